@@ -1,0 +1,1 @@
+"""Preemption and gang scheduling policies as plugins."""

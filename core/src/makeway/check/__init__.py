@@ -1,0 +1,80 @@
+"""Find what Slurm would refuse, ignore or do unexpectedly in a configuration.
+
+``error`` means that Slurm does not start with it, ``warning`` that something is ignored or that it
+does what few people expect, ``note`` that it is worth knowing. Each finding names its section of the
+specs. A configuration that is wrong by itself (unknown QOS, bad host list) gives just these errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from makeway.check.facts import (
+    MIN_TIMESLICE,
+    TIMESLICE,
+    Facts,
+    Finding,
+    Level,
+    partition_select_is_ignored,
+)
+from makeway.check.memory import MEMORY
+from makeway.check.modes import MODES
+from makeway.check.options import OPTIONS
+from makeway.check.sharing import SHARING
+from makeway.config import Config, validate
+from makeway.errors import ConfigError
+from makeway.model import NOTHING
+
+FAMILIES: tuple[Callable[[Facts], Iterable[Finding]], ...] = (*MODES, *OPTIONS, *SHARING, *MEMORY)
+"""All families of rules, in the order in which they report."""
+
+_SECTIONS = {
+    "preempt_mode": "slurm-preemption 6.1",
+    "oversubscribe": "slurm-preemption 6.3",
+    "priority_tier": "slurm-preemption 6.3",
+    "grace_time": "slurm-preemption 6.3",
+    "preempt": "slurm-preemption 6.4",
+}
+"""Last word of a path -> section that says why a single value is wrong."""
+
+
+def check(
+    config: Config, imported_notes: Iterable[str] = (), places: Mapping[str, str] = NOTHING
+) -> tuple[Finding, ...]:
+    """Return all findings: notes of the import, then errors of values, else of combinations.
+
+    :param imported_notes: `Imported.warnings` of a foreign file.
+    :param places: `Imported.places`, so that findings name its lines.
+    """
+    notes = (Finding(level="warning", where="", message=note) for note in imported_notes)
+    wrong = tuple(_wrong_values(config))
+    found = wrong or tuple(_combinations(config))
+    return (*notes, *(finding.at(places) for finding in found))
+
+
+def _wrong_values(config: Config) -> Iterator[Finding]:
+    try:
+        validate(config, "config")
+    except ConfigError as error:
+        for problem in error.problems:
+            section = _SECTIONS.get(problem.where.rpartition(".")[2], "")
+            yield Finding(
+                level="error", where=problem.where, message=problem.message, section=section
+            )
+
+
+def _combinations(config: Config) -> Iterator[Finding]:
+    facts = Facts.of(config)
+    for family in FAMILIES:
+        yield from family(facts)
+
+
+__all__ = [
+    "MIN_TIMESLICE",
+    "TIMESLICE",
+    "Facts",
+    "Finding",
+    "Level",
+    "check",
+    "partition_select_is_ignored",
+]

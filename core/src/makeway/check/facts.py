@@ -1,0 +1,222 @@
+"""Say once what the rules of `makeway.check` ask of a configuration."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import attrs
+
+from makeway import rules
+from makeway.config import Config, build_cluster, parse_mode
+from makeway.model import (
+    Cluster,
+    ModeFlag,
+    ModeSetting,
+    Partition,
+    PreemptMode,
+    Qos,
+    Seconds,
+    Sharing,
+)
+
+Level = Literal["error", "warning", "note"]
+
+TIMESLICE: Seconds = 30.0
+"""SchedulerTimeSlice by default, and in place of one that is too short."""
+MIN_TIMESLICE: Seconds = 5.0
+"""The shortest SchedulerTimeSlice."""
+
+GANG_SETTINGS = "gang/timeslice"
+KILL = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
+"""Modes that end the victim's run."""
+
+_KINDS = {"preempt/none": "none", "preempt/partition_prio": "partition_prio", "preempt/qos": "qos"}
+_PARTITION_SELECT = ("cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory")
+_SHOWN_NAMES = 5
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One thing that Slurm refuses, ignores, or does unexpectedly."""
+
+    level: Level
+    where: str
+    """Path in the config, or a line of the foreign file; empty: the whole."""
+    message: str
+    """The reason, in one sentence."""
+    section: str = ""
+    """Section of the specs, as ``slurm-preemption 6.2``; empty: none."""
+
+    def at(self, places: Mapping[str, str]) -> Finding:
+        """Return it with the line of a foreign file in place of the path, where that is known."""
+        path = self.where
+        while path:
+            if path in places:
+                return attrs.evolve(self, where=places[path])
+            path = path.rpartition(".")[0]
+        return self
+
+    def __str__(self) -> str:
+        section = f" ({self.section})" if self.section else ""
+        where = f"{self.where}: " if self.where else ""
+        return f"{self.level}: {where}{self.message}{section}"
+
+
+@attrs.frozen(kw_only=True)
+class Facts:
+    """A valid configuration, seen as Slurm sees it."""
+
+    config: Config
+    cluster: Cluster
+    mode: ModeSetting
+    """PreemptMode of the cluster."""
+    kind: str
+    """none, partition_prio, qos; empty: a plugin that Slurm has not."""
+    gang: bool
+    select: str
+    """linear, cons_tres; empty: a plugin that Slurm has not."""
+    unit: str | None
+    """What cons_tres hands out: cpu, core, socket. None: nothing is said."""
+    memory: bool
+    """Memory is a consumable."""
+    rule: Mapping[str, bool]
+    """`makeway.rules` in force."""
+
+    @classmethod
+    def of(cls, config: Config) -> Facts:
+        """Look at a configuration that has been validated."""
+        policy = config.policy
+        mode = parse_mode(policy.preempt_mode)
+        select = policy.select.removeprefix("select/")
+        words = _parameters(config)
+        return cls(
+            config=config,
+            cluster=build_cluster(config),
+            mode=mode,
+            kind=_KINDS.get(policy.preempt, ""),
+            gang=ModeFlag.GANG in mode.flags,
+            select=select if select in ("linear", "cons_tres") else "",
+            unit=_unit(words),
+            memory=any(word.endswith("memory") for word in words),
+            rule=rules.in_force(config.scheduler.slurm_release, config.scheduler.rules),
+        )
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All partitions, in order."""
+        return self.cluster.partitions
+
+    @property
+    def preempts(self) -> bool:
+        """Whether one of Slurm's preempt plugins is on."""
+        return self.kind in ("partition_prio", "qos")
+
+    @property
+    def overlays(self) -> bool:
+        """Whether a job may be laid over lower tiers, and gang does the rest (5.2.4)."""
+        return self.gang and self.kind == "partition_prio" and self.select == "cons_tres"
+
+    def before(self, release: str) -> bool:
+        """Say whether the stated release is older than `release`; an unknown one never is."""
+        stated = self.config.scheduler.slurm_release
+        return stated is not None and rules.version(stated) < rules.version(release)
+
+    def action(self, partition: Partition) -> PreemptMode:
+        """Return how victims of a partition make way under partition_prio (3.1)."""
+        return action_of(partition.preempt_mode or self.mode)
+
+    def qos_action(self, qos: Qos) -> PreemptMode:
+        """Return how victims of a QOS make way under preempt/qos (3.1)."""
+        own = qos.preempt_mode
+        unset = own is None or (own.action in (None, PreemptMode.OFF) and not own.flags)
+        return action_of(self.mode if own is None or unset else own)
+
+    def actions(self) -> frozenset[PreemptMode]:
+        """Return all ways in which somebody may have to make way."""
+        if self.kind == "partition_prio":
+            return frozenset(self.action(partition) for partition in self.partitions)
+        if self.kind == "qos":
+            return frozenset(self.qos_action(qos) for qos in self.cluster.qos)
+        return frozenset()
+
+    def overlaps(self) -> Iterator[tuple[Partition, Partition]]:
+        """Yield each two partitions that share nodes, the lower tier first."""
+        for one, other in itertools.combinations(self.partitions, 2):
+            if one.nodes & other.nodes:
+                lower_first = one.priority_tier <= other.priority_tier
+                yield (one, other) if lower_first else (other, one)
+
+    def tiers_apart(self) -> Iterator[tuple[Partition, Partition]]:
+        """Yield (lower, higher) for partitions that share nodes and differ in tier."""
+        for low, high in self.overlaps():
+            if low.priority_tier < high.priority_tier:
+                yield low, high
+
+    def same_tier(self) -> Iterator[tuple[Partition, Partition]]:
+        """Yield each two partitions of one tier that share nodes."""
+        for one, other in self.overlaps():
+            if one.priority_tier == other.priority_tier:
+                yield one, other
+
+
+def action_of(mode: ModeSetting) -> PreemptMode:
+    """Return the action of a mode; only flags amount to OFF (3.1)."""
+    return mode.action or PreemptMode.OFF
+
+
+def path_of(partition: Partition, key: str = "") -> str:
+    """Return the path of a partition, or of one of its keys."""
+    return f"partition[{partition.index}]" + (f".{key}" if key else "")
+
+
+def qos_path(qos: Qos, key: str = "") -> str:
+    """Return the path of a QOS, or of one of its keys."""
+    return f"qos[{qos.index}]" + (f".{key}" if key else "")
+
+
+def row_kind(partition: Partition) -> str:
+    """Return a column of the table in 5.2.4: NO, YES, FORCE:1, FORCE:n or EXCLUSIVE."""
+    over = partition.oversubscribe
+    if over.sharing is Sharing.FORCE:
+        return "FORCE:1" if over.count == 1 else "FORCE:n"
+    return over.sharing.value
+
+
+def names(found: Sequence[Partition | Qos]) -> str:
+    """Name the first few of many."""
+    quoted = [repr(each.name) for each in found[:_SHOWN_NAMES]]
+    more = len(found) - _SHOWN_NAMES
+    return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
+
+
+def partition_select_is_ignored(cluster: Sequence[str], partition: Sequence[str]) -> str | None:
+    """Say why a partition's SelectTypeParameters are ignored; None: they are not.
+
+    slurm-gang-and-select 0.3 no. 7.
+    """
+    if any(word.lower() not in _PARTITION_SELECT for word in partition):
+        return "a partition takes CR_Core, CR_Core_Memory, CR_Socket or CR_Socket_Memory only"
+    if not any(word.lower() in _PARTITION_SELECT for word in cluster):
+        return "the cluster's own SelectTypeParameters are neither CR_Core nor CR_Socket"
+    return None
+
+
+def _parameters(config: Config) -> list[str]:
+    """Return the select parameters in lower case, with Slurm's default for cons_tres."""
+    policy = config.policy
+    words = [word.lower() for word in policy.select_parameters]
+    release = config.scheduler.slurm_release
+    modern = release is None or rules.version(release) >= rules.version("23.11")
+    if not words and policy.select == "select/cons_tres" and modern:
+        return ["cr_core_memory"]
+    return words
+
+
+def _unit(words: Sequence[str]) -> str | None:
+    """Return what the parameters say is handed out."""
+    for unit in ("cpu", "core", "socket"):
+        if f"cr_{unit}" in words or f"cr_{unit}_memory" in words:
+            return unit
+    return None

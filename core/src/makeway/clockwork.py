@@ -1,0 +1,87 @@
+"""Name every delay of a scheduler's clockwork, with two presets.
+
+``ideal`` has no latency at all: pure policy. ``slurm`` has Slurm's defaults (spec slurm-preemption 4.12,
+slurm-gang-and-select 5.5). A table in ``[scheduler] clockwork`` starts from ``preset`` and changes single values.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from makeway.model import Seconds
+
+_at_least_zero = attrs.validators.ge(0)
+
+
+def _delay(default: Seconds) -> Seconds:
+    value: Seconds = attrs.field(default=default, validator=_at_least_zero)
+    return value
+
+
+@attrs.frozen(kw_only=True)
+class Clockwork:
+    """The delays of one run, in seconds; an interval of 0 means "at every event"."""
+
+    sched_interval: Seconds = _delay(0.0)
+    """Between two full passes of the main scheduler; 0: a pass whenever something changed."""
+    sched_phase: Seconds = _delay(0.0)
+    """Instant of the first pass within its interval."""
+    submit_delay: Seconds = _delay(0.0)
+    """From a submission to the pass that it triggers (batch_sched_delay); used when passes are periodic and
+    `pass_on_submit` is set."""
+    pass_on_submit: bool = True
+    """A submission triggers a pass of its own between periodic ones."""
+    pass_on_completion: bool = True
+    """A job that has left its nodes triggers a pass of its own between periodic ones."""
+    pass_on_own_end: bool = True
+    """So does one that ended by itself; False: only one that was killed or requeued."""
+    bf_interval: Seconds = _delay(0.0)
+    """Between two passes of the backfill scheduler; 0: after every main pass."""
+    bf_phase: Seconds = _delay(0.0)
+    """Instant of the first backfill pass within its interval."""
+    bf_window: Seconds = _delay(86400.0)
+    """How far backfill plans ahead."""
+    bf_resolution: Seconds = attrs.field(default=1.0, validator=attrs.validators.gt(0))
+    """Grain of backfill's plan."""
+    bf_max_job_test: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
+    """Most jobs looked at in one backfill pass."""
+    default_queue_depth: int = attrs.field(default=1_000_000, validator=attrs.validators.ge(1))
+    """Most jobs looked at in a triggered main pass."""
+    limit_sweep: Seconds = _delay(0.0)
+    """Between two checks of time limits and grace times; 0: exactly when they strike."""
+    limit_phase: Seconds = _delay(0.0)
+    """Instant of the first check within its interval."""
+    kill_wait: Seconds = _delay(0.0)
+    """From SIGTERM to SIGKILL."""
+    min_kill_delay: Seconds = _delay(0.0)
+    """Least time that a node waits before SIGKILL, whatever `kill_wait` says."""
+    message_timeout: Seconds = _delay(0.0)
+    """With `kill_wait`: how long a preemptor waits before it may have others killed again."""
+    requeue_delay: Seconds = _delay(0.0)
+    """From leaving its nodes until a requeued job may start again."""
+    completing_time: Seconds = _delay(0.0)
+    """From the end of a job's processes until its nodes are free (epilog)."""
+    suspend_grace_time: Seconds = _delay(0.0)
+    """From SIGTSTP to SIGSTOP."""
+    first_tick: Seconds | None = None
+    """First wake-up of the timeslicer; None: one slice after the start."""
+
+
+PRESETS = {
+    "ideal": Clockwork(),
+    "slurm": Clockwork(
+        sched_interval=60.0,
+        submit_delay=3.0,
+        bf_interval=30.0,
+        bf_resolution=60.0,
+        bf_max_job_test=500,
+        default_queue_depth=100,
+        limit_sweep=30.0,
+        kill_wait=30.0,
+        min_kill_delay=5.0,
+        message_timeout=10.0,
+        requeue_delay=121.0,
+        completing_time=0.0,
+        suspend_grace_time=2.0,
+    ),
+}

@@ -1,0 +1,562 @@
+"""Hold a configuration as it is written, and build the cluster that it describes.
+
+The classes here mirror the TOML file table by table; `makeway.settings` structures them strictly. Readers of
+foreign files produce the same classes, so that ``makeway import`` is a matter of writing them out.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import attrs
+import tomli_w
+
+from makeway import bitmap, rules
+from makeway.clockwork import PRESETS, Clockwork
+from makeway.errors import ConfigError, Problem, nearest, unknown
+from makeway.hostlist import expand_hostlist, natural_key
+from makeway.model import (
+    Cluster,
+    ModeFlag,
+    ModeSetting,
+    Node,
+    OverSubscribe,
+    Partition,
+    PreemptMode,
+    Qos,
+    Seconds,
+    Sharing,
+)
+from makeway.preemption import PreemptionTable
+from makeway.settings import structure, unstructure
+
+SCHEDULERS = ("builtin", "easy", "backfill")
+
+
+@attrs.frozen(kw_only=True)
+class ClusterTable:
+    """``[cluster]``."""
+
+    name: str = "cluster"
+    licenses: Mapping[str, int] = attrs.field(factory=dict)
+    def_mem_per_cpu: int | None = None
+    def_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    attributes: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class NodeTable:
+    """``[[node]]``: one record, one or many nodes."""
+
+    name: str
+    """A host list: ``n[1-16],m1``."""
+    cpus: int | None = None
+    """None: sockets x cores x threads."""
+    sockets: int = 1
+    cores_per_socket: int | None = None
+    """None: what `cpus` leaves for each socket."""
+    threads_per_core: int = 1
+    memory_mb: int = 1
+    mem_spec_limit_mb: int = 0
+    weight: int = 1
+    features: tuple[str, ...] = ()
+    gres: Mapping[str, int] = attrs.field(factory=dict)
+    up: bool = True
+    load: float = 0.0
+    attributes: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class PartitionTable:
+    """``[[partition]]``."""
+
+    name: str
+    nodes: str = "ALL"
+    """A host list, or ALL."""
+    priority_tier: int = 1
+    priority_job_factor: int = 1
+    oversubscribe: str = "NO"
+    """NO, EXCLUSIVE, YES[:n] or FORCE[:n]."""
+    exclusive_user: bool = False
+    preempt_mode: tuple[str, ...] | None = None
+    grace_time: float = 0.0
+    qos: str | None = None
+    default: bool = False
+    max_time: float | None = None
+    default_time: float | None = None
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    def_mem_per_cpu: int | None = None
+    def_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    max_cpus_per_node: int | None = None
+    select_parameters: tuple[str, ...] = ()
+    lln: bool = False
+    up: bool = True
+    attributes: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class QosTable:
+    """``[[qos]]``."""
+
+    name: str
+    priority: int = 0
+    preempt: tuple[str, ...] = ()
+    preempt_mode: tuple[str, ...] | None = None
+    grace_time: float = 0.0
+    exempt_time: float | None = None
+    flags: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class McsTable:
+    """``[policy.mcs]``: security labels (spec slurm-preemption 1.10)."""
+
+    label: str = "none"
+    """Where a job's label comes from: none, user, group, account, or label (as submitted)."""
+    enforced: bool = False
+    select: str = "ondemandselect"
+    """noselect, ondemandselect or select."""
+
+
+@attrs.frozen(kw_only=True)
+class PolicyTable:
+    """``[policy]``."""
+
+    select: str = "select/linear"
+    select_parameters: tuple[str, ...] = ()
+    """CR_Memory, CR_Core, ... as in SelectTypeParameters."""
+    preempt: str = "preempt/none"
+    preempt_mode: tuple[str, ...] = ("off",)
+    gang: str | None = None
+    """None: ``gang/timeslice`` if the modes contain gang, else none."""
+    search: str | None = None
+    """None: the selector's own."""
+    protect: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    """Any further plugins: queue order, admission, observers."""
+    preemption: PreemptionTable = PreemptionTable()
+    mcs: McsTable = McsTable()
+    settings: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class ClockworkTable:
+    """``[scheduler.clockwork]``: a preset and single values."""
+
+    preset: str = "ideal"
+    values: Mapping[str, float] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SchedulerTable:
+    """``[scheduler]``."""
+
+    type: str = "easy"
+    clockwork: str | Mapping[str, Any] = "ideal"
+    """A preset by name, or a table of single values with an optional ``preset``."""
+    slurm_release: str | None = None
+    """None: the newest recorded release, save where the documentation promises otherwise."""
+    rules: Mapping[str, bool] = attrs.field(factory=dict)
+    enforce_time_limits: bool = True
+    requeue: bool = True
+    """Whether jobs that do not say may be requeued (JobRequeue)."""
+    max_requeues: int | None = None
+    """Most automatic requeues before a job is held; None: no limit."""
+    over_time_limit: float = 0.0
+    """Seconds that a job may exceed its limit."""
+
+
+@attrs.frozen(kw_only=True)
+class MappingRule:
+    """``[[workload.map]]``: jobs that match all that is given go to `partition` and `qos`."""
+
+    user: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    account: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+    """Names in the trace; shell patterns are understood; empty: any."""
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    """Only jobs of at least, at most so many nodes; None: any."""
+    to_partition: str | None = None
+    """None: unchanged."""
+    to_qos: str | None = None
+    """None: unchanged."""
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadTable:
+    """``[workload]``: how a trace's users, queues and QOS become partitions and QOS."""
+
+    map: tuple[MappingRule, ...] = ()
+    """The first rule that matches a job counts."""
+    partition: str | None = None
+    """For jobs that no rule gave one and whose own is unknown here; None: the default partition."""
+    unknown_partition: str = "reject"
+    """What happens to a job whose partition does not exist here: reject (counted, listed) or default."""
+    cpus_per_node: int | None = None
+    """Processors of a trace that make up one node; None: as the cluster has."""
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """A whole configuration file."""
+
+    cluster: ClusterTable = ClusterTable()
+    node: tuple[NodeTable, ...] = ()
+    partition: tuple[PartitionTable, ...] = ()
+    qos: tuple[QosTable, ...] = ()
+    policy: PolicyTable = PolicyTable()
+    scheduler: SchedulerTable = SchedulerTable()
+    workload: WorkloadTable = WorkloadTable()
+    job: tuple[Mapping[str, Any], ...] = ()
+    """Jobs in the file itself, for small scenarios; same keys as in a native workload."""
+    action: tuple[Mapping[str, Any], ...] = ()
+    """Commands of people during the run: at, command, job."""
+
+
+# -------------------------------------------------------------------------------- text and back
+def parse_toml(text: str, source: str) -> Config:
+    """Read the native configuration.
+
+    :raises ConfigError: with every problem found.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(source, [Problem("", f"not valid TOML: {error}")]) from None
+    config = structure(data, Config, source)
+    validate(config, source)
+    return config
+
+
+def dump_toml(config: Config) -> str:
+    """Write `config` so that reading it back gives an equal one."""
+    return tomli_w.dumps(without_none(unstructure(config)))
+
+
+def without_none(value: Any) -> Any:
+    """Leave out None, which TOML cannot say and which is every such field's default."""
+    if isinstance(value, Mapping):
+        return {str(k): without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [without_none(item) for item in value]
+    return value
+
+
+# ------------------------------------------------------------------------------------ checking
+def validate(config: Config, source: str) -> None:
+    """Check what single values cannot show: names that point nowhere, doubles, odd machines.
+
+    :raises ConfigError: with every problem found, in file order.
+    """
+    problems: list[Problem] = []
+    nodes = _check_nodes(config, problems)
+    _check_partitions(config, nodes, problems)
+    _check_qos(config, problems)
+    _check_scheduler(config.scheduler, problems)
+    _check_policy(config.policy, problems)
+    if problems:
+        raise ConfigError(source, problems)
+
+
+def _check_nodes(config: Config, problems: list[Problem]) -> set[str]:
+    seen: set[str] = set()
+    for at, table in enumerate(config.node):
+        where = f"node[{at}]"
+        try:
+            names = expand_hostlist(table.name)
+        except ValueError as error:
+            problems.append(Problem(f"{where}.name", str(error)))
+            continue
+        doubles = [name for name in names if name in seen]
+        if doubles or len(set(names)) < len(names):
+            problems.append(Problem(f"{where}.name", f"node {(doubles or names)[0]!r} is there twice"))
+        seen.update(names)
+        for key in ("cpus", "sockets", "cores_per_socket", "threads_per_core"):
+            value = getattr(table, key)
+            if value is not None and not 1 <= value <= 1_000_000:
+                problems.append(Problem(f"{where}.{key}", f"got {value}; allowed: 1 to 1000000"))
+        for key in ("memory_mb", "mem_spec_limit_mb", "weight"):
+            if getattr(table, key) < 0:
+                problems.append(Problem(f"{where}.{key}", f"got {getattr(table, key)}; allowed: 0 or more"))
+    if not config.node:
+        problems.append(Problem("node", "the cluster has no nodes; add a [[node]] table"))
+    return seen
+
+
+def _check_partitions(config: Config, nodes: set[str], problems: list[Problem]) -> None:
+    seen: set[str] = set()
+    defaults: list[str] = []
+    for at, table in enumerate(config.partition):
+        where = f"partition[{at}]"
+        if table.name in seen:
+            problems.append(Problem(f"{where}.name", f"partition {table.name!r} is there twice"))
+        seen.add(table.name)
+        if table.default:
+            defaults.append(table.name)
+        _check_node_names(f"{where}.nodes", table.nodes, nodes, problems)
+        _try(problems, f"{where}.oversubscribe", parse_oversubscribe, table.oversubscribe)
+        if table.preempt_mode is not None:
+            _try(problems, f"{where}.preempt_mode", parse_mode, table.preempt_mode)
+        if not 0 <= table.priority_tier <= 65533:
+            problems.append(
+                Problem(f"{where}.priority_tier", f"got {table.priority_tier}; allowed: 0 to 65533")
+            )
+        if table.grace_time < 0:
+            problems.append(Problem(f"{where}.grace_time", f"got {table.grace_time}; allowed: 0 or more"))
+        if table.qos is not None and table.qos not in {qos.name for qos in config.qos}:
+            problems.append(
+                Problem(f"{where}.qos", unknown("QOS", table.qos, (qos.name for qos in config.qos)))
+            )
+    if len(defaults) > 1:
+        problems.append(Problem("partition", f"more than one default: {', '.join(defaults)}"))
+    if not config.partition:
+        problems.append(Problem("partition", "there are no partitions; add a [[partition]] table"))
+
+
+def _check_node_names(where: str, text: str, nodes: set[str], problems: list[Problem]) -> None:
+    if text.upper() == "ALL" or not text:
+        return
+    try:
+        names = expand_hostlist(text)
+    except ValueError as error:
+        problems.append(Problem(where, str(error)))
+        return
+    for name in names:
+        if name not in nodes:
+            problems.append(Problem(where, f"no node named {name!r}{nearest(name, nodes)}"))
+            return
+
+
+def _check_qos(config: Config, problems: list[Problem]) -> None:
+    names = [qos.name for qos in config.qos]
+    for at, table in enumerate(config.qos):
+        where = f"qos[{at}]"
+        if names.index(table.name) != at:
+            problems.append(Problem(f"{where}.name", f"QOS {table.name!r} is there twice"))
+        for other in table.preempt:
+            if other not in names:
+                problems.append(Problem(f"{where}.preempt", unknown("QOS", other, names)))
+        if table.preempt_mode is not None:
+            _try(problems, f"{where}.preempt_mode", parse_mode, table.preempt_mode)
+        if table.grace_time < 0:
+            problems.append(Problem(f"{where}.grace_time", f"got {table.grace_time}; allowed: 0 or more"))
+    for at, table in enumerate(config.qos):
+        if _reaches(table.name, table.name, {qos.name: qos.preempt for qos in config.qos}):
+            problems.append(
+                Problem(f"qos[{at}].preempt", f"preemption loop: {table.name!r} may preempt itself")
+            )
+
+
+def _reaches(start: str, goal: str, edges: Mapping[str, Sequence[str]]) -> bool:
+    todo, seen = list(edges.get(start, ())), set()
+    while todo:
+        name = todo.pop()
+        if name == goal:
+            return True
+        if name not in seen:
+            seen.add(name)
+            todo.extend(edges.get(name, ()))
+    return False
+
+
+def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
+    if table.type not in SCHEDULERS:
+        close = nearest(table.type, SCHEDULERS)
+        problems.append(
+            Problem("scheduler.type", f"got {table.type!r}; allowed: {', '.join(SCHEDULERS)}{close}")
+        )
+    if table.slurm_release is not None:
+        _try(problems, "scheduler.slurm_release", rules.version, table.slurm_release)
+    for name in table.rules:
+        if name not in rules.RULES:
+            problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, rules.RULES)))
+    try:
+        build_clockwork(table.clockwork)
+    except ConfigError as error:
+        problems.extend(error.problems)
+
+
+def _check_policy(table: PolicyTable, problems: list[Problem]) -> None:
+    _try(problems, "policy.preempt_mode", parse_mode, table.preempt_mode)
+    sources = ("none", "user", "group", "account", "label")
+    if table.mcs.label not in sources:
+        problems.append(Problem("policy.mcs.label", f"got {table.mcs.label!r}; allowed: {', '.join(sources)}"))
+    selects = ("noselect", "ondemandselect", "select")
+    if table.mcs.select not in selects:
+        problems.append(Problem("policy.mcs.select", f"got {table.mcs.select!r}; allowed: {', '.join(selects)}"))
+
+
+def _try(problems: list[Problem], where: str, parse: Any, value: Any) -> None:
+    try:
+        parse(value)
+    except ValueError as error:
+        problems.append(Problem(where, str(error)))
+
+
+# ------------------------------------------------------------------------------------- building
+def parse_mode(words: Sequence[str]) -> ModeSetting:
+    """Read a mode: at most one action, any modifiers (spec slurm-preemption 6.1).
+
+    :raises ValueError: on an unknown word, two actions, or gang with within or priority.
+    """
+    actions = {mode.value: mode for mode in PreemptMode}
+    flags = {flag.value: flag for flag in ModeFlag}
+    action: PreemptMode | None = None
+    found: set[ModeFlag] = set()
+    for word in words:
+        if word in actions:
+            if action is not None:
+                raise ValueError(f"two actions: {action.value!r} and {word!r}; allowed: one")
+            action = actions[word]
+        elif word in flags:
+            found.add(flags[word])
+        else:
+            options = [*actions, *flags]
+            raise ValueError(f"got {word!r}; allowed: {', '.join(options)}{nearest(word, options)}")
+    for other in (ModeFlag.WITHIN, ModeFlag.PRIORITY):
+        if ModeFlag.GANG in found and other in found:
+            raise ValueError(f"gang and {other.value} exclude each other")
+    return ModeSetting(action=action, flags=frozenset(found))
+
+
+def parse_oversubscribe(text: str) -> OverSubscribe:
+    """Read NO, EXCLUSIVE, YES[:n], FORCE[:n]; a bare YES or FORCE means 4 (spec slurm-preemption 6.3).
+
+    :raises ValueError: on anything else.
+    """
+    word, _, number = text.partition(":")
+    try:
+        sharing = Sharing(word.upper())
+        count = int(number) if number else None
+    except ValueError:
+        raise ValueError(f"got {text!r}; allowed: NO, EXCLUSIVE, YES[:n], FORCE[:n]") from None
+    if sharing in (Sharing.NO, Sharing.EXCLUSIVE):
+        if count is not None:
+            raise ValueError(f"got {text!r}; only YES and FORCE take a number")
+        return OverSubscribe(sharing=sharing, count=1)
+    if count is None:
+        return OverSubscribe(sharing=sharing, count=4)
+    if not 1 <= count <= 32767:
+        raise ValueError(f"got {text!r}; allowed: 1 to 32767 jobs")
+    if sharing is Sharing.YES and count == 1:
+        return OverSubscribe()
+    return OverSubscribe(sharing=sharing, count=count)
+
+
+def build_clockwork(value: str | Mapping[str, Any]) -> Clockwork:
+    """Return the clockwork of a preset name or of a table.
+
+    :raises ConfigError: on an unknown preset or key, or a value out of range.
+    """
+    table = {"preset": value} if isinstance(value, str) else dict(value)
+    preset = table.pop("preset", "ideal")
+    if preset not in PRESETS:
+        options = ", ".join(PRESETS)
+        close = nearest(str(preset), PRESETS)
+        problem = Problem("scheduler.clockwork", f"got {preset!r}; allowed: {options}{close}")
+        raise ConfigError("config", [problem])
+    base = attrs.asdict(PRESETS[preset])
+    return structure({k: v for k, v in {**base, **table}.items()}, Clockwork, "config", "scheduler.clockwork")
+
+
+def build_cluster(config: Config) -> Cluster:
+    """Build the cluster, nodes in index order; `config` has been validated."""
+    nodes = _build_nodes(config.node)
+    index_of = {node.name: node.index for node in nodes}
+    partitions = tuple(
+        _build_partition(at, table, index_of) for at, table in enumerate(config.partition)
+    )
+    table = config.cluster
+    return Cluster(
+        name=table.name,
+        nodes=nodes,
+        partitions=partitions,
+        qos=tuple(_build_qos(at, qos) for at, qos in enumerate(config.qos)),
+        licenses=dict(table.licenses),
+        def_mem_per_cpu=table.def_mem_per_cpu,
+        def_mem_per_node=table.def_mem_per_node,
+        max_mem_per_cpu=table.max_mem_per_cpu,
+        max_mem_per_node=table.max_mem_per_node,
+        attributes=dict(table.attributes),
+    )
+
+
+def _build_nodes(tables: Sequence[NodeTable]) -> tuple[Node, ...]:
+    described = [
+        (name, record, table)
+        for record, table in enumerate(tables)
+        for name in expand_hostlist(table.name)
+    ]
+    described.sort(key=lambda item: natural_key(item[0]))
+    return tuple(
+        _build_node(index, name, record, table)
+        for index, (name, record, table) in enumerate(described)
+    )
+
+
+def _build_node(index: int, name: str, record: int, table: NodeTable) -> Node:
+    threads, sockets = table.threads_per_core, table.sockets
+    cores = table.cores_per_socket or max(1, (table.cpus or 1) // (sockets * threads))
+    return Node(
+        name=name,
+        index=index,
+        cpus=table.cpus or sockets * cores * threads,
+        sockets=sockets,
+        cores_per_socket=cores,
+        threads_per_core=threads,
+        memory_mb=table.memory_mb,
+        mem_spec_limit_mb=table.mem_spec_limit_mb,
+        weight=table.weight,
+        features=frozenset(table.features),
+        gres=dict(table.gres),
+        up=table.up,
+        record=record,
+        load=table.load,
+        attributes=dict(table.attributes),
+    )
+
+
+def _build_partition(at: int, table: PartitionTable, index_of: Mapping[str, int]) -> Partition:
+    if table.nodes.upper() == "ALL":
+        nodes = bitmap.full(len(index_of))
+    else:
+        nodes = bitmap.of([index_of[name] for name in expand_hostlist(table.nodes)])
+    values = attrs.asdict(table, recurse=False)
+    values |= {
+        "index": at,
+        "nodes": nodes,
+        "oversubscribe": parse_oversubscribe(table.oversubscribe),
+        "preempt_mode": None if table.preempt_mode is None else parse_mode(table.preempt_mode),
+    }
+    return Partition(**values)
+
+
+def _build_qos(at: int, table: QosTable) -> Qos:
+    values = attrs.asdict(table, recurse=False)
+    values |= {
+        "index": at,
+        "preempt": frozenset(table.preempt),
+        "flags": frozenset(table.flags),
+        "preempt_mode": None if table.preempt_mode is None else parse_mode(table.preempt_mode),
+    }
+    return Qos(**values)
+
+
+def short_name(path: str) -> str:
+    """Return the last part of a path, for messages."""
+    return PurePath(path).name or path
+
+
+__all__ = ["Config", "Seconds", "build_cluster", "build_clockwork", "dump_toml", "parse_mode", "parse_toml"]

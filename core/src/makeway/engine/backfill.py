@@ -1,0 +1,191 @@
+"""Backfill as Slurm does it: a plan of whole-node reservations, rebuilt in every pass (spec slurm-preemption 5.3,
+slurm-gang-and-select 5.4).
+
+Node availability over time is a list of records (begin, nodes); running jobs are not in it, since the
+selector's forecast accounts for them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.passes import Passes
+from makeway.engine.placing import Outcome, Placer
+from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds
+
+YEAR: Seconds = 365 * 86400.0
+"""Limit assumed for jobs without one (section 5.4 no. 2)."""
+_STANDBY_LIMIT: Seconds = 60.0
+"""Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
+
+
+class Plan:
+    """Which nodes are promised when."""
+
+    def __init__(self, now: Seconds, horizon: Seconds, nodes: NodeBits, grain: Seconds) -> None:
+        self._grain = grain
+        self._origin = now
+        self.begins: list[Seconds] = [now]
+        self.free: list[NodeBits] = [nodes]
+        self.horizon = now + horizon
+
+    def available(self, start: Seconds, end: Seconds) -> NodeBits:
+        """Return the nodes that nobody was promised at any instant between `start` and `end`."""
+        nodes = -1
+        for at, begin in enumerate(self.begins):
+            stop = self.begins[at + 1] if at + 1 < len(self.begins) else math.inf
+            if begin < end and stop > start:
+                nodes &= self.free[at]
+        return nodes
+
+    def next_begin(self, start: Seconds) -> Seconds | None:
+        """Return the next instant after `start` at which the promises change."""
+        for begin in self.begins:
+            if begin > start:
+                return begin
+        return None
+
+    def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
+        """Return the end of the first record that lacks some of `nodes` in that time; None: none does."""
+        for at, begin in enumerate(self.begins):
+            stop = self.begins[at + 1] if at + 1 < len(self.begins) else math.inf
+            if begin < end and stop > start and nodes & ~self.free[at]:
+                return stop
+        return None
+
+    def promise(self, start: Seconds, end: Seconds, nodes: NodeBits) -> None:
+        """Promise whole nodes, from `start` rounded down to `end` rounded up."""
+        grain = self._grain
+        first = self._origin + math.floor((start - self._origin) / grain) * grain
+        last = self._origin + math.ceil((end - self._origin) / grain) * grain
+        first = max(first, self._origin)
+        self._cut(first)
+        self._cut(last)
+        for at, begin in enumerate(self.begins):
+            if first <= begin < last:
+                self.free[at] &= ~nodes
+
+    def _cut(self, at: Seconds) -> None:
+        for position, begin in enumerate(self.begins):
+            if begin == at:
+                return
+            if begin > at:
+                self.begins.insert(position, at)
+                self.free.insert(position, self.free[position - 1])
+                return
+        self.begins.append(at)
+        self.free.append(self.free[-1])
+
+
+class Backfill:
+    """The backfill scheduler of one run."""
+
+    def __init__(self, ledger: Ledger, placer: Placer, passes: Passes, clockwork: Clockwork) -> None:
+        self._ledger = ledger
+        self._placer = placer
+        self._passes = passes
+        self._clockwork = clockwork
+        self.expected: dict[str, Seconds] = {}
+        """Job id -> start planned in the last pass."""
+
+    def run(self) -> None:
+        """Make one pass."""
+        ledger = self._ledger
+        plan = Plan(
+            ledger.now, self._clockwork.bf_window, ledger.all_nodes & ledger.up, self._clockwork.bf_resolution
+        )
+        self.expected.clear()
+        handled: set[str] = set()
+        for tried, (_, job, partition) in enumerate(self._passes.ordered()):
+            if tried >= self._clockwork.bf_max_job_test:
+                break
+            if job.state is not JobState.PENDING or job.id in handled:
+                continue
+            if job.spec.het_id is not None:
+                self._try_het(job, plan, handled)
+            elif self._try(job, partition, plan):
+                handled.add(job.id)
+
+    # ------------------------------------------------------------------------- ordinary jobs
+    def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
+        """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
+        ledger = self._ledger
+        placer = self._placer
+        put(job, partition=partition)
+        standby = job.qos is not None and "NoReserve" in job.qos.flags and placer.preemption
+        length = self._length(job, standby)
+        candidates = placer.candidates(job) if placer.preemption else Candidates()
+        removable = list(zip(candidates.jobs, candidates.modes, strict=True))
+        start = ledger.now
+        while start <= plan.horizon:
+            nodes = plan.available(start, start + length) & partition.nodes & ledger.up
+            forecast = self._forecast(job, nodes, start, removable)
+            if forecast is None:
+                later = plan.next_begin(start)
+                if later is None:
+                    return False
+                start = later
+                continue
+            at = max(forecast.at, start)
+            if at <= ledger.now:
+                return self._start(job, partition, plan, forecast, nodes, length)
+            blocked_until = plan.collides(at, at + length, forecast.nodes)
+            if blocked_until is not None:
+                if math.isinf(blocked_until):
+                    return False
+                start = blocked_until
+                continue
+            if standby or at > plan.horizon:
+                return False
+            self.expected[job.id] = at
+            plan.promise(at, at + length, forecast.nodes)
+            return False
+        return False
+
+    def _length(self, job: Job, standby: bool) -> Seconds:
+        limit = job.time_limit if job.time_limit is not None else YEAR
+        return min(limit, _STANDBY_LIMIT) if standby else limit
+
+    def _forecast(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        start: Seconds,
+        removable: list[tuple[Job, PreemptMode]],
+    ) -> Forecast | None:
+        ledger = self._ledger
+        usable = self._placer.filter_nodes(job, nodes)
+        if usable.bit_count() < job.size:
+            return None
+        return self._placer.selector.forecast(job, usable, ledger, removable if start <= ledger.now else ())
+
+    def _start(
+        self,
+        job: Job,
+        partition: Partition,
+        plan: Plan,
+        forecast: Forecast,
+        nodes: NodeBits,
+        length: Seconds,
+    ) -> bool:
+        ledger = self._ledger
+        if forecast.nodes & ledger.completing:
+            plan.promise(ledger.now, ledger.now + length, forecast.nodes)
+            return False
+        outcome = self._placer.try_start(job, partition, nodes)
+        if outcome is Outcome.PREEMPTING:
+            plan.promise(ledger.now, ledger.now + length, forecast.nodes)
+        elif outcome is Outcome.STARTED:
+            # Running jobs are not in the plan; whole-node promises made so far stay valid.
+            return True
+        return False
+
+    # ---------------------------------------------------------------------------- het jobs
+    def _try_het(self, job: Job, plan: Plan, handled: set[str]) -> None:
+        handled.update(part.id for part in self._ledger.components(job))
+        length = max(self._length(part, False) for part in self._ledger.components(job))
+        now = self._ledger.now
+        self._passes.het.try_start(job, plan.available(now, now + length))

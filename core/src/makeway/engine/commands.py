@@ -1,0 +1,155 @@
+"""Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, start.
+
+Spec slurm-preemption 4.11 and slurm-gang-and-select 2.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.placing import Outcome, Placer
+from makeway.engine.queue import Queue
+from makeway.engine.transitions import Transitions
+from makeway.errors import nearest
+from makeway.events import Command
+from makeway.model import Job, JobState, SuspendedBy
+from makeway.record import Recorder
+from makeway.registry import Policies
+
+
+class Refused(Exception):
+    """A command that cannot be carried out; its text is the reason."""
+
+
+class Commands:
+    """The verbs of `scontrol` and `scancel`, refused with a reason where they make no sense."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        transitions: Transitions,
+        policies: Policies,
+        recorder: Recorder,
+        placer: Placer,
+    ) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._transitions = transitions
+        self._policies = policies
+        self._recorder = recorder
+        self._placer = placer
+        self._verbs: dict[str, Callable[[Job, Command], None]] = {
+            "suspend": self._suspend,
+            "resume": self._resume,
+            "requeue": self._requeue,
+            "cancel": self._cancel,
+            "checkpoint": self._checkpoint,
+            "hold": self._hold,
+            "release": self._release,
+            "priority": self._priority,
+            "start": self._start,
+        }
+
+    def carry_out(self, command: Command) -> None:
+        """Do what is asked, or put the refusal into the record."""
+        try:
+            self._do(command)
+        except Refused as refusal:
+            self._recorder.refused(command, str(refusal), self._ledger.now)
+
+    def _do(self, command: Command) -> None:
+        verb = self._verbs.get(command.name)
+        if verb is None:
+            options = ", ".join(self._verbs)
+            raise Refused(f"unknown command; allowed: {options}{nearest(command.name, self._verbs)}")
+        job = self._ledger.jobs.get(command.job_id)
+        if job is None:
+            raise Refused("the job is unknown or has ended")
+        reason = self._policies.refusal(command.name, job, command.user, self._ledger)
+        if reason is not None:
+            raise Refused(reason)
+        if self._transitions.is_leaving(job):
+            raise Refused("the job is completing")
+        verb(job, command)
+        self._transitions.changed = True
+
+    def _suspend(self, job: Job, _: Command) -> None:
+        if job.state is JobState.PENDING:
+            raise Refused("the job is pending")
+        put(job, priority=0)
+        if job.state is JobState.SUSPENDED:
+            self._transitions.tell_gang("held", job)
+            return
+        self._transitions.suspend(job, SuspendedBy.ADMIN)
+        self._transitions.tell_gang("ended", job)
+
+    def _resume(self, job: Job, _: Command) -> None:
+        if job.state is not JobState.SUSPENDED:
+            raise Refused(f"the job is {job.state.value.lower()}, not suspended")
+        stopped_by_arbiter = job.suspended_by is SuspendedBy.POLICY and not job.held
+        if job.held:
+            put(job, priority=self._transitions.next_priority())
+        if not self._ledger.rule("resume_runs_beside"):
+            if not stopped_by_arbiter:
+                self._transitions.resume(job)
+            self._transitions.tell_gang("started", job)
+            return
+        # The arbiter is asked while the job still counts as suspended, and not at all about one that it
+        # stopped itself; so the job runs beside whoever holds its cores until its turn comes.
+        if not stopped_by_arbiter:
+            self._transitions.tell_gang("started", job)
+        if job.state is JobState.SUSPENDED:
+            self._transitions.resume(job)
+
+    def _requeue(self, job: Job, _: Command) -> None:
+        if job.state is JobState.PENDING:
+            raise Refused("the job is pending")
+        if not job.requeueable:
+            raise Refused("the job may not be requeued")
+        for part in self._ledger.components(job):
+            if self._ledger.is_active(part):
+                self._transitions.requeue(part, "requeued by a person")
+
+    def _cancel(self, job: Job, _: Command) -> None:
+        for part in tuple(self._ledger.components(job)):
+            if part.state is JobState.PENDING:
+                self._transitions.cancel_pending(part)
+            elif self._ledger.is_active(part):
+                self._transitions.kill(part, JobState.CANCELLED, "cancelled by a person")
+
+    def _checkpoint(self, job: Job, _: Command) -> None:
+        if not self._ledger.is_active(job):
+            raise Refused(f"the job is {job.state.value.lower()}, not active")
+        self._transitions.checkpoint(job)
+        self._transitions.requeue(job, "checkpointed by a person")
+
+    def _hold(self, job: Job, _: Command) -> None:
+        if job.state is JobState.PENDING:
+            self._queue.reprioritise(job, 0, self._ledger.now)
+        else:
+            put(job, priority=0)
+
+    def _release(self, job: Job, _: Command) -> None:
+        if not job.held:
+            raise Refused("the job is not held")
+        self._set_priority(job, self._transitions.next_priority())
+
+    def _priority(self, job: Job, command: Command) -> None:
+        if not command.value.isdigit() or len(command.value) > 10:
+            raise Refused(f"got {command.value!r}; allowed: a priority from 0 to 4294967295")
+        self._set_priority(job, int(command.value))
+
+    def _set_priority(self, job: Job, priority: int) -> None:
+        if job.state is JobState.PENDING:
+            self._queue.reprioritise(job, priority, self._ledger.now)
+        else:
+            put(job, priority=priority)
+
+    def _start(self, job: Job, _: Command) -> None:
+        if job.state is not JobState.PENDING:
+            raise Refused(f"the job is {job.state.value.lower()}, not pending")
+        outcome = self._placer.try_start(job, job.partition, self._ledger.all_nodes, preempt=False)
+        if outcome is not Outcome.STARTED:
+            raise Refused(f"there is no room: {job.reason}")

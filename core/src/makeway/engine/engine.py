@@ -1,0 +1,446 @@
+"""Drive one run: events in, actions out.
+
+The engine has no clock. A world calls `Engine.step` with the time and what happened, carries out the actions
+that come back, and calls again at `Engine.next_wake` at the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from makeway import rules
+from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
+from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
+from makeway.engine.backfill import Backfill
+from makeway.engine.commands import Commands
+from makeway.engine.exclusivity import label_of
+from makeway.engine.het import HetStarter
+from makeway.engine.ledger import Ledger
+from makeway.engine.making_way import MakingWay
+from makeway.engine.passes import Passes
+from makeway.engine.placing import Placer
+from makeway.engine.queue import Queue
+from makeway.engine.transitions import Transitions
+from makeway.errors import RunnerError
+from makeway.events import (
+    Action,
+    Cleaned,
+    Command,
+    Event,
+    Finished,
+    NodesDown,
+    NodesUp,
+    Submitted,
+)
+from makeway.model import Job, JobSpec, JobState, Partition, PreemptMode, Seconds
+from makeway.record import Recorder
+from makeway.registry import Policies
+
+_TINY = 1e-6
+_MOST_STEPS_AT_ONE_INSTANT = 100_000
+
+
+class Engine:
+    """One run: the books, the queue, and who decides."""
+
+    def __init__(
+        self,
+        config: Config,
+        recorder: Recorder,
+        policies: Policies,
+        clockwork: Clockwork | None = None,
+    ) -> None:
+        self.config = config
+        self.clockwork = clockwork or build_clockwork(config.scheduler.clockwork)
+        self.recorder = recorder
+        self.policies = policies
+        scheduler = config.scheduler
+        self.ledger = Ledger(
+            recorder.cluster,
+            parse_mode(config.policy.preempt_mode),
+            rules.in_force(scheduler.slurm_release, scheduler.rules),
+            {**policies.settings, Clockwork: self.clockwork},
+            config.policy.select_parameters,
+        )
+        ledger = self.ledger
+        ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
+        self.selector = policies.selector(ledger)
+        self.gang = policies.gang(ledger)
+        self.queue = Queue(ledger)
+        self.transitions = Transitions(
+            ledger, self.queue, self.selector, self.gang, policies, recorder, self.clockwork
+        )
+        self.transitions.max_requeues = scheduler.max_requeues
+        self.making_way = MakingWay(ledger, policies, self.transitions)
+        self.placer = Placer(
+            ledger,
+            self.selector,
+            policies,
+            self.transitions,
+            self.making_way,
+            recorder,
+            preemption=config.policy.preempt != "preempt/none",
+        )
+        self.het = HetStarter(ledger, self.placer)
+        self.passes = Passes(ledger, self.queue, self.placer, policies, self.het)
+        self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
+        self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
+        self._mcs = ledger.settings(McsTable)
+        self._count = 0
+        self._type = scheduler.type
+        self._last_pass: Seconds | None = None
+        self._last_backfill: Seconds | None = None
+        self._last_sweep: Seconds = 0.0
+        self._bf_dirty = False
+        self._periodic = self.clockwork.sched_interval > 0
+        self._submit_pass_at: Seconds | None = None
+        self._soon = False
+        self._instant_steps = 0
+
+    # -------------------------------------------------------------------------- stepping
+    def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
+        """Take note of `events`, all of the instant `now`, and return what is to be done.
+
+        :raises RunnerError: if time runs backwards or an event names an unknown job.
+        :raises PolicyError: if a plugin fails or answers wrongly.
+        """
+        ledger = self.ledger
+        transitions = self.transitions
+        if now < ledger.now:
+            raise RunnerError(f"time ran backwards: from {ledger.now} to {now}")
+        self._watch_instant(now)
+        ledger.now = now
+        transitions.actions = []
+        for event in events:
+            self._handle(event)
+        if self.queue.next_eligible is not None and self.queue.mature(now):
+            transitions.changed = True
+        self._deadlines(now)
+        if self.gang is not None:
+            tick = self.gang.next_tick
+            if tick is not None and tick <= now + _TINY:
+                transitions.tick()
+        self._schedule(now)
+        return transitions.actions
+
+    def _watch_instant(self, now: Seconds) -> None:
+        if now > self.ledger.now:
+            self._instant_steps = 0
+        self._instant_steps += 1
+        if self._instant_steps > _MOST_STEPS_AT_ONE_INSTANT:
+            raise RunnerError(
+                f"at {now} s the same instant goes on for ever: jobs displace one another in a circle; "
+                "give victims a requeue_delay or an exempt time"
+            )
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Submitted):
+            self.submit(event.spec)
+        elif isinstance(event, Finished):
+            self._finished(event)
+        elif isinstance(event, Cleaned):
+            self.transitions.cleaned(self._known(event.job_id))
+        elif isinstance(event, Command):
+            self.commands.carry_out(event)
+        elif isinstance(event, NodesDown):
+            self._nodes_down(event.nodes)
+        elif isinstance(event, NodesUp):
+            self.ledger.set_up(event.nodes)
+            self.transitions.changed = True
+
+    def _known(self, job_id: str) -> Job:
+        job = self.ledger.jobs.get(job_id)
+        if job is None:
+            raise RunnerError(f"an event names job {job_id!r}, which does not exist")
+        return job
+
+    # ------------------------------------------------------------------------ submission
+    def submit(self, spec: JobSpec) -> None:
+        """Enter a new job; one that can never run ends at once as FAILED with the reason."""
+        cluster = self.ledger.cluster
+        partitions, problem = self._partitions(spec)
+        now = self.ledger.now
+        first = partitions[0] if partitions else cluster.partitions[0]
+        qos = cluster.qos_named(spec.qos if spec.qos is not None else None)
+        if spec.qos is not None and qos is None and cluster.qos:
+            problem = problem or f"InvalidQOS: {spec.qos!r}"
+        self._count += 1
+        limit = spec.time_limit
+        if limit is None:
+            limit = first.default_time if first.default_time is not None else first.max_time
+        priority = self.transitions.next_priority() - spec.nice if spec.priority is None else spec.priority
+        required, missing = self._bits(spec.required_nodes)
+        excluded, _ = self._bits(spec.excluded_nodes)
+        problem = problem or (f"no node named {missing!r}" if missing else "")
+        job = Job(
+            spec=spec,
+            id=spec.id,
+            index=self._count,
+            user=spec.user,
+            account=spec.account,
+            partitions=partitions or (first,),
+            partition=first,
+            qos=qos,
+            submit_at=now,
+            eligible_at=max(now, spec.begin_at or now),
+            time_limit=limit,
+            priority=priority,
+            requeueable=spec.batch
+            and (spec.requeue if spec.requeue is not None else self.config.scheduler.requeue),
+            size=max(spec.min_nodes, 1),
+            required=required,
+            excluded=excluded,
+            mcs_label=self._label(spec),
+        )
+        self.ledger.enter(job)
+        self.recorder.entered(job, now)
+        self.queue.add(job, now)
+        self.transitions.changed = True
+        if not problem:
+            problem = self._misfit(job)
+        if problem:
+            self._reject(job, problem)
+
+    def _label(self, spec: JobSpec) -> str | None:
+        return label_of(self._mcs, spec.user, spec.group, spec.account, spec.mcs_label)
+
+    def _partitions(self, spec: JobSpec) -> tuple[tuple[Partition, ...], str]:
+        cluster = self.ledger.cluster
+        if not spec.partitions:
+            default = cluster.default_partition
+            if default is None:
+                return (), "no partition given and there is no default one"
+            return (default,), ""
+        found = []
+        for name in spec.partitions:
+            partition = cluster.partition(name)
+            if partition is None:
+                return (), f"no partition named {name!r}"
+            found.append(partition)
+        return tuple(found), ""
+
+    def _bits(self, names: Sequence[str]) -> tuple[NodeBits, str]:
+        bits = 0
+        for name in names:
+            node = self.ledger.cluster.node(name)
+            if node is None:
+                return bits, name
+            bits |= 1 << node.index
+        return bits, ""
+
+    def _misfit(self, job: Job) -> str:
+        reasons = []
+        for partition in job.partitions:
+            size = partition.nodes.bit_count()
+            most = min(size, partition.max_nodes if partition.max_nodes is not None else size)
+            if job.size > most:
+                reasons.append(f"needs {job.size} nodes; partition {partition.name} gives {most} at the most")
+            elif job.size < partition.min_nodes:
+                reasons.append(
+                    f"asks for {job.size} nodes; partition {partition.name} wants {partition.min_nodes} or more"
+                )
+            else:
+                return ""
+        return "; ".join(reasons)
+
+    def _reject(self, job: Job, problem: str) -> None:
+        self.recorder.rejected(job, problem, self.ledger.now)
+        self.transitions.cancel_pending(job, JobState.FAILED)
+
+    # --------------------------------------------------------------------------- endings
+    def _finished(self, event: Finished) -> None:
+        job = self._known(event.job_id)
+        if self.transitions.is_leaving(job):
+            return  # it was killed at the same instant
+        if not self.ledger.is_active(job):
+            raise RunnerError(f"job {job.id} ended but is {job.state.value}")
+        if self._ends_as_preempted(job):
+            plan = self.transitions.graces[job.id]
+            if plan.mode is PreemptMode.REQUEUE and job.requeueable:
+                self.transitions.requeue_finished(job, cleaned=event.cleaned)
+            else:
+                self.transitions.finish(job, JobState.PREEMPTED, cleaned=event.cleaned)
+        elif job.id in self.transitions.survived_grace:
+            self.transitions.survived_grace.discard(job.id)
+            self.transitions.requeue_finished(job, cleaned=event.cleaned)
+        else:
+            self.transitions.finish(job, event.state, cleaned=event.cleaned)
+
+    def _ends_as_preempted(self, job: Job) -> bool:
+        return job.id in self.transitions.graces and self.ledger.rule("grace_exit_is_preemption")
+
+    def _nodes_down(self, nodes: NodeBits) -> None:
+        self.ledger.set_down(nodes)
+        for job in self.ledger.active:
+            if job.nodes & nodes:
+                if job.requeueable:
+                    self.transitions.requeue(job, "node failure")
+                else:
+                    self.transitions.kill(job, JobState.NODE_FAIL, "node failure")
+
+    # ------------------------------------------------------------------------- deadlines
+    def _deadlines(self, now: Seconds) -> None:
+        by_end = self.ledger.by_end
+        interval = self.clockwork.limit_sweep
+        if interval:
+            if now < self._last_sweep + interval - _TINY:
+                return
+            self._last_sweep = now - (now % interval)
+        if not by_end or by_end[0][0] > now:
+            return
+        due = [job for at, _, job in by_end if at <= now + _TINY]
+        for job in due:
+            if job.preempt_at is not None and self.making_way.deadline_passed(job):
+                continue
+            over = self.config.scheduler.over_time_limit
+            if self.config.scheduler.enforce_time_limits and job.end_at is not None and job.end_at + over <= now + _TINY:
+                self.transitions.kill(job, JobState.TIMEOUT, "time limit")
+
+    # ------------------------------------------------------------------------ scheduling
+    def _schedule(self, now: Seconds) -> None:
+        if not self._periodic:
+            if (self.transitions.changed or self.making_way.due(now)) and (self.queue.entries or self.gang):
+                self._pass(now, self.clockwork.default_queue_depth, backfill=True)
+            else:
+                self.transitions.changed = False
+            return
+        self._periodic_passes(now)
+
+    def _periodic_passes(self, now: Seconds) -> None:
+        clockwork = self.clockwork
+        transitions = self.transitions
+        on_grid = _on_grid(now, clockwork.sched_phase, clockwork.sched_interval)
+        due = self.making_way.due(now) if on_grid else False
+        if transitions.changed:
+            self._soon = True
+        if due:
+            self._soon = True
+        triggered = False
+        if transitions.left_nodes and clockwork.pass_on_completion:
+            triggered = True
+        if self._submit_pass_at is not None and now >= self._submit_pass_at - _TINY:
+            triggered = True
+        if (on_grid and self._soon) or triggered:
+            depth = clockwork.bf_max_job_test if on_grid else clockwork.default_queue_depth
+            self._pass(now, max(depth, 1), backfill=False)
+            if on_grid:
+                self._soon = False
+            self._submit_pass_at = None
+            self._bf_dirty = True
+        elif transitions.changed and clockwork.pass_on_submit and self._submit_pass_at is None:
+            self._submit_pass_at = now + clockwork.submit_delay
+            if clockwork.submit_delay == 0:
+                self._pass(now, clockwork.default_queue_depth, backfill=False)
+                self._submit_pass_at = None
+            self._bf_dirty = True
+        elif transitions.changed:
+            self._bf_dirty = True
+        transitions.changed = False
+        transitions.left_nodes = False
+        if self._type == "backfill" and self._bf_dirty:
+            interval = clockwork.bf_interval
+            if not interval or _on_grid(now, clockwork.bf_phase, interval):
+                self.backfill.run()
+                self._bf_dirty = False
+                self._after_pass()
+
+    def _pass(self, now: Seconds, depth: int, *, backfill: bool) -> None:
+        self.transitions.changed = False
+        self.transitions.left_nodes = False
+        self._last_pass = now
+        self.transitions.before_pass()
+        if self._type == "easy":
+            self.passes.easy()
+        else:
+            self.passes.main(depth, het=self._type == "builtin")
+            if backfill and self._type == "backfill":
+                self.backfill.run()
+        self._after_pass()
+
+    def _after_pass(self) -> None:
+        # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.
+        if self.transitions.changed and self._periodic:
+            self._soon = True
+        self.transitions.changed = False
+
+    # ---------------------------------------------------------------------------- waking
+    @property
+    def next_wake(self) -> Seconds | None:
+        """When the engine wants to be called at the latest; None: not before something happens."""
+        now = self.ledger.now
+        wakes = []
+        eligible = self.queue.next_eligible
+        if eligible is not None:
+            wakes.append(eligible)
+        if self.gang is not None and (tick := self.gang.next_tick) is not None:
+            wakes.append(tick)
+        by_end = self.ledger.by_end
+        if by_end:
+            wakes += self._deadline_wake(by_end[0][0], now)
+        if len(self.queue):
+            retry = self.making_way.next_retry(now)
+            if self._periodic:
+                wakes += self._pass_wakes(now, retry)
+            elif retry is not None:
+                wakes.append(retry)
+        return max(now, min(wakes)) if wakes else None
+
+    def _deadline_wake(self, first: Seconds, now: Seconds) -> list[Seconds]:
+        if not self.config.scheduler.enforce_time_limits and not self.transitions.graces:
+            return []
+        interval = self.clockwork.limit_sweep
+        over = self.config.scheduler.over_time_limit
+        if not interval:
+            if first > now:
+                return [first]
+            return [t for t in (at + over for at, _, _ in self.ledger.by_end) if t > now][:1]
+        sweep = self._last_sweep + interval
+        while sweep <= now + _TINY:
+            sweep += interval
+        if first > sweep:
+            sweep += interval * int((first - sweep) // interval)
+            if sweep < first:
+                sweep += interval
+        return [sweep]
+
+    def _pass_wakes(self, now: Seconds, retry: Seconds | None) -> list[Seconds]:
+        clockwork = self.clockwork
+        wakes = []
+        if self._soon:
+            wakes.append(_next_on_grid(now, clockwork.sched_phase, clockwork.sched_interval))
+        if retry is not None:
+            wakes.append(_grid_from(retry, clockwork.sched_phase, clockwork.sched_interval, now))
+        if self._submit_pass_at is not None:
+            wakes.append(self._submit_pass_at)
+        if self._type == "backfill" and self._bf_dirty and clockwork.bf_interval:
+            wakes.append(_next_on_grid(now, clockwork.bf_phase, clockwork.bf_interval))
+        return wakes
+
+    # --------------------------------------------------------------------------- results
+    def metrics(self) -> Mapping[str, Any]:
+        """Return the figures so far."""
+        return self.recorder.metrics.as_dict(sum(node.cpus for node in self.ledger.cluster.nodes))
+
+
+def _on_grid(now: Seconds, phase: Seconds, interval: Seconds) -> bool:
+    offset = (now - phase) % interval
+    return offset < _TINY or interval - offset < _TINY
+
+
+def _next_on_grid(now: Seconds, phase: Seconds, interval: Seconds) -> Seconds:
+    """Return the first grid point after `now`."""
+    steps = (now - phase + _TINY) // interval
+    return phase + (steps + 1) * interval
+
+
+def _grid_from(at: Seconds, phase: Seconds, interval: Seconds, now: Seconds) -> Seconds:
+    """Return the first grid point not before `at`, and after `now`."""
+    later = max(at, now)
+    if later > now and _on_grid(later, phase, interval):
+        return later
+    return _next_on_grid(later, phase, interval)
+
+
+__all__ = ["Engine", "build_cluster"]

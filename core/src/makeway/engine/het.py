@@ -1,0 +1,70 @@
+"""Start heterogeneous jobs: all components at once or none (spec slurm-preemption 5.3 no. 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway.bitmap import NodeBits
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.placing import Placer
+from makeway.model import Blocked, Job, JobState, Placement
+from makeway.registry import guarded
+
+
+class HetStarter:
+    """Plans the components one by one on nodes that the earlier ones do not use."""
+
+    def __init__(self, ledger: Ledger, placer: Placer) -> None:
+        self._ledger = ledger
+        self._placer = placer
+
+    def try_start(self, job: Job, allowed: NodeBits, *, preempt: bool = True) -> bool:
+        """Start all components of the job that `job` belongs to; say whether it was possible."""
+        components = self._ledger.components(job)
+        if any(part.state is not JobState.PENDING for part in components):
+            return False
+        if any(part.eligible_at > self._ledger.now or part.held for part in components):
+            return False
+        plan = self._plan(components, allowed)
+        if plan is None:
+            if preempt and self._placer.preemption:
+                self._preempt(components, allowed)
+            return False
+        for part, placement in zip(components, plan, strict=True):
+            self._placer.transitions.start(part, placement.allocation)
+        return True
+
+    def _plan(self, components: Sequence[Job], allowed: NodeBits) -> list[Placement] | None:
+        plan: list[Placement] = []
+        free = allowed
+        for part in components:
+            found = self._probe(part, free)
+            if isinstance(found, Blocked):
+                put(part, reason=found.reason)
+                return None
+            plan.append(found)
+            free &= ~found.allocation.nodes
+        return plan
+
+    def _probe(self, part: Job, allowed: NodeBits) -> Placement | Blocked:
+        placer = self._placer
+        nodes = placer.nodes_for(part, allowed)
+        attempt = placer.selector.attempt(part, nodes, self._ledger)
+        found: Placement | Blocked = guarded(
+            placer.policies, "makeway_selector", part, attempt.probe
+        )
+        return found
+
+    def _preempt(self, components: Sequence[Job], allowed: NodeBits) -> None:
+        """Let each component that does not fit ask for room, on nodes of its own."""
+        free = allowed
+        for part in components:
+            found = self._probe(part, free)
+            if isinstance(found, Placement):
+                free &= ~found.allocation.nodes
+                continue
+            taken = self._placer.make_room(part, free)
+            if taken is None:
+                return
+            free &= ~taken
+

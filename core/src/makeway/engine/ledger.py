@@ -1,0 +1,302 @@
+"""Keep the books: jobs, nodes and licences; the only module that changes a `Job`."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.errors import RunnerError
+from makeway.levels import Levels
+from makeway.model import (
+    Allocation,
+    Cluster,
+    Exclusive,
+    Job,
+    JobState,
+    ModeSetting,
+    PreemptMode,
+    Seconds,
+    SuspendedBy,
+)
+
+S = TypeVar("S")
+
+_set = object.__setattr__
+_NO_JOBS: tuple[Job, ...] = ()
+
+
+def put(job: Job, **changes: Any) -> None:
+    """Change fields of a `Job`; for the engine alone."""
+    for name, value in changes.items():
+        _set(job, name, value)
+
+
+class Ledger:
+    """The cluster as of now. Implements `makeway.model.ClusterView`; changes go through the verbs below."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        preempt_mode: ModeSetting,
+        rules: Mapping[str, bool],
+        settings: Mapping[type[Any], Any],
+        select_parameters: Sequence[str] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.preempt_mode = preempt_mode
+        self.now: Seconds = 0.0
+        self.jobs: dict[str, Job] = {}
+        self.all_nodes = bitmap.full(len(cluster.nodes))
+        self.up: NodeBits = bitmap.of([node.index for node in cluster.nodes if node.up])
+        self.version = 0
+        """Grows whenever nodes, cores or licences were taken or given back."""
+        self.freed = 0
+        """Grows whenever something was given back."""
+        self._rules = rules
+        self._settings = settings
+        self._active: dict[str, Job] = {}
+        self._active_sorted: Sequence[Job] | None = ()
+        self._held = Levels()
+        self._exclusive = Levels()
+        self._completing = Levels()
+        self._leaving: dict[str, Allocation] = {}
+        self._on: list[list[Job]] | None = None
+        self._licenses_used: dict[str, int] = {}
+        self._het: dict[str, list[Job]] = {}
+        self.anyone_exclusive = 0
+        """How many active jobs keep their nodes from other users."""
+        self.by_end: list[tuple[Seconds, int, Job]] = []
+        """Running jobs with a deadline, soonest first."""
+        self.select_parameters = select_parameters
+        self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
+        self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
+
+    # ------------------------------------------------------------------------ ClusterView
+    @property
+    def active(self) -> Sequence[Job]:
+        """All running and suspended jobs, in job-table order."""
+        if self._active_sorted is None:
+            self._active_sorted = tuple(sorted(self._active.values(), key=_index))
+        return self._active_sorted
+
+    @property
+    def pending(self) -> Sequence[Job]:
+        """All pending jobs, in job-table order."""
+        return self.pending_of()
+
+    @property
+    def idle(self) -> NodeBits:
+        """Nodes in service that no job holds and none is leaving."""
+        return self.up & ~self._held.over[0] & ~self._completing.over[0]
+
+    @property
+    def completing(self) -> NodeBits:
+        """Nodes that a job is still leaving."""
+        return self._completing.over[0]
+
+    @property
+    def exclusive(self) -> NodeBits:
+        """Nodes of running jobs that do not share."""
+        return self._exclusive.over[0]
+
+    @property
+    def licenses_free(self) -> Mapping[str, int]:
+        """Licences that nobody holds."""
+        used = self._licenses_used
+        return {name: total - used.get(name, 0) for name, total in self.cluster.licenses.items()}
+
+    def rule(self, name: str) -> bool:
+        """Return whether a release-dependent rule is in force."""
+        return self._rules[name]
+
+    def mode_of(self, job: Job) -> PreemptMode:
+        """Return how `job` would make way."""
+        return self.modes_of((job,))[0]
+
+    def releases(self) -> Iterator[tuple[Seconds, Job]]:
+        """Yield the running jobs that have a deadline with it, soonest first."""
+        for at, _, job in self.by_end:
+            yield at, job
+
+    def jobs_on(self, node: int) -> Sequence[Job]:
+        """Return the active jobs on a node, in order of start."""
+        if self._on is None:
+            self._on = [[] for _ in self.cluster.nodes]
+            for job in sorted(self._active.values(), key=lambda job: (job.started_at or 0, job.index)):
+                for index in _indices_of(job):
+                    self._on[index].append(job)
+        return self._on[node]
+
+    def job(self, job_id: str) -> Job | None:
+        """Return a live job by id, or None."""
+        return self.jobs.get(job_id)
+
+    def components(self, job: Job) -> Sequence[Job]:
+        """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
+        return self._het[job.spec.het_id] if job.spec.het_id is not None else (job,)
+
+    def settings(self, cls: type[S]) -> S:
+        """Return the settings of the plugin whose settings class is `cls`."""
+        found = self._settings.get(cls)
+        if found is None:
+            found = cls()
+        return found  # type: ignore[no-any-return]  # the registry keyed it by its own class
+
+    @property
+    def active_count(self) -> int:
+        """How many jobs are running or suspended."""
+        return len(self._active)
+
+    def is_active(self, job: Job) -> bool:
+        """Whether `job` holds its nodes at this instant."""
+        return self._active.get(job.id) is job
+
+    def _default_modes(self, jobs: Sequence[Job]) -> Sequence[PreemptMode]:
+        return [self.preempt_mode.action or PreemptMode.OFF for _ in jobs]
+
+    # ------------------------------------------------------------------------------ verbs
+    def enter(self, job: Job) -> None:
+        """Add a new job to the job table."""
+        if job.id in self.jobs:
+            raise RunnerError(f"job {job.id} was submitted twice")
+        self.jobs[job.id] = job
+        if job.spec.het_id is not None:
+            self._het.setdefault(job.spec.het_id, []).append(job)
+
+    def forget(self, job: Job) -> None:
+        """Drop a job that has ended."""
+        del self.jobs[job.id]
+        if job.spec.het_id is not None:
+            self._het[job.spec.het_id].remove(job)
+
+    def start(self, job: Job, allocation: Allocation) -> None:
+        """Give `allocation` to a pending job; it runs from now on."""
+        now = self.now
+        _set(job, "allocation", allocation)
+        _set(job, "state", JobState.RUNNING)
+        _set(job, "reason", "None")
+        _set(job, "started_at", now)
+        _set(job, "resumed_at", now)
+        _set(job, "ran", 0.0)
+        if job.time_limit is not None:
+            self._set_deadline(job, now + job.time_limit)
+        self._active[job.id] = job
+        self._active_sorted = None
+        nodes = allocation.nodes
+        self._held.add(nodes)
+        if not allocation.shared:
+            self._exclusive.add(nodes)
+        if self._on is not None:
+            for index in allocation.node_indices:
+                self._on[index].append(job)
+        for name, count in allocation.licenses.items():
+            self._licenses_used[name] = self._licenses_used.get(name, 0) + count
+        if _user_exclusive(job):
+            self.anyone_exclusive += 1
+        self.version += 1
+
+    def suspend(self, job: Job, by: SuspendedBy) -> None:
+        """Stop a running job; it keeps its allocation."""
+        put(
+            job,
+            ran=job.ran_until(self.now),
+            state=JobState.SUSPENDED,
+            suspended_at=self.now,
+            suspended_by=by,
+            resumed_at=None,
+        )
+        self._clear_deadline(job)
+        if job.allocation is not None and not job.allocation.shared:
+            self._exclusive.remove(job.allocation.nodes)
+        self.version += 1
+        self.freed += 1
+
+    def resume(self, job: Job, keep_deadline: Seconds | None = None) -> None:
+        """Continue a suspended job; its limit counts running time only, unless a deadline is kept."""
+        put(
+            job,
+            state=JobState.RUNNING,
+            resumed_at=self.now,
+            suspended_at=None,
+            suspended_by=None,
+        )
+        if keep_deadline is not None:
+            self._set_deadline(job, keep_deadline)
+        elif job.time_limit is not None:
+            self._set_deadline(job, self.now + max(0.0, job.time_limit - job.ran))
+        if job.allocation is not None and not job.allocation.shared:
+            self._exclusive.add(job.allocation.nodes)
+        self.version += 1
+
+    def release(self, job: Job) -> None:
+        """Take the allocation of an active job back; its nodes count as completing until `cleaned`."""
+        allocation = job.allocation
+        if allocation is None:
+            raise RunnerError(f"job {job.id} ended but holds no nodes")
+        self._clear_deadline(job)
+        del self._active[job.id]
+        self._active_sorted = None
+        nodes = allocation.nodes
+        self._held.remove(nodes)
+        if not allocation.shared and job.state is JobState.RUNNING:
+            self._exclusive.remove(nodes)
+        if self._on is not None:
+            for index in allocation.node_indices:
+                self._on[index].remove(job)
+        for name, count in allocation.licenses.items():
+            self._licenses_used[name] -= count
+        if _user_exclusive(job):
+            self.anyone_exclusive -= 1
+        self._completing.add(nodes)
+        self._leaving[job.id] = allocation
+        self.version += 1
+        self.freed += 1
+
+    def cleaned(self, job: Job) -> None:
+        """Take note that `job` has left its nodes."""
+        allocation = self._leaving.pop(job.id)
+        self._completing.remove(allocation.nodes)
+        _set(job, "allocation", None)
+        self.freed += 1
+
+    def move_deadline(self, job: Job, at: Seconds) -> None:
+        """Let the deadline of a running job be `at`."""
+        self._clear_deadline(job)
+        self._set_deadline(job, at)
+
+    def set_down(self, nodes: NodeBits) -> None:
+        """Take nodes out of service."""
+        self.up &= ~nodes
+        self.version += 1
+
+    def set_up(self, nodes: NodeBits) -> None:
+        """Put nodes back into service."""
+        self.up |= nodes & self.all_nodes
+        self.version += 1
+        self.freed += 1
+
+    def _set_deadline(self, job: Job, at: Seconds) -> None:
+        _set(job, "end_at", at)
+        bisect.insort(self.by_end, (at, job.index, job))
+
+    def _clear_deadline(self, job: Job) -> None:
+        if job.end_at is None:
+            return
+        at = bisect.bisect_left(self.by_end, (job.end_at, job.index))
+        if at < len(self.by_end) and self.by_end[at][2] is job:
+            del self.by_end[at]
+
+
+def _user_exclusive(job: Job) -> bool:
+    return job.spec.exclusive is Exclusive.USER or job.partition.exclusive_user
+
+
+def _index(job: Job) -> int:
+    return job.index
+
+
+def _indices_of(job: Job) -> Iterable[int]:
+    return job.allocation.node_indices if job.allocation is not None else ()

@@ -1,0 +1,153 @@
+"""Make victims leave: kill window, notice, grace time, and the action in the end (spec slurm-preemption 4)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.transitions import Transitions
+from makeway.model import Job, JobState, ModeFlag, Plan, PreemptMode, Seconds, SuspendedBy
+from makeway.registry import Policies
+
+_TINY = 1e-6
+
+
+class MakingWay:
+    """Carries out plans, and remembers what is under way."""
+
+    def __init__(self, ledger: Ledger, policies: Policies, transitions: Transitions) -> None:
+        self._ledger = ledger
+        self._policies = policies
+        self._transitions = transitions
+        clockwork = transitions.clockwork
+        self.window: Seconds = clockwork.kill_wait + clockwork.message_timeout
+        """How long a preemptor waits before it may have others killed again (section 4.1)."""
+        self._retries: list[Seconds] = []
+        self._awaited: dict[str, tuple[Job, ...]] = {}
+        self._arbiter_suspends = (
+            transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
+        )
+
+    # ------------------------------------------------------------------------ retry times
+    def remember(self, at: Seconds) -> None:
+        """Let a pass be made at `at` even if nothing happens until then."""
+        if at > self._ledger.now:
+            heapq.heappush(self._retries, at)
+
+    def next_retry(self, now: Seconds) -> Seconds | None:
+        """Return the next instant at which asking again may help; None: none is known."""
+        while self._retries and self._retries[0] <= now - _TINY:
+            heapq.heappop(self._retries)
+        return self._retries[0] if self._retries else None
+
+    def due(self, now: Seconds) -> bool:
+        """Whether an instant remembered has come; it is forgotten."""
+        came = False
+        while self._retries and self._retries[0] <= now + _TINY:
+            heapq.heappop(self._retries)
+            came = True
+        return came
+
+    # ----------------------------------------------------------------------------- telling
+    def tell(self, preemptor: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]) -> bool:
+        """Tell `victims` to make way; say whether `preemptor` has to wait for them.
+
+        Suspension under a gang arbiter is not carried out here: the arbiter stops whoever is in the way once
+        the preemptor starts (section 3.3).
+        """
+        if not victims:
+            return False
+        now = self._ledger.now
+        plans = self._policies.plans(preemptor, victims, modes, self._ledger)
+        asked = preemptor.asked_at
+        held_back = asked is not None and asked > now - self.window + _TINY
+        if not self.window and self._awaits(preemptor):
+            held_back = True
+        kills = 0
+        for plan in plans:
+            if plan.mode is PreemptMode.SUSPEND:
+                self._note_suspension(plan, preemptor)
+            elif plan.mode is not PreemptMode.OFF:
+                kills += 1
+                if not held_back:
+                    self._act(plan, preemptor)
+        if kills and not held_back:
+            put(preemptor, asked_at=now)
+            self._awaited[preemptor.id] = tuple(
+                plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF)
+            )
+            if self.window:
+                self.remember(now + self.window)
+        return kills > 0
+
+    def _awaits(self, preemptor: Job) -> bool:
+        """Whether somebody that `preemptor` had told to leave is still there."""
+        return any(
+            self._transitions.is_leaving(job) or job.id in self._transitions.graces
+            for job in self._awaited.get(preemptor.id, ())
+        )
+
+    def _note_suspension(self, plan: Plan, preemptor: Job) -> None:
+        job = plan.job
+        if self._arbiter_suspends:
+            if self._ledger.rule("linear_suspend_keeps_deadline"):
+                put(job, preempt_at=self._ledger.now)
+        elif job.state is JobState.RUNNING:
+            self._transitions.displaced(job, preemptor, PreemptMode.SUSPEND, plan.why)
+            self._transitions.suspend(job, SuspendedBy.POLICY)
+
+    def _act(self, plan: Plan, preemptor: Job | None) -> None:
+        """Give notice and wait out the grace time, or act at once (section 4.3)."""
+        job = plan.job
+        now = self._ledger.now
+        if job.preempt_at is None:
+            put(job, preempt_at=now)
+            if plan.grace_time > 0:
+                self._begin_grace(plan, preemptor)
+                return
+        elif job.id in self._transitions.graces and not self._grace_over(job):
+            return
+        self._carry_out(plan, preemptor)
+
+    def _begin_grace(self, plan: Plan, preemptor: Job | None) -> None:
+        job = plan.job
+        end = self._ledger.now + plan.grace_time
+        if job.end_at is None or end < job.end_at:
+            self._ledger.move_deadline(job, end) if job.state is JobState.RUNNING else put(job, end_at=end)
+        self._transitions.graces[job.id] = plan
+        self._transitions.displaced(job, preemptor, plan.mode, plan.why)
+        if job.state is JobState.RUNNING:
+            for signal in plan.notice:
+                self._transitions.signal(job, signal.name, steps_only=signal.steps_only)
+
+    def _grace_over(self, job: Job) -> bool:
+        return job.end_at is not None and self._ledger.now >= job.end_at - _TINY
+
+    def _carry_out(self, plan: Plan, preemptor: Job | None) -> None:
+        transitions = self._transitions
+        job = plan.job
+        if not self._ledger.is_active(job):
+            return
+        if job.id not in transitions.graces:
+            transitions.displaced(job, preemptor, plan.mode, plan.why)
+        for signal in plan.farewell:
+            transitions.signal(job, signal.name, steps_only=signal.steps_only)
+        put(job, preempt_at=self._ledger.now)
+        if plan.mode is PreemptMode.CHECKPOINT:
+            transitions.checkpoint(job)
+        if plan.mode in (PreemptMode.REQUEUE, PreemptMode.CHECKPOINT):
+            transitions.requeue(job, "preempted")
+        else:
+            transitions.kill(job, JobState.PREEMPTED, "preempted")
+
+    # ------------------------------------------------------------------------------ sweeps
+    def deadline_passed(self, job: Job) -> bool:
+        """Act on a running victim whose deadline has come; say whether it was one (section 4.3)."""
+        if job.preempt_at is None:
+            return False
+        plan = self._transitions.graces.get(job.id)
+        if plan is None:
+            plan = Plan(job=job, mode=PreemptMode.CANCEL, why="its deadline came while it made way")
+        self._carry_out(plan, None)
+        return True

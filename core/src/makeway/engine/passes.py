@@ -1,0 +1,203 @@
+"""Make scheduling passes: Slurm's main scheduler, and textbook EASY.
+
+``builtin`` and the main part of ``backfill`` follow spec slurm-preemption 7.2 and slurm-gang-and-select 5.3: strict
+order within a partition; a job that cannot start closes its partition and withdraws its nodes for the pass.
+``easy`` is EASY backfilling as the literature has it: the first blocked job gets a reservation, later jobs may
+start if they do not delay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.engine.het import HetStarter
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.placing import Outcome, Placer
+from makeway.engine.queue import Entry, Queue, faces
+from makeway.model import Forecast, Job, JobState, Seconds
+from makeway.registry import Policies
+
+
+class Passes:
+    """The passes over one run's queue."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        placer: Placer,
+        policies: Policies,
+        het: HetStarter,
+    ) -> None:
+        self.ledger = ledger
+        self.queue = queue
+        self.placer = placer
+        self.policies = policies
+        self.het = het
+        self._custom_order = policies.implements("makeway_queue_order")
+        self._reserved: _Reserved | None = None
+
+    def ordered(self) -> list[Entry]:
+        """Return the eligible entries, as the policy orders them."""
+        entries = self.queue.ordered()
+        if not self._custom_order or len(entries) < 2:
+            return entries
+        by_face = {id(face): (face, entry) for face, entry in faces(entries)}
+        order = self.policies.queue_order([face for face, _ in by_face.values()], self.ledger)
+        if order is None:
+            return entries
+        return [by_face[id(face)][1] for face in order]
+
+    # ------------------------------------------------------------------- the main scheduler
+    def main(self, depth: int, *, het: bool) -> bool:
+        """Make a pass of the main scheduler over at most `depth` entries; say whether any job started.
+
+        :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
+        """
+        closed: set[int] = set()
+        withdrawn: NodeBits = 0
+        done: set[str] = set()
+        started = False
+        partitions = {entry[2].index for entry in self.queue.entries}
+        for tried, (_, job, partition) in enumerate(self.ordered()):
+            if tried >= depth or len(closed) == len(partitions):
+                break
+            if job.id in done or job.state is not JobState.PENDING:
+                continue
+            if partition.index in closed:
+                put(job, reason="Priority")
+                if job.spec.het_id is not None and not het and self.ledger.rule("het_blocks_pass"):
+                    break
+                continue
+            if job.spec.het_id is not None:
+                if not (het and self._start_het(job, withdrawn)):
+                    closed.add(partition.index)
+                    withdrawn |= partition.nodes
+                started = started or job.state is JobState.RUNNING
+                continue
+            allowed = self.ledger.all_nodes & ~withdrawn
+            outcome = self.placer.try_start(job, partition, allowed)
+            if outcome is Outcome.STARTED:
+                started = True
+            elif outcome in (Outcome.BUSY, Outcome.PREEMPTING):
+                if outcome is Outcome.PREEMPTING:
+                    done.add(job.id)
+                if withdrawn and outcome is Outcome.BUSY and not partition.nodes & allowed & self.ledger.up:
+                    put(job, reason=_RESERVED)
+                required = job.required
+                if required and required.bit_count() >= job.size:
+                    if outcome is Outcome.BUSY and required & withdrawn:
+                        put(job, reason="ReqNodeNotAvail")
+                    withdrawn |= required
+                else:
+                    closed.add(partition.index)
+                    withdrawn |= partition.nodes
+        return started
+
+    def _start_het(self, job: Job, withdrawn: NodeBits) -> bool:
+        return self.het.try_start(job, self.ledger.all_nodes & ~withdrawn)
+
+    # --------------------------------------------------------------------------------- EASY
+    def easy(self) -> None:
+        """Make a pass of EASY backfilling."""
+        reserved = self._reserved
+        if reserved is not None and reserved.holds(self.ledger):
+            arrivals = self.queue.take_arrivals()
+            head = reserved.entry
+            if not any(entry[0] < head[0] for entry in arrivals):
+                self._backfill(arrivals, reserved)
+                return
+        self.queue.take_arrivals()
+        self._reserved = None
+        entries = self.ordered() if self._custom_order else self.queue.entries
+        at = 0
+        while at < len(entries):
+            entry = entries[at]
+            outcome = self._try(entry)
+            if outcome is Outcome.STARTED:
+                at = at + 1 if entries is not self.queue.entries else at
+                continue
+            if outcome in (Outcome.LIMITED, Outcome.NEVER):
+                at += 1
+                continue
+            # Blocked, or waiting for its victims to leave: what comes free is kept for it.
+            self._reserved = self._reserve(entry)
+            self._backfill(list(entries[at + 1 :]), self._reserved)
+            return
+
+    def _try(self, entry: Entry) -> Outcome:
+        _, job, partition = entry
+        if job.state is not JobState.PENDING:
+            return Outcome.LIMITED
+        if job.spec.het_id is not None:
+            return Outcome.STARTED if self.het.try_start(job, self.ledger.all_nodes) else Outcome.BUSY
+        return self.placer.try_start(job, partition, self.ledger.all_nodes)
+
+    def _reserve(self, entry: Entry) -> _Reserved:
+        _, job, partition = entry
+        ledger = self.ledger
+        nodes = partition.nodes & ledger.up
+        forecast = self.placer.selector.forecast(job, nodes, ledger, ())
+        return _Reserved(entry, forecast, ledger.version, ledger.freed)
+
+    def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
+        """Start those of `entries` that do not delay the reserved job."""
+        ledger = self.ledger
+        forecast = reserved.forecast
+        now = ledger.now
+        if forecast is None:
+            shadow, spare, eligible, kept = now, reserved.spare, 0, 0
+        else:
+            shadow = max(forecast.at, now)
+            spare, eligible, kept = reserved.spare, forecast.eligible, forecast.nodes
+        idle_screen = self.placer.selector.screen
+        jobs = [entry[1] for entry in entries]
+        keep = set(map(id, idle_screen(jobs, ledger.up & ~ledger.completing))) if jobs else set()
+        for entry in entries:
+            _, job, partition = entry
+            if id(job) not in keep or job.state is not JobState.PENDING:
+                continue
+            limit = job.time_limit
+            long = forecast is not None and (limit is None or now + limit > shadow)
+            if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
+                continue
+            allowed = ledger.all_nodes & ~kept if long and spare is None else ledger.all_nodes
+            if self._start_behind(job, entry, allowed) and long and spare is not None:
+                spare -= bitmap.count(job.nodes & eligible)
+                reserved.spare = spare
+            if job.state is JobState.RUNNING:
+                reserved.version = ledger.version
+
+    def _start_behind(self, job: Job, entry: Entry, allowed: NodeBits) -> bool:
+        if job.spec.het_id is not None:
+            return self.het.try_start(job, allowed)
+        return self.placer.try_start(job, entry[2], allowed, preempt=False) is Outcome.STARTED
+
+
+class _Reserved:
+    """The reservation of the first blocked job; holds until something is given back or overtakes it."""
+
+    __slots__ = ("entry", "forecast", "freed", "spare", "version")
+
+    def __init__(self, entry: Entry, forecast: Forecast | None, version: int, freed: int) -> None:
+        self.entry = entry
+        self.forecast = forecast
+        self.version = version
+        self.freed = freed
+        self.spare = forecast.spare if forecast is not None else None
+
+    def holds(self, ledger: Ledger) -> bool:
+        """Whether nothing happened that could change it."""
+        return (
+            self.entry[1].state is JobState.PENDING
+            and self.freed == ledger.freed
+            and self.version == ledger.version
+            and (self.forecast is None or self.forecast.at >= ledger.now)
+        )
+
+
+_RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+
+__all__ = ["Passes", "Seconds"]

@@ -1,0 +1,310 @@
+"""Try to start one pending job: the four questions probe, order, search, action (spec slurm-preemption 0)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.config import McsTable
+from makeway.engine.exclusivity import node_filter
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.making_way import MakingWay
+from makeway.engine.transitions import Transitions
+from makeway.errors import PolicyError
+from makeway.model import (
+    NOTHING,
+    Attempt,
+    Blocked,
+    Candidates,
+    Choice,
+    Job,
+    JobState,
+    Partition,
+    Placement,
+    PreemptMode,
+    Selector,
+)
+from makeway.record import Decision, Recorder
+from makeway.registry import Policies, guarded
+
+
+class Outcome(enum.Enum):
+    """How an attempt ended."""
+
+    STARTED = "started"
+    PREEMPTING = "preempting"
+    """Others were told to make way; the job starts in a later attempt."""
+    BUSY = "busy"
+    LIMITED = "limited"
+    """A limit or a licence keeps it out; it does not hold up others."""
+    NEVER = "never"
+    """It cannot run on this cluster at all."""
+
+
+class Placer:
+    """Tries jobs one by one against the books of a run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        selector: Selector,
+        policies: Policies,
+        transitions: Transitions,
+        making_way: MakingWay,
+        recorder: Recorder,
+        *,
+        preemption: bool,
+    ) -> None:
+        self.ledger = ledger
+        self.selector = selector
+        self.policies = policies
+        self.transitions = transitions
+        self.making_way = making_way
+        self.recorder = recorder
+        self.preemption = preemption
+        self._limits = policies.implements("makeway_admit")
+        self._vetoes = policies.implements("makeway_protect")
+        self._by = policies.who("makeway_preempt_candidates")
+        self._mcs = ledger.settings(McsTable)
+
+    # ---------------------------------------------------------------------------- nodes
+    def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
+        """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
+        ledger = self.ledger
+        nodes = allowed & job.partition.nodes & ledger.up & ~ledger.completing & ~ledger.exclusive
+        return node_filter(ledger, self._mcs, job, nodes)
+
+    def filter_nodes(self, job: Job, nodes: NodeBits) -> NodeBits:
+        """Drop nodes that other users or labels keep from `job`, however soon they may leave."""
+        return node_filter(self.ledger, self._mcs, job, nodes)
+
+    def _nodes_with(self, job: Job, allowed: NodeBits, candidates: Sequence[Job]) -> NodeBits:
+        """Add the nodes of running candidates that do not share back (spec slurm-preemption 1.10 step 4)."""
+        ledger = self.ledger
+        nodes = self.nodes_for(job, allowed)
+        indices: list[int] = []
+        for candidate in candidates:
+            allocation = candidate.allocation
+            if allocation is not None and not allocation.shared and candidate.state is JobState.RUNNING:
+                indices += allocation.node_indices
+        back = bitmap.of(indices)
+        return nodes | (back & allowed & job.partition.nodes & ledger.up & ~ledger.completing)
+
+    # -------------------------------------------------------------------------- attempt
+    def try_start(self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True) -> Outcome:
+        """Try to start `job` in `partition` on nodes of `allowed`.
+
+        :param preempt: whether it may displace others.
+        """
+        if job.partition is not partition:
+            put(job, partition=partition)
+        if self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
+            return self._waits(job, limit, Outcome.LIMITED)
+        attempt = self._attempt(job, self.nodes_for(job, allowed))
+        found = self._probe(attempt)
+        if isinstance(found, Placement):
+            return self._start(job, found)
+        if not found.never and self.preemption and preempt:
+            return self._preempt(job, allowed, found)
+        if found.never:
+            return self._waits(job, found, Outcome.NEVER)
+        return self._waits(job, found, _outcome_of(found))
+
+    def _attempt(self, job: Job, nodes: NodeBits) -> Attempt:
+        return self.selector.attempt(job, nodes, self.ledger)
+
+    def _probe(self, attempt: Attempt) -> Placement | Blocked:
+        found: Placement | Blocked = guarded(
+            self.policies, "makeway_selector", attempt.job, attempt.probe
+        )
+        if isinstance(found, Placement):
+            self._check_place(attempt.job, found, "makeway_selector")
+        elif not isinstance(found, Blocked):
+            raise self._wrong("makeway_selector", attempt.job, f"probe returned {found!r:.80}")
+        return found
+
+    def _start(self, job: Job, placement: Placement) -> Outcome:
+        if self.recorder.traced(job):
+            self.recorder.decided(
+                Decision(
+                    at=self.ledger.now,
+                    job=job.id,
+                    partition=job.partition.name,
+                    outcome="starts",
+                    placement=self.recorder.node_list(placement.allocation.nodes),
+                    detail=placement.why,
+                )
+            )
+        self.transitions.start(job, placement.allocation)
+        return Outcome.STARTED
+
+    def _waits(
+        self,
+        job: Job,
+        blocked: Blocked,
+        outcome: Outcome,
+        candidates: Candidates | None = None,
+        note: str = "",
+    ) -> Outcome:
+        put(job, reason=blocked.reason)
+        if self.recorder.traced(job):
+            self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
+        return outcome
+
+    def _decision(
+        self, job: Job, outcome: str, blocked: Blocked, candidates: Candidates | None, note: str
+    ) -> Decision:
+        listed = candidates or Candidates()
+        return Decision(
+            at=self.ledger.now,
+            job=job.id,
+            partition=job.partition.name,
+            outcome=outcome,
+            reason=blocked.reason,
+            detail="; ".join(part for part in (blocked.detail, listed.note, note) if part),
+            candidates=tuple(
+                (c.id, mode.value) for c, mode in zip(listed.jobs, listed.modes, strict=True)
+            ),
+            protected=dict(listed.protected),
+            by=self._by,
+        )
+
+    # ------------------------------------------------------------------------- preempting
+    def _preempt(self, job: Job, allowed: NodeBits, blocked: Blocked) -> Outcome:
+        candidates = self.candidates(job)
+        if candidates.ask_again_at is not None:
+            self.making_way.remember(candidates.ask_again_at)
+        if not candidates.jobs:
+            return self._waits(job, blocked, _outcome_of(blocked), candidates)
+        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
+        choice = self.policies.search(attempt, candidates, self.ledger)
+        if choice is None:
+            note = "removing all candidates would not make room"
+            return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
+        self._check_place(job, choice.placement, "makeway_search")
+        victims = [candidates.jobs[at] for at in choice.victims]
+        modes = [candidates.modes[at] for at in choice.victims]
+        if self._limits and (limit := self._limit_without(job, victims, modes)):
+            note = "a limit would still keep it out once its victims were gone"
+            return self._waits(job, limit, Outcome.LIMITED, candidates, note)
+        return self._take(job, choice, candidates, victims, modes, blocked)
+
+    def make_room(self, job: Job, allowed: NodeBits) -> NodeBits | None:
+        """Have others make way for a job that starts later, with its other components.
+
+        :returns: the nodes that it would take; None if preempting does not help.
+        """
+        candidates = self.candidates(job)
+        if not candidates.jobs:
+            return None
+        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
+        choice = self.policies.search(attempt, candidates, self.ledger)
+        if choice is None:
+            return None
+        self._check_place(job, choice.placement, "makeway_search")
+        victims = [candidates.jobs[at] for at in choice.victims]
+        modes = [candidates.modes[at] for at in choice.victims]
+        self.making_way.tell(job, victims, modes)
+        return choice.placement.allocation.nodes
+
+    def candidates(self, job: Job) -> Candidates:
+        """Return whom `job` may displace, the protected ones taken out."""
+        ledger = self.ledger
+        found = self.policies.candidates(job, ledger.active, ledger)
+        if not self._vetoes or not found.jobs:
+            return found
+        vetoes = self.policies.protected(job, found.jobs, ledger)
+        if not vetoes:
+            return found
+        kept = [
+            (candidate, mode)
+            for candidate, mode in zip(found.jobs, found.modes, strict=True)
+            if candidate.id not in vetoes
+        ]
+        return attrs.evolve(
+            found,
+            jobs=tuple(candidate for candidate, _ in kept),
+            modes=tuple(mode for _, mode in kept),
+            protected={**found.protected, **vetoes},
+        )
+
+    def _limit_without(
+        self, job: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]
+    ) -> Blocked | None:
+        view = Without(self.ledger, victims, modes)
+        return self.policies.admit((job,), view).get(job.id)
+
+    def _take(
+        self,
+        job: Job,
+        choice: Choice,
+        candidates: Candidates,
+        victims: Sequence[Job],
+        modes: Sequence[PreemptMode],
+        blocked: Blocked,
+    ) -> Outcome:
+        if self.recorder.traced(job):
+            decision = self._decision(job, "preempts" if victims else "starts", blocked, candidates, "")
+            self.recorder.decided(
+                attrs.evolve(
+                    decision,
+                    placement=self.recorder.node_list(choice.placement.allocation.nodes),
+                    victims=tuple((v.id, m.value) for v, m in zip(victims, modes, strict=True)),
+                    method=choice.method,
+                )
+            )
+        must_wait = self.making_way.tell(job, victims, modes)
+        if must_wait:
+            put(job, reason="Resources")
+            return Outcome.PREEMPTING
+        self.transitions.start(job, choice.placement.allocation)
+        return Outcome.STARTED
+
+    # ------------------------------------------------------------------------- the border
+    def _check_place(self, job: Job, placement: Placement, hook: str) -> None:
+        allocation = placement.allocation
+        nodes = allocation.nodes
+        if nodes & ~job.partition.nodes:
+            outside = self.recorder.node_list(nodes & ~job.partition.nodes)
+            raise self._wrong(hook, job, f"placed it on {outside}, outside partition {job.partition.name}")
+        size = len(allocation.node_indices)
+        if size != nodes.bit_count() or size < job.size:
+            raise self._wrong(hook, job, f"placed it on {size} nodes; it needs {job.size}")
+        if nodes & ~self.ledger.up:
+            raise self._wrong(hook, job, "placed it on a node that is not in service")
+
+    def _wrong(self, hook: str, job: Job, message: str) -> PolicyError:
+        return PolicyError(self.policies.who(hook), hook, job.id, message)
+
+
+class Without:
+    """The cluster as it would be if some active jobs had made way; for admission limits."""
+
+    def __init__(self, ledger: Ledger, gone: Sequence[Job], modes: Sequence[PreemptMode]) -> None:
+        self._ledger = ledger
+        kills = {
+            id(job) for job, mode in zip(gone, modes, strict=True) if mode is not PreemptMode.SUSPEND
+        }
+        stops = {id(job) for job in gone} - kills
+        self.active = tuple(
+            attrs.evolve(job, state=JobState.SUSPENDED) if id(job) in stops else job
+            for job in ledger.active
+            if id(job) not in kills
+        )
+        free = dict(ledger.licenses_free)
+        for job in gone:
+            held = job.allocation.licenses if job.allocation and id(job) in kills else NOTHING
+            for name, count in held.items():
+                free[name] = free.get(name, 0) + count
+        self.licenses_free = free
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._ledger, name)
+
+
+def _outcome_of(blocked: Blocked) -> Outcome:
+    return Outcome.LIMITED if blocked.resource == "licences" else Outcome.BUSY

@@ -1,0 +1,154 @@
+"""Keep the queue: who waits, who may be tried, and in which order.
+
+The default order is Slurm's (spec slurm-preemption 7.1): priority tier, priority, submission, job index;
+one entry per job and partition that it was submitted to.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+
+import attrs
+
+from makeway.engine.ledger import Ledger, put
+from makeway.model import Job, JobState, Partition, Seconds
+
+Key = tuple[int, int, float, int, int]
+Entry = tuple[Key, Job, Partition]
+
+_index = attrgetter("index")
+
+
+class Queue:
+    """Pending jobs; the eligible ones in order."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.entries: list[Entry] = []
+        """Eligible jobs in the default order."""
+        self.arrivals: list[Entry] = []
+        """Entries added since the last complete pass."""
+        self._waiting: dict[str, Job] = {}
+        self._later: list[tuple[Seconds, int, Job]] = []
+        self._dependents: dict[str, list[Job]] = {}
+        self._blockers: dict[str, set[str]] = {}
+        ledger.pending_of = self.pending
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def pending(self) -> Sequence[Job]:
+        """Return all pending jobs, in job-table order."""
+        return sorted(self._waiting.values(), key=_index)
+
+    def __contains__(self, job: Job) -> bool:
+        return job.id in self._waiting
+
+    @property
+    def next_eligible(self) -> Seconds | None:
+        """When the next job becomes eligible by the clock."""
+        return self._later[0][0] if self._later else None
+
+    def add(self, job: Job, now: Seconds) -> None:
+        """Let a pending job wait; it becomes eligible when nothing of its own keeps it back."""
+        self._waiting[job.id] = job
+        missing = {other for other in job.spec.depends_on if other in self._ledger.jobs}
+        if missing and job.restarts == 0:
+            self._blockers[job.id] = missing
+            for other in sorted(missing):
+                self._dependents.setdefault(other, []).append(job)
+            put(job, reason="Dependency")
+            return
+        self._admit(job, now)
+
+    def _admit(self, job: Job, now: Seconds) -> None:
+        if job.held:
+            put(job, reason="JobHeldAdmin" if job.restarts else "JobHeldUser")
+        elif job.eligible_at > now:
+            heapq.heappush(self._later, (job.eligible_at, job.index, job))
+            put(job, reason="BeginTime")
+        else:
+            self._insert(job)
+
+    def _insert(self, job: Job) -> None:
+        for partition in job.partitions:
+            entry = (_key(job, partition), job, partition)
+            bisect.insort(self.entries, entry, key=_first)
+            self.arrivals.append(entry)
+        put(job, reason="Priority" if len(self.entries) > len(job.partitions) else "None")
+
+    def mature(self, now: Seconds) -> bool:
+        """Make jobs eligible whose time has come; say whether there were any."""
+        any_came = False
+        while self._later and self._later[0][0] <= now:
+            _, _, job = heapq.heappop(self._later)
+            if self._waiting.get(job.id) is job and job.eligible_at <= now and not job.held:
+                self._insert(job)
+                any_came = True
+        return any_came
+
+    def ended(self, job: Job, now: Seconds) -> bool:
+        """A job has ended: free its dependents; say whether any became eligible."""
+        freed = False
+        for dependent in self._dependents.pop(job.id, ()):
+            missing = self._blockers.get(dependent.id)
+            if missing is None:
+                continue
+            missing.discard(job.id)
+            if not missing:
+                del self._blockers[dependent.id]
+                self._admit(dependent, now)
+                freed = True
+        return freed
+
+    def remove(self, job: Job) -> None:
+        """Take a job out: it started or was cancelled."""
+        del self._waiting[job.id]
+        self._blockers.pop(job.id, None)
+        self._drop_entries(job)
+
+    def _drop_entries(self, job: Job) -> None:
+        for partition in job.partitions:
+            key = _key(job, partition)
+            at = bisect.bisect_left(self.entries, key, key=_first)
+            if at < len(self.entries) and self.entries[at][1] is job:
+                del self.entries[at]
+
+    def reprioritise(self, job: Job, priority: int, now: Seconds) -> None:
+        """Give a pending job another priority; 0 holds it."""
+        eligible = any(entry[1] is job for entry in self.entries)
+        self._drop_entries(job)
+        put(job, priority=priority)
+        if eligible or job.eligible_at <= now:
+            self._admit(job, now)
+
+    def ordered(self) -> list[Entry]:
+        """Return the eligible entries in the default order."""
+        return list(self.entries)
+
+    def take_arrivals(self) -> list[Entry]:
+        """Return the entries added since the last call that still wait."""
+        fresh = [entry for entry in self.arrivals if entry[1].state is JobState.PENDING]
+        self.arrivals.clear()
+        return fresh
+
+
+def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:
+    """Yield each entry with a face of the job that shows the partition to be tried."""
+    for entry in entries:
+        _, job, partition = entry
+        if job.partition is partition:
+            yield job, entry
+        else:
+            yield attrs.evolve(job, partition=partition), entry
+
+
+def _first(entry: Entry) -> Key:
+    return entry[0]
+
+
+def _key(job: Job, partition: Partition) -> Key:
+    return (-partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)

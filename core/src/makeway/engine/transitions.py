@@ -1,0 +1,307 @@
+"""Move jobs from state to state: start, end, suspend, resume, requeue, kill.
+
+Each verb keeps ledger, selector, gang arbiter, queue and record in step, and leaves behind the actions that
+a world has to carry out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway.clockwork import Clockwork
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.queue import Queue
+from makeway.errors import PolicyError
+from makeway.events import Action, Kill, Resume, SendSignal, Start, Suspend
+from makeway.events import Checkpoint as SaveState
+from makeway.model import (
+    Allocation,
+    Gang,
+    GangOrder,
+    GangVerb,
+    Job,
+    JobState,
+    Plan,
+    PreemptMode,
+    Selector,
+    SuspendedBy,
+)
+from makeway.record import Recorder
+from makeway.registry import Policies, guarded
+
+REQUEUE = "requeue"
+
+
+class Transitions:
+    """The verbs, over the books of one run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        selector: Selector,
+        gang: Gang | None,
+        policies: Policies,
+        recorder: Recorder,
+        clockwork: Clockwork,
+    ) -> None:
+        self.ledger = ledger
+        self.queue = queue
+        self.selector = selector
+        self.gang = gang
+        self.policies = policies
+        self.recorder = recorder
+        self.clockwork = clockwork
+        self.actions: list[Action] = []
+        self.max_requeues: int | None = None
+        self.graces: dict[str, Plan] = {}
+        """Jobs in their grace time, and what awaits them."""
+        self.survived_grace: set[str] = set()
+        """Jobs that rode out a grace time and were requeued (rule grace_mark_survives_requeue)."""
+        self._leaving: dict[str, JobState | str] = {}
+        self._lowest_priority = _FIRST_PRIORITY
+        self.changed = False
+        """Whether anything happened that a scheduling pass should look at."""
+        self.left_nodes = False
+        """Whether a job has left its nodes since the last pass."""
+        self._by_gang = policies.who("makeway_gang")
+        self._by_preempt = policies.who("makeway_preempt_candidates")
+
+    # --------------------------------------------------------------------------- priority
+    def next_priority(self) -> int:
+        """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
+        self._lowest_priority -= 1
+        return self._lowest_priority + 1
+
+    # ------------------------------------------------------------------------------ start
+    def start(self, job: Job, allocation: Allocation) -> None:
+        """Start a pending job."""
+        ledger = self.ledger
+        self.queue.remove(job)
+        ledger.start(job, allocation)
+        self.selector.placed(job)
+        self.actions.append(Start(job))
+        self.recorder.moved(job, JobState.RUNNING, ledger.now)
+        if self.gang is not None and job.spec.het_id is None:
+            self.obey(self._ask_gang("started", job))
+
+    # -------------------------------------------------------------------------------- end
+    def finish(self, job: Job, state: JobState, *, cleaned: bool = False) -> None:
+        """An active job's processes have ended."""
+        now = self.ledger.now
+        self.recorder.work_kept(job, job.ran_until(now))
+        self.graces.pop(job.id, None)
+        self._leave(job, state)
+        if cleaned:
+            self.cleaned(job)
+        elif self.clockwork.completing_time:
+            self._move(job, JobState.COMPLETING)
+
+    def kill(self, job: Job, final: JobState, why: str) -> None:
+        """Terminate an active job for good."""
+        now = self.ledger.now
+        if final is JobState.PREEMPTED:
+            self._lose(job)
+        else:
+            self.recorder.work_kept(job, job.ran_until(now))
+        self.graces.pop(job.id, None)
+        self._leave(job, final)
+        self._move(job, JobState.COMPLETING)
+        self.actions.append(Kill(job, why))
+
+    def requeue(self, job: Job, why: str) -> None:
+        """Terminate an active job and let it wait again."""
+        if job.id in self.graces and self.ledger.rule("grace_mark_survives_requeue"):
+            self.survived_grace.add(job.id)
+        self.graces.pop(job.id, None)
+        self._lose(job)
+        self._leave(job, REQUEUE)
+        self._move(job, JobState.COMPLETING)
+        self.actions.append(Kill(job, why))
+
+    def requeue_finished(self, job: Job, *, cleaned: bool) -> None:
+        """A job ended by itself but counts as preempted: it waits again."""
+        self.graces.pop(job.id, None)
+        self._lose(job)
+        self._leave(job, REQUEUE)
+        if cleaned:
+            self.cleaned(job)
+        else:
+            self._move(job, JobState.COMPLETING)
+
+    def _leave(self, job: Job, final: JobState | str) -> None:
+        self.selector.released(job)
+        self.ledger.release(job)
+        self._leaving[job.id] = final
+        self.changed = True
+
+    def _lose(self, job: Job) -> None:
+        run = job.ran_until(self.ledger.now)
+        put(job, lost=job.lost + max(0.0, run - job.checkpointed))
+        self.recorder.work_lost(job, max(0.0, run - job.checkpointed))
+
+    def cleaned(self, job: Job) -> None:
+        """A job has left its nodes: it reaches its final state, or waits again."""
+        ledger = self.ledger
+        final = self._leaving.pop(job.id)
+        allocation = job.allocation
+        ledger.cleaned(job)
+        self.changed = True
+        self.left_nodes = True
+        if isinstance(final, JobState):
+            put(job, state=final, allocation=allocation)
+            self.recorder.ended(job, final, ledger.now)
+            put(job, allocation=None)
+            self._tell_gang_of_end(job)
+            ledger.forget(job)
+            self.queue.ended(job, ledger.now)
+        else:
+            self._tell_gang_of_end(job)
+            self._wait_again(job)
+
+    def _wait_again(self, job: Job) -> None:
+        now = self.ledger.now
+        keep = self.ledger.rule("requeue_keeps_priority") or job.spec.priority is not None
+        priority = job.priority if job.held or keep else self.next_priority()
+        if self.max_requeues is not None and job.restarts + 1 > self.max_requeues:
+            priority = 0
+        put(
+            job,
+            state=JobState.PENDING,
+            restarts=job.restarts + 1,
+            priority=priority,
+            submit_at=now,
+            eligible_at=max(job.eligible_at, now + self.clockwork.requeue_delay),
+            started_at=None,
+            resumed_at=None,
+            suspended_at=None,
+            suspended_by=None,
+            ran=0.0,
+            end_at=None,
+            preempt_at=None,
+            asked_at=None,
+        )
+        if job.spec.partitions:
+            put(job, partition=job.partitions[0])
+        self.queue.add(job, now)
+        self.recorder.moved(job, JobState.PENDING, now)
+
+    def cancel_pending(self, job: Job, state: JobState = JobState.CANCELLED) -> None:
+        """End a job that waits."""
+        self.queue.remove(job)
+        put(job, state=state)
+        self.recorder.ended(job, state, self.ledger.now)
+        self.ledger.forget(job)
+        self.queue.ended(job, self.ledger.now)
+        self.changed = True
+
+    def is_leaving(self, job: Job) -> bool:
+        """Whether the job has ended or been killed but still occupies its nodes."""
+        return job.id in self._leaving
+
+    # ------------------------------------------------------------------ suspend and resume
+    def suspend(self, job: Job, by: SuspendedBy) -> None:
+        """Stop a running job."""
+        self.ledger.suspend(job, by)
+        self.selector.suspended(job)
+        self.actions.append(Suspend(job))
+        self.recorder.moved(job, JobState.SUSPENDED, self.ledger.now)
+        self.changed = True
+
+    def resume(self, job: Job) -> None:
+        """Continue a suspended job."""
+        self.selector.resumed(job)
+        keep = job.end_at if job.preempt_at is not None else None
+        self.ledger.resume(job, keep)
+        self.actions.append(Resume(job))
+        self.recorder.moved(job, JobState.RUNNING, self.ledger.now)
+
+    def signal(self, job: Job, signal: str, *, steps_only: bool) -> None:
+        """Send a signal to a job."""
+        self.actions.append(SendSignal(job, signal, steps_only))
+
+    def checkpoint(self, job: Job) -> None:
+        """Save the state of a job, so that what it has done so far is not lost."""
+        put(job, checkpointed=job.ran_until(self.ledger.now))
+        self.actions.append(SaveState(job))
+
+    def _move(self, job: Job, state: JobState) -> None:
+        put(job, state=state)
+        self.recorder.moved(job, state, self.ledger.now)
+
+    # ------------------------------------------------------------------------------- gang
+    def _tell_gang_of_end(self, job: Job) -> None:
+        if self.gang is not None and job.spec.het_id is None:
+            self.obey(self._ask_gang("ended", job))
+
+    def _ask_gang(self, event: str, job: Job) -> Sequence[GangOrder]:
+        method = getattr(self.gang, event)
+        orders: Sequence[GangOrder] = guarded(
+            self.policies, "makeway_gang", job, lambda: method(job, self.ledger)
+        )
+        return orders
+
+    def tell_gang(self, event: str, job: Job) -> None:
+        """Let the arbiter know what a person did: started, ended, held."""
+        if self.gang is not None and job.spec.het_id is None:
+            self.obey(self._ask_gang(event, job))
+
+    def tick(self) -> None:
+        """Let the arbiter do what it wanted to do now."""
+        gang = self.gang
+        if gang is not None:
+            self.obey(guarded(self.policies, "makeway_gang", None, lambda: gang.tick(self.ledger)))
+
+    def before_pass(self) -> None:
+        """Let the arbiter act before a scheduling pass."""
+        gang = self.gang
+        if gang is not None:
+            self.obey(
+                guarded(self.policies, "makeway_gang", None, lambda: gang.before_pass(self.ledger))
+            )
+
+    def obey(self, orders: Sequence[GangOrder]) -> None:
+        """Carry out orders of the arbiter."""
+        for order in orders:
+            self._check(order)
+            job = order.job
+            if order.verb is GangVerb.SUSPEND:
+                if job.state is JobState.RUNNING:
+                    if order.because_of is not None:
+                        self._displaced(order, PreemptMode.SUSPEND)
+                    self.suspend(job, SuspendedBy.POLICY)
+            elif order.verb is GangVerb.RESUME:
+                if job.state is JobState.SUSPENDED:
+                    self.resume(job)
+            else:
+                self._preempt_now(order)
+
+    def _check(self, order: GangOrder) -> None:
+        if not isinstance(order, GangOrder):
+            raise PolicyError(self._by_gang, "makeway_gang", None, f"ordered {order!r}; allowed: GangOrder")
+        if not self.ledger.is_active(order.job):
+            raise PolicyError(
+                self._by_gang, "makeway_gang", order.job.id, f"ordered {order.verb.value} of a job that is not active"
+            )
+
+    def _preempt_now(self, order: GangOrder) -> None:
+        job = order.job
+        if order.mode is PreemptMode.REQUEUE and job.requeueable:
+            self._displaced(order, PreemptMode.REQUEUE)
+            self.requeue(job, order.why)
+        else:
+            self._displaced(order, PreemptMode.CANCEL)
+            self.kill(job, JobState.PREEMPTED, order.why)
+
+    def _displaced(self, order: GangOrder, mode: PreemptMode) -> None:
+        self.displaced(order.job, order.because_of, mode, order.why)
+
+    def displaced(self, victim: Job, preemptor: Job | None, mode: PreemptMode, why: str) -> None:
+        """Take note that a job makes way for another."""
+        put(victim, preemptions=victim.preemptions + 1)
+        by = self._by_preempt or self._by_gang
+        self.recorder.preempted(victim, preemptor, mode, by, why, self.ledger.now)
+
+
+_FIRST_PRIORITY = 4294901759
+"""The first priority that priority/basic hands out."""

@@ -1,0 +1,80 @@
+"""Say what went wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+
+@attrs.frozen
+class Problem:
+    """One thing that is wrong in an input."""
+
+    where: str
+    """Path to the key (``policy.preempt``) or ``file:line KEY``; empty when the whole input is meant."""
+    message: str
+    """What was given, what is allowed, and the nearest match."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class MakewayError(Exception):
+    """Base of every error that makeway raises on purpose; printed without a traceback."""
+
+
+class ConfigError(MakewayError):
+    """Reject a configuration, workload or other input file, with all its problems at once."""
+
+    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        count = len(self.problems)
+        if count == 1:
+            return f"{self.source}: {self.problems[0]}"
+        return "\n".join([f"{self.source}: {count} problems", *(f"  {p}" for p in self.problems)])
+
+
+class PluginError(MakewayError):
+    """Report a plugin that is missing, cannot be imported or does not fit the contract."""
+
+
+class PolicyError(MakewayError):
+    """Blame a plugin for an exception or a wrong answer; names plugin, hook and job."""
+
+    def __init__(self, plugin: str, hook: str, job: str | None, message: str) -> None:
+        self.plugin = plugin
+        self.hook = hook
+        self.job = job
+        self.message = message
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        about = f" for job {self.job}" if self.job else ""
+        return f"plugin {self.plugin!r}, hook {self.hook}{about}: {self.message}"
+
+
+class RunnerError(MakewayError):
+    """Report that a world could not carry out what was decided, or that the engine was misled by one."""
+
+
+class InvariantError(MakewayError):
+    """Report a state that may never happen; a defect of a plugin or of makeway itself."""
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the closest of `allowed`, or an empty string."""
+    close = difflib.get_close_matches(word, sorted(allowed), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(kind: str, given: str, allowed: Iterable[str]) -> str:
+    """Say that `given` is no known `kind`, what is allowed, and the nearest match."""
+    options = sorted(allowed)
+    shown = ", ".join(options[:12]) + (", ..." if len(options) > 12 else "")
+    return f"no {kind} named {given!r}; allowed: {shown or 'none'}{nearest(given, options)}"

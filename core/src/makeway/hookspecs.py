@@ -1,0 +1,464 @@
+"""Specify every hook of makeway, in the order in which a job meets them.
+
+A plugin is a module (or object) with functions marked ``@hookimpl``; it is installed under an entry
+point of the group ``makeway`` whose name (``preempt/qos``) is the value that users write in the
+config. Only plugins named in the config are imported.
+
+Three kinds of hooks:
+
+========  =======================  ================================  =============================
+kind      asked                    None                              if it raises
+========  =======================  ================================  =============================
+decision  first answer wins        the next plugin, then the         the run ends, PolicyError
+                                   default named in the hook
+veto      all, answers are joined  protects nobody                   the run ends, PolicyError
+observer  all                      normal                            logged; that plugin's observers
+                                                                     are off for this run
+========  =======================  ================================  =============================
+
+Plugins are asked in the order of the config: ``policy.search``, ``policy.preempt``, ``policy.gang``,
+``policy.select``, then ``policy.plugins`` as listed. A hook takes the arguments that it names and no
+others, so arguments may be added at any time. Hooks take and return whole collections. They are pure:
+same arguments, same answer; no clock, no I/O, no chance. What a policy wants to know it asks the view
+(`makeway.model.ClusterView`), its settings included: ``view.settings(Settings)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from makeway.bitmap import NodeBits
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Candidates,
+    Choice,
+    ClusterView,
+    Gang,
+    Job,
+    Plan,
+    PreemptMode,
+    Selector,
+)
+
+if TYPE_CHECKING:
+    from makeway.readers.api import ConfigReader, WorkloadReader
+    from makeway.record import Line
+    from makeway.runners.api import RunnerFactory
+
+hookspec = pluggy.HookspecMarker("makeway")
+hookimpl = pluggy.HookimplMarker("makeway")
+
+CONTRACT_VERSION = "0.1"
+"""Version of this contract; a plugin's requirement on ``makeway`` names the range it is written for."""
+
+
+# ------------------------------------------------------------------ 1. before the run: reading
+@hookspec
+def makeway_settings() -> type[Any] | None:  # type: ignore[empty-body]
+    """Name the class that holds the plugin's settings.
+
+    Called once per plugin when a config is read. The class is an attrs class; its fields are the keys of
+    ``[policy.settings."<plugin name>"]``, structured strictly: an unknown key or a value of another type
+    is an error that names path, value and what is allowed.
+
+    :returns: an attrs class whose fields all have defaults; None: the plugin has no settings.
+    :raises: whatever is raised ends the run as PluginError.
+
+    All plugins are asked, each for itself.
+
+    One key, with a default::
+
+        @attrs.frozen
+        class Settings:
+            patience: float = 60.0
+
+        @hookimpl
+        def makeway_settings():
+            return Settings
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_config_readers() -> Sequence[ConfigReader]:  # type: ignore[empty-body]
+    """List readers of foreign configuration files (``slurm.conf``, ``moab.cfg``, ``lsb.queues``).
+
+    Called when a config file that is not TOML is opened, on built-in and on all installed plugins: the
+    only hook, with `makeway_workload_readers` and `makeway_runners`, for which plugins are imported that
+    no config names.
+
+    :returns: readers; each says by file name and by content whether a file is its own.
+    :raises: whatever is raised is reported as PluginError.
+
+    All answers are joined; two readers that claim one file are an error that names both.
+
+    Nothing to offer::
+
+        @hookimpl
+        def makeway_config_readers():
+            return []
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_workload_readers() -> Sequence[WorkloadReader]:  # type: ignore[empty-body]
+    """List readers of workloads (SWF, sacct, ...).
+
+    Called when a workload is opened.
+
+    :returns: readers; each says by file name and by the first lines whether a file is its own.
+    :raises: whatever is raised is reported as PluginError.
+
+    All answers are joined; the first reader that recognises the file reads it, unless the user names one.
+
+    Nothing to offer::
+
+        @hookimpl
+        def makeway_workload_readers():
+            return []
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body]
+    """List the worlds that the plugin can run jobs in, by name.
+
+    Called when a run is set up. A runner carries actions out and reports events; it decides nothing.
+
+    :returns: name -> factory.
+    :raises: whatever is raised is reported as PluginError.
+
+    All answers are joined; a name offered twice is an error.
+
+    Nothing to offer::
+
+        @hookimpl
+        def makeway_runners():
+            return {}
+
+    .. versionadded:: 0.1
+    """
+
+
+# --------------------------------------------------------------------- 2. at the start of a run
+@hookspec(firstresult=True)
+def makeway_selector(view: ClusterView) -> Selector | None:
+    """Build the selector of the run: the one that finds nodes and cores.
+
+    Called once, before the first event. Decision hook of the kind *select*.
+
+    :param view: the empty cluster; the same object stays valid for the whole run.
+    :returns: a `makeway.model.Selector`; it may keep books, but only from what the engine tells it.
+        None: no opinion; if nobody answers the run does not start.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins. See `makeway.model.Selector` and `makeway.model.Attempt` for what is asked of it.
+
+    One that a plugin took from elsewhere::
+
+        @hookimpl
+        def makeway_selector(view):
+            return WholeNodes(view.cluster)
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_gang(view: ClusterView) -> Gang | None:
+    """Build the arbiter that decides who is active on shared resources and resumes who was stopped.
+
+    Called once, before the first event, after `makeway_selector`. Decision hook of the kind *gang*.
+
+    :param view: the empty cluster; the same object stays valid for the whole run.
+    :returns: a `makeway.model.Gang`. None: no opinion; if nobody answers, nobody is ever suspended.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    Nobody takes turns::
+
+        @hookimpl
+        def makeway_gang(view):
+            return None
+
+    .. versionadded:: 0.1
+    """
+
+
+# ------------------------------------------------------------------------- 3. a scheduling pass
+@hookspec(firstresult=True)
+def makeway_queue_order(
+    pending: Sequence[Job], view: ClusterView, now: float
+) -> Sequence[Job] | None:
+    """Order the queue: who is tried first.
+
+    Called at the start of every scheduling and backfill pass that has eligible jobs waiting.
+
+    :param pending: eligible pending jobs, one entry per job and partition it was submitted to, with
+        ``job.partition`` the one to be tried; in the default order.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: the same entries in another order. None: the default order, which is priority tier,
+        priority, submission, job index (spec slurm-preemption 7.1).
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins. Entries left out or added are an error.
+
+    Longest wait first::
+
+        @hookimpl
+        def makeway_queue_order(pending):
+            return sorted(pending, key=lambda job: (job.submit_at, job.index))
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_admit(
+    jobs: Sequence[Job], view: ClusterView, now: float
+) -> Mapping[str, Blocked] | None:
+    """Say which pending jobs a limit keeps out, whatever room there is.
+
+    Called at the start of a pass with all that will be tried, and again for a preemptor with its victims
+    already gone from `view`, so that a preemption that would only run into a limit is not begun.
+
+    :param jobs: pending jobs in the order in which they will be tried.
+    :param view: the cluster as of `now`, or as it would be without the victims.
+    :param now: seconds since the start of the replay.
+    :returns: job id -> what stands in its way; a job left out may go on. None: nobody is kept out.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked; the first reason given for a job is the one reported.
+
+    No more than ten active jobs per user::
+
+        @hookimpl
+        def makeway_admit(jobs, view):
+            active = Counter(job.user for job in view.active)
+            return {job.id: Blocked(reason="QOSMaxJobsPerUserLimit", resource="jobs", wanted=1)
+                    for job in jobs if active[job.user] >= 10}
+
+    .. versionadded:: 0.1
+    """
+
+
+# ------------------------------------------------------------------ 4. a job that does not fit
+@hookspec(firstresult=True)
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: float
+) -> Candidates | None:
+    """Name the jobs that `preemptor` may displace, cheapest to lose first, and how each makes way.
+
+    Called once per blocked pending job and scheduling pass, after `makeway_admit`. Not called while
+    preemption is off. Decision hook of the kind *preempt candidates*.
+
+    :param preemptor: the pending job; its partition and QOS exist.
+    :param active: all running and suspended jobs, in job-table order.
+    :param view: the cluster as of `now`; read-only, valid during the call.
+    :param now: seconds since the start of the replay; the only clock there is.
+    :returns: `makeway.model.Candidates`: some of `active`, none twice, each with its mode; a job left
+        out is safe. Empty: none of them. None: no opinion; if all pass, nobody is preempted.
+    :raises: whatever is raised ends the run as PolicyError naming plugin, hook and job.
+
+    First answer wins.
+
+    Anybody, youngest first, as Slurm's ``youngest_first`` orders them::
+
+        @hookimpl
+        def makeway_preempt_candidates(active):
+            jobs = sorted(active, key=lambda job: (-job.started_at, job.index))
+            return Candidates(jobs=tuple(jobs), modes=(PreemptMode.REQUEUE,) * len(jobs))
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_preempt_mode(
+    jobs: Sequence[Job], view: ClusterView, now: float
+) -> Sequence[PreemptMode] | None:
+    """Say how each of `jobs` would make way.
+
+    Called when somebody else than the preempt policy decides that a job has to leave: the gang arbiter that
+    finds a job under a shadow.
+
+    :param jobs: active jobs.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: one mode per job, same order. None: no opinion; if all pass, the cluster-wide mode.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    Everybody is suspended::
+
+        @hookimpl
+        def makeway_preempt_mode(jobs):
+            return [PreemptMode.SUSPEND] * len(jobs)
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_protect(
+    preemptor: Job, candidates: Sequence[Job], view: ClusterView, now: float
+) -> Mapping[str, str] | None:
+    """Protect some of the candidates, and say why.
+
+    Called after `makeway_preempt_candidates` when it named anybody. Veto hook: any plugin may protect a
+    job, none may unprotect it.
+
+    :param preemptor: the pending job.
+    :param candidates: whom the preempt policy would let go, in its order.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: job id -> reason in words that people can read. None: nobody is protected.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked, answers are joined; the first reason for a job is the one reported.
+
+    Nobody within five minutes of its end::
+
+        @hookimpl
+        def makeway_protect(candidates, now):
+            return {job.id: f"ends in {job.end_at - now:.0f} s" for job in candidates
+                    if job.end_at is not None and job.end_at - now < 300}
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_search(
+    attempt: Attempt, candidates: Candidates, view: ClusterView, now: float
+) -> Choice | None:
+    """Choose which candidates to take, probing as you go.
+
+    Called when a job was blocked, candidates are left after the vetoes. Decision hook of the kind
+    *search*.
+
+    :param attempt: the blocked job against the cluster, with nobody removed yet.
+    :param candidates: whom it may displace, in order, with modes.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: `makeway.model.Choice`, victims as positions in `candidates`. A choice that carries no
+        placement is not possible: when nothing helps, raise nothing and return
+        ``None`` after all, so that the next plugin may try; if all pass, the job waits.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins. Selectors bring the search of the scheduler they model, so that Slurm's two stages
+    are used unless ``policy.search`` names another.
+
+    One at a time until it fits::
+
+        @hookimpl
+        def makeway_search(attempt, candidates):
+            for at, (job, mode) in enumerate(zip(candidates.jobs, candidates.modes)):
+                attempt.remove(job, mode)
+                found = attempt.probe()
+                if isinstance(found, Placement):
+                    return Choice(placement=found, victims=tuple(range(at + 1)))
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_preempt_action(
+    preemptor: Job | None,
+    victims: Sequence[Job],
+    modes: Sequence[PreemptMode],
+    view: ClusterView,
+    now: float,
+) -> Sequence[Plan] | None:
+    """Plan how each victim makes way: notice, grace time, and what is done in the end.
+
+    Called with the victims that a search chose, and once more for a victim whose grace time is over.
+    Decision hook of the kind *preempt action*.
+
+    :param preemptor: for whom; None when a grace time ran out after the preemptor was gone.
+    :param victims: active jobs, in the order in which they are to be told.
+    :param modes: the modes that the candidates came with; parallel to `victims`.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: one `makeway.model.Plan` per victim, same order. None: each in its mode, at once.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    Ten minutes for everybody::
+
+        @hookimpl
+        def makeway_preempt_action(victims, modes):
+            return [Plan(job=job, mode=mode, notice=(Signal(name="TERM"),), grace_time=600.0)
+                    for job, mode in zip(victims, modes)]
+
+    .. versionadded:: 0.1
+    """
+
+
+# --------------------------------------------------------------------------- 5. people's commands
+@hookspec(firstresult=True)
+def makeway_manual(
+    command: str, job: Job, user: str | None, view: ClusterView, now: float
+) -> str | None:
+    """Refuse a person's command, and say why.
+
+    Called before a suspend, resume, requeue, cancel, checkpoint, hold, release or start that a person
+    asked for is carried out. States that make a command meaningless are refused by the engine itself.
+
+    :param command: one of the words above.
+    :param job: the job it is about.
+    :param user: who asks; None: an administrator.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: the reason for refusing; None: no objection.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    The first refusal counts.
+
+    Owners may do anything but resume::
+
+        @hookimpl
+        def makeway_manual(command, job, user):
+            if command == "resume" and user == job.user:
+                return "a user may not resume his own job"
+
+    .. versionadded:: 0.1
+    """
+
+
+# --------------------------------------------------------------------------------- 6. observers
+@hookspec
+def makeway_on_line(line: Line) -> None:
+    """Look at one line of the record as it is written: a change of state or a decision.
+
+    Called after the engine has acted. Observer hook.
+
+    :param line: see `makeway.record.Line`.
+    :raises: is logged, and the plugin's observers are off for the rest of the run.
+
+    Count the preemptions::
+
+        @hookimpl
+        def makeway_on_line(line):
+            if line.kind == "preempt":
+                seen.append(line)
+
+    .. versionadded:: 0.1
+    """
+
+
+__all__ = ["CONTRACT_VERSION", "NodeBits", "hookimpl", "hookspec"]

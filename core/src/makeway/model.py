@@ -1,0 +1,805 @@
+"""Define the values that the engine and its plugins speak of: cluster, jobs, placements, plans.
+
+All values are frozen. `Job` is a read-only face as well: its fields change while a run goes on, but
+only the engine changes them (`makeway.engine.ledger`); a plugin that tries gets an error.
+Memory is in MB, time in seconds since the start of the replay, sets of nodes are bitmaps
+(`makeway.bitmap`) in index order.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+import attrs
+
+from makeway.bitmap import CoreBits, NodeBits
+
+Seconds = float
+"""Seconds since the start of the replay (instants) or a length of time."""
+
+S = TypeVar("S")
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+# ------------------------------------------------------------------------------- closed sets
+class PreemptMode(enum.Enum):
+    """How a victim makes way."""
+
+    OFF = "off"
+    """It does not: nothing is done to the job."""
+    SUSPEND = "suspend"
+    """It stops and keeps its memory; it resumes on the same nodes."""
+    CHECKPOINT = "checkpoint"
+    """Its state is saved, it leaves its nodes, and starts again from the last checkpoint."""
+    REQUEUE = "requeue"
+    """It is terminated and waits again; the work is lost."""
+    CANCEL = "cancel"
+    """It is terminated for good; the work is lost."""
+
+    @property
+    def frees_all(self) -> bool:
+        """Whether the victim gives back everything that it holds (memory and licences too)."""
+        return self in (PreemptMode.CHECKPOINT, PreemptMode.REQUEUE, PreemptMode.CANCEL)
+
+
+class ModeFlag(enum.Enum):
+    """Modifiers that stand beside a mode (Slurm)."""
+
+    GANG = "gang"
+    WITHIN = "within"
+    PRIORITY = "priority"
+
+
+class JobState(enum.Enum):
+    """Where a job stands."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETING = "COMPLETING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    PREEMPTED = "PREEMPTED"
+    TIMEOUT = "TIMEOUT"
+    NODE_FAIL = "NODE_FAIL"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job will never run again."""
+        return self not in _LIVE_STATES
+
+    @property
+    def active(self) -> bool:
+        """Whether the job holds nodes and may be a victim: running or suspended."""
+        return self is JobState.RUNNING or self is JobState.SUSPENDED
+
+
+_LIVE_STATES = frozenset(
+    {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING}
+)
+
+
+class SuspendedBy(enum.Enum):
+    """Who stopped a suspended job."""
+
+    POLICY = "policy"
+    """The gang arbiter or a preemption: it is resumed by the same arbiter."""
+    ADMIN = "admin"
+    """A person: only a person resumes it."""
+
+
+class Sharing(enum.Enum):
+    """Whether jobs of a partition share nodes or cores (Slurm OverSubscribe)."""
+
+    NO = "NO"
+    EXCLUSIVE = "EXCLUSIVE"
+    YES = "YES"
+    FORCE = "FORCE"
+
+
+class Exclusive(enum.Enum):
+    """With whom a job refuses to share its nodes."""
+
+    NODE = "node"
+    """With nobody: whole nodes."""
+    USER = "user"
+    """With jobs of other users."""
+    MCS = "mcs"
+    """With jobs of another security label."""
+
+
+# ---------------------------------------------------------------------------------- the cluster
+@attrs.frozen(kw_only=True)
+class ModeSetting:
+    """A mode as configured: an action, or none, and modifiers."""
+
+    action: PreemptMode | None = None
+    """None: only modifiers were given."""
+    flags: frozenset[ModeFlag] = frozenset()
+
+    def words(self) -> tuple[str, ...]:
+        """Return the spelling used in the config, action first."""
+        head = (self.action.value,) if self.action else ()
+        return head + tuple(flag.value for flag in ModeFlag if flag in self.flags)
+
+
+@attrs.frozen(kw_only=True)
+class OverSubscribe:
+    """How many jobs may share a resource of a partition."""
+
+    sharing: Sharing = Sharing.NO
+    count: int = 1
+    """Jobs per resource under YES and FORCE; 1 otherwise."""
+
+    def __str__(self) -> str:
+        shared = self.sharing in (Sharing.YES, Sharing.FORCE)
+        return f"{self.sharing.value}:{self.count}" if shared else self.sharing.value
+
+
+@attrs.frozen(kw_only=True)
+class Node:
+    """One machine."""
+
+    name: str
+    index: int
+    """Place in index order: names sorted naturally."""
+    cpus: int = 1
+    sockets: int = 1
+    cores_per_socket: int = 1
+    threads_per_core: int = 1
+    memory_mb: int = 1
+    mem_spec_limit_mb: int = 0
+    """Memory kept for the system, never given to jobs."""
+    weight: int = 1
+    """Lower is used first."""
+    features: frozenset[str] = frozenset()
+    gres: Mapping[str, int] = attrs.field(factory=dict)
+    """Counted resources such as ``gpu``; typed ones also as ``gpu:a100``."""
+    up: bool = True
+    record: int = 0
+    """Which configuration record (NodeName line, ``[[node]]`` table) described it."""
+    load: float = 0.0
+    """Host load, for policies that take from the least loaded host."""
+    attributes: Mapping[str, Any] = NOTHING
+    """Whatever a foreign configuration said beyond the model."""
+
+    @property
+    def cores(self) -> int:
+        """Number of cores."""
+        return self.sockets * self.cores_per_socket
+
+    @property
+    def usable_memory_mb(self) -> int:
+        """Memory that jobs may have."""
+        return max(0, self.memory_mb - self.mem_spec_limit_mb)
+
+
+@attrs.frozen(kw_only=True)
+class Partition:
+    """Nodes with common limits and a preemption rule (LSF queue, Moab class)."""
+
+    name: str
+    index: int = 0
+    """Place in the configuration."""
+    nodes: NodeBits = 0
+    priority_tier: int = 1
+    """Rank; higher may preempt lower, and is tried first."""
+    priority_job_factor: int = 1
+    oversubscribe: OverSubscribe = OverSubscribe()
+    exclusive_user: bool = False
+    """Nodes are owned by one user while a job of this partition runs there."""
+    preempt_mode: ModeSetting | None = None
+    """None: the cluster-wide mode applies."""
+    grace_time: Seconds = 0.0
+    """A victim's time from notice to action."""
+    qos: str | None = None
+    """QOS of the partition; None: it has none."""
+    default: bool = False
+    max_time: Seconds | None = None
+    """Longest time limit; None: unlimited."""
+    default_time: Seconds | None = None
+    """Limit of jobs that ask for none; None: `max_time`."""
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    """Most nodes per job; None: unlimited."""
+    def_mem_per_cpu: int | None = None
+    def_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    """Memory defaults and caps in MB; None: the cluster-wide ones apply."""
+    max_cpus_per_node: int | None = None
+    select_parameters: tuple[str, ...] = ()
+    """Overrides of the selector's parameters (CR_Core ...); empty: the cluster's."""
+    lln: bool = False
+    """Least loaded node first."""
+    up: bool = True
+    attributes: Mapping[str, Any] = NOTHING
+    """Settings that only a plugin knows (an LSF queue's PREEMPTION line, ...)."""
+
+
+@attrs.frozen(kw_only=True)
+class Qos:
+    """A service class that may carry preempt rules."""
+
+    name: str
+    index: int = 0
+    priority: int = 0
+    preempt: frozenset[str] = frozenset()
+    """Names of the QOS whose jobs it may preempt; not transitive."""
+    preempt_mode: ModeSetting | None = None
+    """None: the cluster-wide mode applies."""
+    grace_time: Seconds = 0.0
+    exempt_time: Seconds | None = None
+    """None: not set here; 0 counts as set."""
+    flags: frozenset[str] = frozenset()
+    """OverPartQOS, NoReserve, ... as sacctmgr spells them."""
+    attributes: Mapping[str, Any] = NOTHING
+
+
+@attrs.frozen(kw_only=True)
+class Cluster:
+    """What does not change during a run: nodes in index order, partitions, QOS, licences."""
+
+    name: str = "cluster"
+    nodes: tuple[Node, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    licenses: Mapping[str, int] = attrs.field(factory=dict)
+    def_mem_per_cpu: int | None = None
+    def_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    """Memory defaults and caps in MB; None: none."""
+    attributes: Mapping[str, Any] = NOTHING
+    """Settings that only a plugin knows, by file or plugin."""
+
+    _partition_of: dict[str, Partition] = attrs.field(
+        init=False,
+        repr=False,
+        eq=False,
+        default=attrs.Factory(lambda self: {p.name: p for p in self.partitions}, takes_self=True),
+    )
+    _qos_of: dict[str, Qos] = attrs.field(
+        init=False,
+        repr=False,
+        eq=False,
+        default=attrs.Factory(lambda self: {q.name: q for q in self.qos}, takes_self=True),
+    )
+    _node_of: dict[str, Node] = attrs.field(
+        init=False,
+        repr=False,
+        eq=False,
+        default=attrs.Factory(lambda self: {n.name: n for n in self.nodes}, takes_self=True),
+    )
+
+    def partition(self, name: str) -> Partition | None:
+        """Return the partition called `name`, or None."""
+        return self._partition_of.get(name)
+
+    def qos_named(self, name: str | None) -> Qos | None:
+        """Return the QOS called `name`, or None."""
+        return self._qos_of.get(name) if name is not None else None
+
+    def node(self, name: str) -> Node | None:
+        """Return the node called `name`, or None."""
+        return self._node_of.get(name)
+
+    @property
+    def default_partition(self) -> Partition | None:
+        """The partition of jobs that name none: the one marked default, else a single one."""
+        for partition in self.partitions:
+            if partition.default:
+                return partition
+        return self.partitions[0] if len(self.partitions) == 1 else None
+
+
+# --------------------------------------------------------------------------------------- jobs
+@attrs.frozen(kw_only=True)
+class UserSignal:
+    """A signal that a job asked for ahead of its end (``--signal=[R][B]:USR1@300``)."""
+
+    name: str
+    lead: Seconds = 60.0
+    batch_only: bool = False
+    """B: the batch shell alone gets it."""
+    borrows_reservation: bool = False
+    """R: the job may run on idle nodes of a reservation and be preempted there."""
+
+
+@attrs.frozen(kw_only=True)
+class JobSpec:
+    """What was submitted: one job, or one component of a heterogeneous job."""
+
+    id: str
+    name: str = ""
+    user: str = "user"
+    group: str | None = None
+    account: str | None = None
+    partitions: tuple[str, ...] = ()
+    """Partitions to try, any of them; empty: the default one."""
+    qos: str | None = None
+    submit_at: Seconds = 0.0
+    begin_at: Seconds | None = None
+    """Not before this instant; None: at once."""
+    run_time: Seconds | None = None
+    """Work in seconds of undisturbed running, known to simulations only; None: runs until told to end."""
+    time_limit: Seconds | None = None
+    """Requested limit; None: the partition's."""
+    min_nodes: int = 1
+    max_nodes: int | None = None
+    """Most nodes the user accepts, and the number aimed at; None: none was given."""
+    tasks: int | None = None
+    cpus_per_task: int = 1
+    tasks_per_node: int | None = None
+    tasks_per_socket: int | None = None
+    tasks_per_core: int | None = None
+    threads_per_core: int | None = None
+    sockets_per_node: int | None = None
+    cores_per_socket: int | None = None
+    min_cpus_per_node: int = 1
+    distribution: str | None = None
+    """``-m``: how tasks are laid over nodes and sockets; None: the default."""
+    spread: bool = False
+    memory_mb_per_node: int | None = None
+    """None: none asked; 0: all memory of each node."""
+    memory_mb_per_cpu: int | None = None
+    gres: Mapping[str, int] = NOTHING
+    """Counted resources per node."""
+    gres_total: Mapping[str, int] = NOTHING
+    """Counted resources over the whole job (``--gpus``)."""
+    licenses: Mapping[str, int] = NOTHING
+    licenses_any: bool = False
+    """True: one of `licenses` is enough (``a:1|b:1``)."""
+    exclusive: Exclusive | None = None
+    oversubscribe: bool = False
+    """The user offered to share."""
+    contiguous: bool = False
+    features: str = ""
+    """Expression of required features: ``a&b``, ``a|b``, ``[a|b]``, ``a*2&b``."""
+    required_nodes: tuple[str, ...] = ()
+    excluded_nodes: tuple[str, ...] = ()
+    priority: int | None = None
+    """Given priority; None: by order of submission; 0: held."""
+    nice: int = 0
+    requeue: bool | None = None
+    """Whether it may be requeued; None: the cluster's default."""
+    batch: bool = True
+    """False: interactive (salloc, srun); never requeued."""
+    signal: UserSignal | None = None
+    mcs_label: str | None = None
+    reservation: str | None = None
+    depends_on: tuple[str, ...] = ()
+    """Job ids that must have ended."""
+    het_id: str | None = None
+    """Id shared by the components of a heterogeneous job; None: an ordinary job."""
+    het_offset: int = 0
+    steps: bool = False
+    """Works in job steps: only these receive the SIGTERM of a grace time."""
+    on_term: str = "default"
+    """What its processes do on SIGTERM: ``default`` (die), ``exit`` (end well), ``ignore``."""
+    command: tuple[str, ...] = ()
+    """What to run, for runners that run something."""
+    flags: frozenset[str] = frozenset()
+    """Flags of a foreign scheduler (Moab RESTARTABLE, PREEMPTEE, ...)."""
+    attributes: Mapping[str, Any] = NOTHING
+    """Whatever else the workload said."""
+    wall_submit: float | None = None
+    """Submission as Unix time, where the workload has it."""
+    source: str = ""
+    """Place in the workload (``file:line``), for messages."""
+
+    @property
+    def cpus(self) -> int:
+        """CPUs that the request amounts to at the least (spec slurm-gang-and-select 4.1.1)."""
+        if self.tasks is not None:
+            return max(self.tasks * self.cpus_per_task, self.min_nodes)
+        if self.tasks_per_node is not None:
+            return self.min_nodes * self.tasks_per_node * self.cpus_per_task
+        return max(self.min_nodes * self.cpus_per_task, 1)
+
+    @property
+    def cpus_per_node(self) -> int:
+        """CPUs that every node must offer (pn_min_cpus)."""
+        per_task = self.cpus_per_task * (self.tasks_per_node or 1)
+        return max(self.min_cpus_per_node, per_task)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Allocation:
+    """What a job holds: nodes, and what of each."""
+
+    nodes: NodeBits
+    node_indices: tuple[int, ...]
+    """The same nodes as indices, ascending; the tuples below run parallel to it."""
+    cpus: tuple[int, ...] | None = None
+    """CPUs charged on each node; None: all of them."""
+    cores: tuple[CoreBits, ...] | None = None
+    """Cores held on each node; None: whole nodes."""
+    memory_mb: tuple[int, ...] | None = None
+    """Memory charged on each node; None: memory is not tracked."""
+    gres: Mapping[str, tuple[int, ...]] = NOTHING
+    licenses: Mapping[str, int] = NOTHING
+    shared: bool = False
+    """Whether the selector counts the job as one that shares its nodes."""
+    marks: frozenset[str] = frozenset()
+    """What a plugin wants to remember about the placement (BACKFILL, ...)."""
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether every core of every node is held."""
+        return self.cores is None
+
+
+@attrs.frozen(kw_only=True, eq=False, hash=False)
+class Job:
+    """A job as it stands now; read-only for everybody but the engine.
+
+    Equal only to itself. `index` is the place in the job table (order of submission).
+    """
+
+    spec: JobSpec
+    id: str
+    index: int
+    user: str
+    account: str | None
+    partitions: tuple[Partition, ...]
+    """All that it was submitted to, as configured."""
+    partition: Partition
+    """Where it runs, or is being tried."""
+    qos: Qos | None
+    submit_at: Seconds
+    """Last submission; a requeue renews it."""
+    eligible_at: Seconds
+    """Earliest start."""
+    time_limit: Seconds | None
+    """Limit in force; None: unlimited."""
+    priority: int
+    """Higher first; 0: held."""
+    requeueable: bool
+    size: int
+    """Nodes asked for at the least."""
+    state: JobState = JobState.PENDING
+    reason: str = "None"
+    """Why it waits, in the field's words (Priority, Resources, BeginTime, ...)."""
+    started_at: Seconds | None = None
+    """Start of this incarnation."""
+    resumed_at: Seconds | None = None
+    """Last start or resume."""
+    ran: Seconds = 0.0
+    """Running time of this incarnation up to `resumed_at`."""
+    end_at: Seconds | None = None
+    """When its time limit strikes if it keeps running; None: never."""
+    suspended_at: Seconds | None = None
+    suspended_by: SuspendedBy | None = None
+    allocation: Allocation | None = None
+    restarts: int = 0
+    preemptions: int = 0
+    """How often it had to make way."""
+    preempt_at: Seconds | None = None
+    """When it was told to make way; None: nobody told it in this incarnation."""
+    asked_at: Seconds | None = None
+    """When it last had others killed or requeued as a preemptor."""
+    checkpointed: Seconds = 0.0
+    """Work that the last checkpoint saved, in seconds of running."""
+    lost: Seconds = 0.0
+    """Running time that requeues and cancels threw away so far."""
+    mcs_label: str | None = None
+    required: NodeBits = 0
+    excluded: NodeBits = 0
+    marks: frozenset[str] = frozenset()
+
+    def ran_until(self, now: Seconds) -> Seconds:
+        """Return the running time of this incarnation as of `now`."""
+        if self.state is JobState.RUNNING and self.resumed_at is not None:
+            return self.ran + now - self.resumed_at
+        return self.ran
+
+    @property
+    def nodes(self) -> NodeBits:
+        """Nodes that it holds; empty while pending."""
+        return self.allocation.nodes if self.allocation is not None else 0
+
+    @property
+    def held(self) -> bool:
+        """Whether a person or a rule keeps it from starting."""
+        return self.priority == 0
+
+    def __str__(self) -> str:
+        return self.id
+
+
+# ---------------------------------------------------------------------------- answers of plugins
+@attrs.frozen(kw_only=True, eq=False)
+class Placement:
+    """A place where a job could start now."""
+
+    allocation: Allocation
+    overlays: bool = False
+    """Whether it lies on cores of active jobs, which the gang arbiter will stop."""
+    why: str = ""
+    """How it was found (``idle nodes``, ``shares the nodes of 9``); one phrase for people."""
+
+
+@attrs.frozen(kw_only=True)
+class Blocked:
+    """Why a job cannot start now, and what stands in its way."""
+
+    reason: str = "Resources"
+    """Pending reason in the field's words."""
+    resource: str = "nodes"
+    """What is short: nodes, cpus, memory, gres, licences."""
+    wanted: float = 0
+    available: float = 0
+    detail: str = ""
+    """A sentence for people."""
+    never: bool = False
+    """True: it could not run on the empty cluster either."""
+
+
+@attrs.frozen(kw_only=True)
+class Forecast:
+    """When a job could start if jobs end as their limits say."""
+
+    at: Seconds
+    nodes: NodeBits
+    """Nodes it would take, or that must be kept for it."""
+    preempts: bool = False
+    """Whether that counts on removing candidates now."""
+    eligible: NodeBits = 0
+    """Nodes among which it may choose at that instant."""
+    spare: int | None = None
+    """How many of `eligible` may be in use then without delaying it; None: exactly `nodes` must be kept."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Candidates:
+    """Whom a pending job may displace, cheapest to lose first."""
+
+    jobs: tuple[Job, ...] = ()
+    modes: tuple[PreemptMode, ...] = ()
+    """How each would make way; parallel to `jobs`."""
+    protected: Mapping[str, str] = NOTHING
+    """Job id -> why it may not be displaced, for `explain`; need not be complete."""
+    note: str = ""
+    """Why there are none, or what governed the order; for `explain`."""
+    ask_again_at: Seconds | None = None
+    """When the answer may differ without any event (an exemption ends); None: not known."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Choice:
+    """What a search found: a placement, and who has to make way for it."""
+
+    placement: Placement
+    victims: tuple[int, ...] = ()
+    """Positions in the candidates, in the order in which they are to be told."""
+    method: str = ""
+    """How the search went about it; one phrase for people."""
+    considered: int = 0
+    """How many candidates it looked at."""
+
+
+@attrs.frozen(kw_only=True)
+class Signal:
+    """A signal to a job's processes."""
+
+    name: str
+    """TERM, CONT, TSTP, USR1, ..."""
+    steps_only: bool = True
+    """True: the batch shell is not addressed."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Plan:
+    """The steps by which one victim makes way."""
+
+    job: Job
+    mode: PreemptMode
+    """What is done in the end."""
+    notice: tuple[Signal, ...] = ()
+    """Sent at once, when the grace time starts; nothing is sent without a grace time."""
+    farewell: tuple[Signal, ...] = ()
+    """Sent right before the mode is carried out."""
+    grace_time: Seconds = 0.0
+    """From notice to action; 0: at once."""
+    hold_down: Seconds = 0.0
+    """Least time before a suspended victim may resume."""
+    why: str = ""
+    """The rule that chose the mode; for `explain`."""
+
+
+class GangVerb(enum.Enum):
+    """What a gang arbiter orders."""
+
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    PREEMPT = "preempt"
+    """Kill or requeue, as the order's mode says."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GangOrder:
+    """One order of the gang arbiter."""
+
+    verb: GangVerb
+    job: Job
+    mode: PreemptMode = PreemptMode.SUSPEND
+    because_of: Job | None = None
+    """The job that takes its place; None: nobody in particular."""
+    why: str = ""
+
+
+# ------------------------------------------------------------------------------------ the view
+class ClusterView(Protocol):
+    """The cluster as of now; read-only, valid during the call."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """What does not change."""
+
+    @property
+    def now(self) -> Seconds:
+        """The only clock there is."""
+
+    @property
+    def active(self) -> Sequence[Job]:
+        """All running and suspended jobs, in job-table order."""
+
+    @property
+    def pending(self) -> Sequence[Job]:
+        """All pending jobs, in job-table order."""
+
+    @property
+    def up(self) -> NodeBits:
+        """Nodes in service."""
+
+    @property
+    def idle(self) -> NodeBits:
+        """Nodes in service that no job holds and none is leaving."""
+
+    @property
+    def completing(self) -> NodeBits:
+        """Nodes that a job is still leaving."""
+
+    @property
+    def preempt_mode(self) -> ModeSetting:
+        """The cluster-wide mode."""
+
+    @property
+    def select_parameters(self) -> Sequence[str]:
+        """Parameters of the selection (CR_Memory, CR_Core, ...)."""
+
+    @property
+    def licenses_free(self) -> Mapping[str, int]:
+        """Licences that nobody holds."""
+
+    def rule(self, name: str) -> bool:
+        """Return whether the release-dependent rule `name` (`makeway.rules`) is in force."""
+
+    def mode_of(self, job: Job) -> PreemptMode:
+        """Return how `job` would make way, as the preempt plugin says."""
+
+    def jobs_on(self, node: int) -> Sequence[Job]:
+        """Return the active jobs on the node of index `node`, in order of start."""
+
+    def job(self, job_id: str) -> Job | None:
+        """Return a pending or active job by id, or None."""
+
+    def components(self, job: Job) -> Sequence[Job]:
+        """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
+
+    def releases(self) -> Iterator[tuple[Seconds, Job]]:
+        """Yield the running jobs that have a deadline with it, soonest first."""
+
+    def settings(self, cls: type[S]) -> S:
+        """Return the settings of the plugin whose settings class is `cls`."""
+
+
+class Attempt(Protocol):
+    """One pending job against the cluster, while a search removes jobs in thought."""
+
+    @property
+    def job(self) -> Job:
+        """The pending job."""
+
+    def probe(self) -> Placement | Blocked:
+        """Place the job as if the removed jobs were gone; say what is short if it cannot be."""
+
+    def remove(self, job: Job, mode: PreemptMode) -> None:
+        """Take `job` away in thought: all that it holds, or for SUSPEND only what suspension frees."""
+
+    def fresh(self) -> Attempt:
+        """Return an attempt for the same job with nothing removed."""
+
+    def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
+        """Describe the problem as "free so many nodes" if it is just that; None if it is not."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Cover:
+    """A placement problem that is only about freeing enough nodes.
+
+    The job fits as soon as `wanted` nodes of `free` and of the keys of `blockers` are free, where a
+    node is freed once all its blockers are removed.
+    """
+
+    wanted: int
+    free: int
+    """How many usable nodes nobody has to leave."""
+    blockers: Mapping[int, tuple[int, ...]]
+    """Node index -> positions of the candidates that have to leave it; nodes that cannot be freed are left out."""
+
+
+class Selector(Protocol):
+    """Finds nodes and cores; built once per run, keeps books from what it is told.
+
+    The engine calls the five notices below exactly when a job starts, ends, or is stopped or
+    continued; a selector that derives all from the view may ignore them.
+    """
+
+    def placed(self, job: Job) -> None:
+        """Take note that `job` now holds `job.allocation`."""
+
+    def released(self, job: Job) -> None:
+        """Take note that `job` gives back `job.allocation` (called while it is still set)."""
+
+    def suspended(self, job: Job) -> None:
+        """Take note that `job` was stopped; `job.suspended_by` says by whom."""
+
+    def resumed(self, job: Job) -> None:
+        """Take note that `job` continues (called while `job.suspended_by` is still set)."""
+
+    def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
+        """Return those of `jobs`, order kept, that might start now on `nodes` without preemption.
+
+        Only a filter to save work: a job that is kept is still attempted.
+        """
+
+    def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> Attempt:
+        """Begin an attempt to place `job` on `nodes`, the nodes that it may use at this instant."""
+
+    def forecast(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        removable: Sequence[tuple[Job, PreemptMode]],
+    ) -> Forecast | None:
+        """Say when `job` could start on `nodes`; None: not for as long as can be seen.
+
+        First as things stand, then with all of `removable` gone, then as jobs reach their `end_at`.
+        """
+
+    def possible(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Say why `job` could not run even on the empty cluster; None: it could."""
+
+
+class Gang(Protocol):
+    """Decides who is active on shared resources; built once per run, keeps its own rows.
+
+    Each call returns orders in the sequence in which they are to be carried out.
+    """
+
+    @property
+    def next_tick(self) -> Seconds | None:
+        """When it wants to be called next; None: not by the clock."""
+
+    def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """A job started, or was resumed by a person."""
+
+    def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """A job left its nodes for good, was requeued, or was suspended by a person."""
+
+    def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """A person suspended a job that the arbiter itself had stopped."""
+
+    def tick(self, view: ClusterView) -> Sequence[GangOrder]:
+        """`next_tick` has come."""
+
+    def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """A scheduling pass is about to begin."""

@@ -1,0 +1,287 @@
+"""Offer what Slurm keeps common to its preempt plugins, to every policy author (spec slurm-preemption 1 to 4).
+
+A Slurm-like policy supplies three small functions over a whole list of jobs (who may go, key, mode) and gets
+exempt time, overlap, licences, heterogeneous jobs, order and the plan of steps from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from makeway.model import (
+    Candidates,
+    ClusterView,
+    Job,
+    ModeFlag,
+    ModeSetting,
+    Plan,
+    PreemptMode,
+    Qos,
+    Seconds,
+    Signal,
+)
+
+NODE_CAP = 65535
+"""Most nodes that count in the order key (section 2.1)."""
+
+
+@attrs.frozen(kw_only=True)
+class PreemptionTable:
+    """``[policy.preemption]``: what Slurm keeps common to its preempt plugins (spec slurm-preemption 6.5)."""
+
+    exempt_time: float | None = None
+    """PreemptExemptTime in seconds; None: not set."""
+    min_exempt_priority: int | None = None
+    """Jobs above it are never displaced; None: off."""
+    youngest_first: bool = False
+    reorder_count: int = attrs.field(default=1, validator=attrs.validators.ge(0))
+    strict_order: bool = False
+    send_user_signal: bool = False
+    reclaim_licenses: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Policy:
+    """The three things in which Slurm's preempt plugins differ, each over whole lists."""
+
+    name: str
+    may: Callable[[Job, Sequence[Job], ClusterView], Sequence[Job]]
+    """Those of the jobs that the preemptor may displace, order kept."""
+    rank: Callable[[Job], int]
+    """First part of the order key: tier, or QOS priority."""
+    mode: Callable[[Job, ClusterView], PreemptMode]
+    """How one job (one component of a heterogeneous one) makes way."""
+    grace: Callable[[Job], Seconds]
+    """Its grace time."""
+
+
+# ----------------------------------------------------------------------------------- candidates
+def candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds, policy: Policy
+) -> Candidates:
+    """Filter and order the candidates (sections 1.2 and 2).
+
+    :param active: running and suspended jobs in job-table order; non-leader components of heterogeneous
+        jobs are judged through their leader.
+    """
+    settings = view.settings(PreemptionTable)
+    allowed = policy.may(preemptor, active, view)
+    protected: dict[str, str] = {}
+    ask_again: list[Seconds] = []
+    kept = _leaders(allowed, active, view, policy, preemptor)
+    if settings.min_exempt_priority is not None and view.rule("min_exempt_priority"):
+        kept = _low_enough(kept, view, settings.min_exempt_priority, protected)
+    kept = _not_exempt(kept, view, now, settings, protected, ask_again)
+    kept = _overlapping(kept, preemptor, view)
+    kept = ordered(kept, settings, policy.rank)
+    modes = tuple(_mode_of(job, view, policy) for job in kept)
+    if not modes and not protected:
+        note = f"no active job is one that {policy.name} lets it displace"
+    else:
+        note = ""
+    return Candidates(
+        jobs=tuple(kept),
+        modes=modes,
+        protected=protected,
+        note=note,
+        ask_again_at=min(ask_again, default=None),
+    )
+
+
+def _leaders(
+    allowed: Sequence[Job],
+    active: Sequence[Job],
+    view: ClusterView,
+    policy: Policy,
+    preemptor: Job,
+) -> list[Job]:
+    """Keep ordinary jobs, and leaders all of whose components may go (section 1.2 no. 1 and 7)."""
+    if not any(job.spec.het_id is not None for job in allowed):
+        return list(allowed)
+    kept = []
+    for job in allowed:
+        if job.spec.het_id is not None:
+            if job.spec.het_offset:
+                continue
+            parts = view.components(job)
+            if any(not part.state.active for part in parts):
+                continue
+            if len(policy.may(preemptor, parts, view)) < len(parts):
+                continue
+        kept.append(job)
+    return kept
+
+
+def _low_enough(
+    jobs: Sequence[Job], view: ClusterView, limit: int, protected: dict[str, str]
+) -> list[Job]:
+    """Drop jobs above min_exempt_priority; an equal one may go (section 1.7)."""
+    kept = []
+    for job in jobs:
+        highest = max(part.priority for part in view.components(job))
+        if highest > limit:
+            protected[job.id] = f"priority {highest} is above min_exempt_priority {limit}"
+        else:
+            kept.append(job)
+    return kept
+
+
+def exempt_time(job: Job, view: ClusterView, default: Seconds | None) -> Seconds:
+    """Return the least run time of `job` before it may be displaced (section 1.6).
+
+    The first value set counts: partition QOS, job QOS, cluster-wide; with OverPartQOS the job's QOS first.
+    """
+    partition_qos = view.cluster.qos_named(job.partition.qos)
+    order: list[Qos | None] = [partition_qos, job.qos]
+    if job.qos is not None and "OverPartQOS" in job.qos.flags:
+        order.reverse()
+    for qos in order:
+        if qos is not None and qos.exempt_time is not None:
+            return qos.exempt_time
+    return default if default is not None and default > 0 else 0.0
+
+
+def _not_exempt(
+    jobs: list[Job],
+    view: ClusterView,
+    now: Seconds,
+    settings: PreemptionTable,
+    protected: dict[str, str],
+    ask_again: list[Seconds],
+) -> list[Job]:
+    if not settings.exempt_time and not any(qos.exempt_time for qos in view.cluster.qos):
+        return jobs
+    kept = []
+    for job in jobs:
+        until = max(
+            (part.started_at or 0.0) + exempt_time(part, view, settings.exempt_time)
+            for part in view.components(job)
+        )
+        if now < until:
+            protected[job.id] = f"exempt for {until - now:g} s more (PreemptExemptTime)"
+            ask_again.append(until)
+        else:
+            kept.append(job)
+    return kept
+
+
+def _overlapping(jobs: list[Job], preemptor: Job, view: ClusterView) -> list[Job]:
+    """Keep jobs on the preemptor's partition's nodes, or with a licence that it wants (section 1.2 no. 8)."""
+    nodes = preemptor.partition.nodes
+    wanted = preemptor.spec.licenses if view.rule("licence_overlap") else ()
+    inside: dict[str, bool] = {}
+    kept = []
+    for job in jobs:
+        name = job.partition.name
+        covered = inside.get(name)
+        if covered is None:
+            covered = inside[name] = not job.partition.nodes & ~nodes
+        if (
+            (covered and job.spec.het_id is None)
+            or any(part.nodes & nodes for part in view.components(job))
+            or (wanted and any(_holds(part, wanted) for part in view.components(job)))
+        ):
+            kept.append(job)
+    return kept
+
+
+def _holds(job: Job, wanted: Iterable[str]) -> bool:
+    held = job.allocation.licenses if job.allocation is not None else {}
+    return any(name in held for name in wanted)
+
+
+def ordered(
+    jobs: list[Job], settings: PreemptionTable, rank: Callable[[Job], int]
+) -> list[Job]:
+    """Order candidates: by rank and number of nodes, or the latest start first; ties in table order (section 2)."""
+    if settings.youngest_first:
+        return sorted(jobs, key=lambda job: -(job.started_at or 0.0))
+    keyed = [(rank(job) * 65536 + _size(job), at) for at, job in enumerate(jobs)]
+    keyed.sort()
+    return [jobs[at] for _, at in keyed]
+
+
+def _size(job: Job) -> int:
+    allocation = job.allocation
+    size = len(allocation.node_indices) if allocation is not None else 0
+    return size if size < NODE_CAP else NODE_CAP
+
+
+# ------------------------------------------------------------------------------------------ modes
+def action_of(setting: ModeSetting | None, view: ClusterView, *, strip_within: bool) -> PreemptMode:
+    """Return the action of a mode, the cluster's where `setting` is None (section 3.1).
+
+    A mode of modifiers alone leaves OFF, as in Slurm.
+    """
+    chosen = setting if setting is not None else view.preempt_mode
+    if ModeFlag.WITHIN in chosen.flags and not strip_within:
+        return PreemptMode.OFF
+    return chosen.action if chosen.action is not None else PreemptMode.OFF
+
+
+def has_flag(flag: ModeFlag, setting: ModeSetting | None, view: ClusterView) -> bool:
+    """Whether a modifier is in force: in `setting` or cluster-wide (section 1.5)."""
+    if flag in view.preempt_mode.flags:
+        return True
+    return setting is not None and flag in setting.flags
+
+
+def _mode_of(job: Job, view: ClusterView, policy: Policy) -> PreemptMode:
+    if job.spec.het_id is None:
+        return policy.mode(job, view)
+    return het_mode([policy.mode(part, view) for part in view.components(job)])
+
+
+def het_mode(modes: Sequence[PreemptMode]) -> PreemptMode:
+    """Return the mode of a heterogeneous victim: a suspending component decides, then a requeueing one (3.2)."""
+    for mode in (PreemptMode.SUSPEND, PreemptMode.REQUEUE):
+        if mode in modes:
+            return mode
+    return modes[0]
+
+
+# ------------------------------------------------------------------------------------------ plans
+def plans(
+    victims: Sequence[Job],
+    modes: Sequence[PreemptMode],
+    view: ClusterView,
+    policy: Policy,
+) -> list[Plan]:
+    """Return how each victim makes way (sections 3.3, 4.2 and 4.3)."""
+    settings = view.settings(PreemptionTable)
+    return [
+        _plan(job, mode, view, policy, settings) for job, mode in zip(victims, modes, strict=True)
+    ]
+
+
+def _plan(
+    job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settings: PreemptionTable
+) -> Plan:
+    gang = ModeFlag.GANG in view.preempt_mode.flags
+    why = f"mode of {_source(job, policy)}"
+    if mode is PreemptMode.SUSPEND and gang:
+        return Plan(job=job, mode=mode, why=why)
+    if mode is PreemptMode.SUSPEND:
+        mode, why = PreemptMode.CANCEL, f"{why}; suspend without gang means cancel"
+    if mode is PreemptMode.REQUEUE:
+        stuck = [part.id for part in view.components(job) if not part.requeueable]
+        if stuck:
+            mode, why = PreemptMode.CANCEL, f"{why}; {', '.join(stuck)} may not be requeued"
+    if mode is PreemptMode.OFF:
+        return Plan(job=job, mode=mode, why=why)
+    asked = job.spec.signal if settings.send_user_signal else None
+    grace = policy.grace(job)
+    if asked is not None:
+        own = (Signal(name="CONT"), Signal(name=asked.name, steps_only=not asked.batch_only))
+        notice, farewell = own, own if grace == 0 else ()
+    else:
+        notice, farewell = (Signal(name="CONT"), Signal(name="TERM")), ()
+    return Plan(job=job, mode=mode, notice=notice, farewell=farewell, grace_time=grace, why=why)
+
+
+def _source(job: Job, policy: Policy) -> str:
+    if policy.name == "preempt/qos" and job.qos is not None:
+        return f"QOS {job.qos.name}"
+    return f"partition {job.partition.name}"

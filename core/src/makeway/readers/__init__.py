@@ -1,0 +1,1 @@
+"""Translate foreign files, each reader owning the words of its format."""

@@ -1,0 +1,102 @@
+"""Say what a reader of foreign files offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from makeway.config import Config
+from makeway.model import NOTHING, JobSpec
+
+
+@attrs.frozen(kw_only=True)
+class Imported:
+    """What a foreign configuration became, and what was left out."""
+
+    config: Config
+    warnings: tuple[str, ...] = ()
+    """One line each, ready to be shown; parameters that are not modelled are named in one of them."""
+    places: Mapping[str, str] = NOTHING
+    """Path in the config -> where the foreign file says so, as far as known."""
+
+
+class ConfigReader(Protocol):
+    """Reads a foreign configuration file."""
+
+    name: str
+    """Short, as in ``--from slurm.conf``."""
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+
+    def read(self, path: Path) -> Imported:
+        """Read it.
+
+        :raises ConfigError: with all problems, each with file and line.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class Rejected:
+    """A row of a workload that cannot be used."""
+
+    line: int
+    reason: str
+
+
+@attrs.define
+class Workload:
+    """Jobs of a trace in order of submission, read as they are asked for.
+
+    `jobs` may be walked once. `rejected` and `notes` grow while it is.
+    """
+
+    name: str
+    jobs: Iterator[JobSpec]
+    rejected: list[Rejected] = attrs.field(factory=list)
+    rejected_count: int = 0
+    """All of them; `rejected` keeps the first thousand."""
+    notes: list[str] = attrs.field(factory=list)
+    """What was adjusted, one line each."""
+    start_wall: float | None = None
+    """Unix time of instant 0, where the trace has it."""
+    header: dict[str, str] = attrs.field(factory=dict)
+    """What the trace says of itself (MaxNodes, MaxProcs, ...)."""
+    details: dict[str, Any] = attrs.field(factory=dict)
+    """What the trace knows happened, by job id (state, nodes, start), for comparisons."""
+
+    def reject(self, line: int, reason: str) -> None:
+        """Count a row that cannot be used, and remember it."""
+        self.rejected_count += 1
+        if len(self.rejected) < 1000:
+            self.rejected.append(Rejected(line=line, reason=reason))
+
+
+class WorkloadReader(Protocol):
+    """Reads one kind of workload file."""
+
+    name: str
+    """Short, as in ``--format swf``."""
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Say by file name and first lines (decompressed) whether the file is of this kind."""
+
+    def read(self, path: Path, options: ReadOptions) -> Workload:
+        """Open it; rows are read as they are asked for.
+
+        :raises ConfigError: if the file cannot be read at all (missing, binary, empty, truncated).
+        """
+
+
+@attrs.frozen(kw_only=True)
+class ReadOptions:
+    """How to read a workload."""
+
+    config: Config
+    limit: int | None = None
+    """Most jobs to take; None: all."""
+    progress: Callable[[int], None] | None = None
+    """Told the bytes read so far; None: nobody wants to know."""

@@ -1,0 +1,127 @@
+"""Read text files of unknown origin line by line, compressed or not.
+
+What cannot be read at all is one `ConfigError` with file and line. What can is made safe to show:
+bytes that are not UTF-8 and characters that steer a terminal become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from makeway.errors import ConfigError, Problem
+
+Progress = Callable[[int], None]
+Line = tuple[int, str]
+"""Number, counted from 1, and text without its end."""
+
+MAX_LINE = 1 << 20
+"""Most bytes in one line."""
+MAX_TEXT = 1 << 28
+"""Most bytes in a file that is read whole."""
+_HEAD = 1 << 16
+_REPORT_EVERY = 1024
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+
+_STEERING = [*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0xA0)]
+_STEERING += [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_SAFE = dict.fromkeys(_STEERING, "\ufffd")
+
+
+def read_head(path: Path) -> str:
+    """Return the first lines of `path`, decompressed.
+
+    :raises ConfigError: it is missing, empty, binary, or breaks off at once.
+    """
+    with _opened(path) as (stream, _), _blaming(path, lambda: 1):
+        head = stream.read(_HEAD)
+    if not head.strip(_BOM + b" \t\r\n"):
+        raise ConfigError(str(path), [Problem("", "the file is empty")])
+    if b"\0" in head:
+        raise ConfigError(str(path), [Problem("", "the file is binary, not text")])
+    return "\n".join(_decoded(line) for line in head.removeprefix(_BOM).split(b"\n"))
+
+
+def read_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
+    """Yield the lines of `path` with their numbers.
+
+    :param progress: told the bytes of the file read so far, now and then.
+    :raises ConfigError: the file cannot be read, or breaks off; the lines before that were yielded.
+    """
+    at = 0
+    with _opened(path) as (stream, raw), _blaming(path, lambda: at + 1):
+        while line := stream.readline(MAX_LINE + 1):
+            at += 1
+            if len(line) > MAX_LINE:
+                raise ConfigError(str(path), [_too_long(path, at)])
+            if progress is not None and at % _REPORT_EVERY == 0:
+                progress(raw.tell())
+            yield at, _decoded(line.removeprefix(_BOM) if at == 1 else line)
+        if progress is not None:
+            progress(raw.tell())
+
+
+def read_text(path: Path) -> str:
+    """Return all of `path`, line ends and escapes as they are.
+
+    :raises ConfigError: it cannot be read, is too large, or is not UTF-8.
+    """
+    with _opened(path) as (stream, _), _blaming(path, lambda: 1):
+        data = stream.read(MAX_TEXT + 1)
+    if len(data) > MAX_TEXT:
+        raise ConfigError(str(path), [Problem("", f"more than {MAX_TEXT >> 20} MB; allowed: less")])
+    try:
+        return data.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(str(path), [Problem(f"{path.name}:{line}", "not UTF-8")]) from None
+
+
+def shown(text: str) -> str:
+    """Return `text` quoted and shortened for a message."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _too_long(path: Path, line: int) -> Problem:
+    return Problem(f"{path.name}:{line}", f"a line of more than {MAX_LINE:,} bytes; this is no job")
+
+
+def _decoded(raw: bytes) -> str:
+    line = raw.decode("utf-8", "replace").rstrip("\r\n")
+    return line if line.isprintable() else line.translate(_SAFE)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Open `path`; return the stream of its text, and the one of its bytes on the disk."""
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(str(path), [Problem("", "not a regular file")])
+        raw = path.open("rb")
+    except OSError as error:
+        raise ConfigError(str(path), [Problem("", error.strerror or str(error))]) from None
+    except ValueError as error:  # a path that no file can have
+        raise ConfigError(repr(str(path)), [Problem("", str(error))]) from None
+    with raw:
+        packed = raw.peek(2)[:2] == _GZIP
+        yield (io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw), raw
+
+
+@contextlib.contextmanager
+def _blaming(path: Path, line: Callable[[], int]) -> Iterator[None]:
+    """Turn what reading may raise into a ConfigError that says where."""
+    try:
+        yield
+    except (EOFError, zlib.error):
+        message = "the compressed data is damaged or breaks off; was the file copied in full?"
+    except OSError as error:
+        message = error.strerror or str(error)
+    else:
+        return
+    raise ConfigError(str(path), [Problem(f"{path.name}:{line()}", message)])

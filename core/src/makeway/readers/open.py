@@ -1,0 +1,78 @@
+"""Open a workload of whatever kind and send its jobs where the configuration says."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from makeway.errors import ConfigError, Problem, nearest
+from makeway.readers.api import ReadOptions, Workload, WorkloadReader
+from makeway.readers.lines import read_head, shown
+from makeway.readers.mapping import apply_mapping
+from makeway.readers.native import NativeReader
+from makeway.readers.sacct import SacctReader
+from makeway.readers.swf import SwfReader
+
+READERS: tuple[WorkloadReader, ...] = (NativeReader(), SacctReader(), SwfReader())
+"""The built-in readers, in the order in which they are asked."""
+
+_SHOWN_REASONS = 5
+_NO_NAME = Path("workload")
+
+
+def open_workload(
+    path: str | os.PathLike[str],
+    options: ReadOptions,
+    format: str | None = None,
+    readers: Sequence[WorkloadReader] = READERS,
+) -> Workload:
+    """Open `path`, apply ``[workload]`` of the configuration, and take what `options` allow.
+
+    :param format: name of a reader; None: the first of `readers` that claims the content, else the
+        file name.
+    :raises ConfigError: it cannot be read, nobody claims it, or it holds no job that can be used.
+    """
+    file = Path(path)
+    reader = _named(format, readers) if format is not None else _detected(file, readers)
+    workload = apply_mapping(reader.read(file, options), options.config)
+    first = next(workload.jobs, None)
+    if first is None:
+        raise ConfigError(str(file), _no_job(workload))
+    workload.jobs = itertools.islice(itertools.chain([first], workload.jobs), options.limit)
+    return workload
+
+
+def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
+    for reader in readers:
+        if reader.name == name:
+            return reader
+    names = [reader.name for reader in readers]
+    message = f"got {shown(name)}; allowed: {', '.join(names)}{nearest(name, names)}"
+    raise ConfigError("format", [Problem("", message)])
+
+
+def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
+    head = read_head(path)
+    for name in (_NO_NAME, path):
+        for reader in readers:
+            if reader.claims(name, head):
+                return reader
+    formats = ", ".join(reader.name for reader in readers)
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    message = f"the format of {shown(line.strip())} is not known; name one of {formats}"
+    raise ConfigError(str(path), [Problem(f"{path.name}:1", message)])
+
+
+def _no_job(workload: Workload) -> list[Problem]:
+    """Say why nothing is left."""
+    reasons: dict[str, int] = {}
+    for row in workload.rejected:
+        reasons.setdefault(row.reason, row.line)
+    summary = f"no job that can be used; rows rejected: {workload.rejected_count}"
+    first = list(reasons.items())[:_SHOWN_REASONS]
+    return [
+        Problem("", summary),
+        *(Problem(f"{workload.name}:{line}", reason) for reason, line in first),
+    ]

@@ -1,0 +1,224 @@
+"""Turn a site's slurm.conf into a makeway configuration.
+
+What Slurm refuses is refused with file and line, all of it at once; what Slurm takes differently from
+how it is written, and what has no place in a makeway configuration, becomes a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from makeway import rules
+from makeway.check import Finding, check
+from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
+from makeway.errors import ConfigError, Problem, nearest
+from makeway.readers import slurm_names as names
+from makeway.readers.api import Imported
+from makeway.readers.slurm_draft import Draft
+from makeway.readers.slurm_grammar import Record, Setting, SlurmConf, read_conf
+from makeway.readers.slurm_nodes import read_nodes
+from makeway.readers.slurm_partitions import read_partitions
+from makeway.readers.slurm_policy import read_cluster, read_policy, read_scheduler
+
+Entry = Setting | Record
+
+_TELLTALE = re.compile(
+    r"^[ \t]*(ClusterName|ControlMachine|NodeName|PartitionName|SlurmctldHost|SelectType)[ \t]*=",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@attrs.frozen(kw_only=True)
+class SlurmConfReader:
+    """Reads slurm.conf; a `makeway.readers.api.ConfigReader`."""
+
+    name: str = "slurm.conf"
+    release: str | None = None
+    """Release of Slurm that the file is for, as ``22.05``. None: unknown, taken as the newest."""
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+        if path.suffix == ".toml":
+            return False
+        named = path.name.startswith("slurm") and path.suffix == ".conf"
+        return named or _TELLTALE.search(head) is not None
+
+    def read(self, path: Path) -> Imported:
+        """Read it and all that it includes.
+
+        :raises ConfigError: with all problems, each with file and line.
+        """
+        conf = read_conf(path)
+        return config_from_entries(conf.entries, (), conf.source, self.release)
+
+
+def import_config(path: Path, release: str | None = None) -> Imported:
+    """Read a slurm.conf; `makeway.config.dump_toml` writes the result as TOML.
+
+    :param release: release of Slurm that the file is for. None: unknown, taken as the newest.
+    :raises ConfigError: with all problems, each with file and line.
+    """
+    return SlurmConfReader(release=release).read(path)
+
+
+def config_from_entries(
+    entries: Sequence[Entry],
+    nodes: Sequence[NodeTable] = (),
+    source: str = "slurm.conf",
+    release: str | None = None,
+    *,
+    qos: Sequence[QosTable] = (),
+    licenses: Mapping[str, int] | None = None,
+) -> Imported:
+    """Translate what the grammar read, together with what is described elsewhere.
+
+    :param entries: `SlurmConf.entries`, of a whole file or of a part.
+    :param nodes: nodes that the entries do not describe; they come before those that they do.
+    :param qos: QOS, which slurm.conf never describes.
+    :param licenses: licences beside those of the entries. None: none.
+    :raises ConfigError: with all problems, each with file and line.
+    """
+    _check_release(release, source)
+    draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release)
+    config = _build(draft, nodes, qos, licenses or {})
+    _check_keys(draft)
+    _warn_of_duplicates(draft)
+    if not draft.problems:
+        _validate(draft, config, source)
+    _refuse_combinations(draft, config)
+    if draft.problems:
+        raise ConfigError(source, draft.in_file_order())
+    left_out = draft.left_out()
+    warnings = [*draft.warnings, *([left_out] if left_out else [])]
+    return Imported(
+        config=config, warnings=tuple(dict.fromkeys(warnings)), places=dict(draft.places)
+    )
+
+
+def _check_release(release: str | None, source: str) -> None:
+    if release is None:
+        return
+    try:
+        rules.version(release)
+    except ValueError as error:
+        raise ConfigError(source, [Problem("release", str(error))]) from None
+
+
+# -------------------------------------------------------------------------------------- building
+def _build(
+    draft: Draft, given: Sequence[NodeTable], qos: Sequence[QosTable], licenses: Mapping[str, int]
+) -> Config:
+    nodes = read_nodes(draft, given)
+    if not nodes.tables and not draft.problems:
+        draft.problems.append(Problem("", "no nodes; add a NodeName line"))
+    policy = read_policy(draft)
+    partitions = read_partitions(draft, nodes, policy.select_parameters)
+    if not partitions and not draft.problems:
+        draft.problems.append(Problem("", "no partitions; add a PartitionName line"))
+    cluster = read_cluster(draft)
+    return Config(
+        cluster=attrs.evolve(cluster, licenses={**licenses, **cluster.licenses}),
+        node=nodes.tables,
+        partition=partitions,
+        qos=(*qos, *_missing_qos(draft, partitions, qos)),
+        policy=policy,
+        scheduler=read_scheduler(draft),
+    )
+
+
+def _missing_qos(
+    draft: Draft, partitions: Sequence[PartitionTable], known: Sequence[QosTable]
+) -> list[QosTable]:
+    """Return an empty stand-in for each QOS that a partition names and nobody describes."""
+    described = {table.name for table in known}
+    wanted = dict.fromkeys(table.qos for table in partitions if table.qos is not None)
+    missing = [name for name in wanted if name not in described]
+    if missing:
+        draft.warnings.append(
+            f"QOS {', '.join(missing)}: named by partitions, described only in accounting; "
+            "each stands in the config without any rule"
+        )
+    return [QosTable(name=name) for name in missing]
+
+
+# -------------------------------------------------------------------------------------- checking
+_RECORD_KEYS = {
+    "nodename": (names.NODE_MODELLED, names.NODE_RELEVANT, names.NODE_PLUMBING),
+    "partitionname": (
+        names.PARTITION_MODELLED,
+        names.PARTITION_RELEVANT,
+        names.PARTITION_PLUMBING,
+    ),
+    "nodeset": (names.NODESET_KEYS, frozenset[str](), frozenset[str]()),
+    "downnodes": (frozenset(("DownNodes", "State")), frozenset[str](), frozenset(("Reason",))),
+}
+_OTHER_RECORDS = {
+    "frontendname": names.FRONTEND_KEYS,
+    "switchname": names.SWITCH_KEYS,
+    "blockname": names.SWITCH_KEYS,
+}
+
+
+def _check_keys(draft: Draft) -> None:
+    """Complain about keys that Slurm has not, and note those that makeway does not model."""
+    groups = (names.MODELLED, names.RELEVANT, names.PLUMBING)
+    for entry in draft.conf.entries:
+        if isinstance(entry, Setting):
+            _check_key(draft, entry, groups, "")
+        elif entry.kind in _OTHER_RECORDS:
+            draft.leave_out(entry.key, entry)
+            _check_record(draft, entry, (_OTHER_RECORDS[entry.kind], frozenset(), frozenset()))
+        else:
+            _check_record(draft, entry, _RECORD_KEYS[entry.kind])
+
+
+Groups = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""Keys that are modelled, that may matter, and that do not."""
+
+
+def _check_record(draft: Draft, record: Record, groups: Groups) -> None:
+    for setting in record.settings:
+        if not setting.inherited:
+            _check_key(draft, setting, groups, f"{record.key} ")
+
+
+def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> None:
+    modelled, relevant, plumbing = (names.by_lower(group) for group in groups)
+    key = setting.canonical
+    if key in modelled:
+        return
+    if key in relevant or key in plumbing:
+        spelled = relevant.get(key) or plumbing[key]
+        draft.leave_out(f"{prefix}{spelled}", setting, relevant=key in relevant)
+        return
+    known = [*modelled.values(), *relevant.values(), *plumbing.values()]
+    of = f"on a {prefix.strip()} line" if prefix else "in slurm.conf"
+    draft.problems.append(setting.problem(f"no such parameter {of}{nearest(setting.key, known)}"))
+
+
+def _warn_of_duplicates(draft: Draft) -> None:
+    draft.warnings.extend(str(duplicate.problem()) for duplicate in draft.conf.duplicates())
+
+
+def _validate(draft: Draft, config: Config, source: str) -> None:
+    """Let the config check itself, and blame the lines of the file."""
+    try:
+        validate(config, source)
+    except ConfigError as error:
+        for problem in error.problems:
+            draft.problems.append(Problem(draft.place(problem.where), problem.message))
+
+
+def _refuse_combinations(draft: Draft, config: Config) -> None:
+    """Refuse what Slurm would refuse: single values are fine, but not together."""
+    for finding in check(config):
+        if finding.level == "error" and finding.section and finding.where not in draft.bad:
+            draft.problems.append(_as_problem(draft, finding))
+
+
+def _as_problem(draft: Draft, finding: Finding) -> Problem:
+    return Problem(draft.place(finding.where), f"{finding.message} ({finding.section})")

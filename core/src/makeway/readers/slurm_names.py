@@ -1,0 +1,104 @@
+"""List the parameters of slurm.conf, so that a typing error differs from what is only not modelled.
+
+Names are those of slurm.conf(5) from 20.11 to 26.05, obsolete ones included, since old files still have
+them. Spelling is the manual's; comparison ignores case.
+"""
+
+from __future__ import annotations
+
+MODELLED = frozenset(
+    """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
+    EnforcePartLimits JobRequeue KillWait Licenses MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
+    MCSParameters MCSPlugin MessageTimeout OverTimeLimit PreemptExemptTime PreemptMode
+    PreemptParameters PreemptType PriorityType SchedulerParameters SchedulerTimeSlice SchedulerType
+    SelectType SelectTypeParameters SlurmctldParameters TaskPlugin""".split()
+)
+"""Parameters that the reader turns into configuration."""
+
+RELEVANT = frozenset(
+    """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
+    DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs FairShareDampeningFactor
+    FastSchedule FederationParameters GresTypes HealthCheckInterval HealthCheckProgram InactiveLimit
+    JobSubmitPlugins MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode MemLimitEnforce
+    NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod PriorityDecayHalfLife
+    PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
+    PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityUsageResetPeriod
+    PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
+    PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES RebootProgram RequeueExit
+    RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvOverRun
+    SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime
+    SuspendTimeout TopologyParam TopologyPlugin VSizeFactor""".split()
+)
+"""Parameters that can change which job runs when, and that are not modelled."""
+
+PLUMBING = frozenset(
+    """AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost
+    AccountingStorageLoc AccountingStorageParameters AccountingStoragePass AccountingStoragePort
+    AccountingStorageTRES AccountingStorageType AccountingStorageUser AccountingStoreFlags
+    AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
+    AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
+    AuthAltParameters AuthAltTypes AuthType BackupAddr BackupController BcastExclude
+    BcastParameters CacheGroups CertgenParameters CertgenType CertmgrParameters CertmgrType
+    CheckpointType CommunicationParameters ControlAddr ControlMachine CpuFreqDef CpuFreqGovernors
+    CredType CryptoType DataParserParameters DebugFlags EioTimeout Epilog EpilogMsgTime
+    EpilogSlurmctld EpilogTimeout ExtSensorsFreq ExtSensorsType FirstJobId GetEnvTimeout
+    GpuFreqDef GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HttpParserType
+    InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
+    JobCheckpointDir JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
+    JobCompType JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate
+    JobFileAppend KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain
+    MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsType MinJobAge MpiDefault MpiParams
+    NamespacePlugin NamespaceType PlugStackConfig PluginDir PrEpParameters PrEpPlugins PrivateData
+    ProctrackType Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PrologTimeout
+    PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags
+    ResvEpilog ResvProlog ReturnToService RoutePlugin SallocDefaultCommand SbcastParameters
+    SchedulerAuth SchedulerPort SchedulerRootFilter ScronParameters SlurmSchedLogFile
+    SlurmSchedLogLevel SlurmUser SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldLogFile
+    SlurmctldPidFile SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg
+    SlurmctldPrimaryOnProg SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile
+    SlurmdParameters SlurmdPidFile SlurmdPlugstack SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug
+    SlurmdTimeout SlurmdUser SrunEpilog SrunPortRange SrunProlog StateSaveLocation SwitchParameters
+    SwitchType TCPTimeout TaskEpilog TaskPluginParam TaskProlog TLSParameters TLSType TmpFS
+    TrackWCKey TreeWidth UnkillableStepProgram UnkillableStepTimeout UrlParserType UsePAM
+    WaitTime X11Parameters""".split()
+)
+"""Parameters of daemons, logs, accounting and launch: no influence on a replay."""
+
+NODE_MODELLED = frozenset(
+    """Boards CPUs CoresPerSocket Feature Features Gres MemSpecLimit NodeName Procs RealMemory
+    Sockets SocketsPerBoard State ThreadsPerCore Weight""".split()
+)
+NODE_RELEVANT = frozenset(
+    "CoreSpecCount CpuSpecList Parameters ResumeTimeout SuspendTime SuspendTimeout Topology".split()
+)
+NODE_PLUMBING = frozenset(
+    """BcastAddr CertToken CpuBind NodeAddr NodeHostname Port Reason TmpDisk""".split()
+)
+
+PARTITION_MODELLED = frozenset(
+    """Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
+    MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe
+    OverTimeLimit PartitionName PreemptMode Priority PriorityJobFactor PriorityTier QOS
+    SelectTypeParameters Shared State""".split()
+)
+PARTITION_RELEVANT = frozenset(
+    """AllowAccounts AllowAssocs AllowGroups AllowQos AllocNodes Alternate DefCpuPerGPU
+    DefMemPerGPU DenyAccounts DenyQos DisableRootJobs ExclusiveTopo JobDefaults MaxCPUsPerSocket
+    PowerDownOnIdle ReqResv ResumeTimeout RootOnly SuspendTime SuspendTimeout Topology""".split()
+)
+PARTITION_PLUMBING = frozenset("CpuBind Hidden TRESBillingWeights".split())
+
+NODESET_KEYS = frozenset(("Feature", "NodeSet", "Nodes"))
+DOWN_KEYS = frozenset(("DownNodes", "Reason", "State"))
+FRONTEND_KEYS = frozenset(
+    """AllowGroups AllowUsers DenyGroups DenyUsers FrontendAddr FrontendName Port Reason
+    State""".split()
+)
+SWITCH_KEYS = frozenset(
+    "BlockName BlockSizes LinkSpeed Nodes SwitchName Switches".split()
+)
+
+
+def by_lower(*names: frozenset[str]) -> dict[str, str]:
+    """Return lower case -> the manual's spelling."""
+    return {name.lower(): name for name in sorted(frozenset().union(*names))}

@@ -1,0 +1,380 @@
+"""Read the Standard Workload Format of the Parallel Workloads Archive, and MetaCentrum's extension.
+
+A data line has 18 blank-separated columns; -1 means "not known". Size is column 8 (processors asked
+for), or column 5 (processors used) where that is not known; run time is column 4; estimate is
+column 9, or the run time. A job without size, or with a negative run time, is rejected; a job of no
+length stays.
+
+MetaCentrum's traces, as the Alea simulator has them, append the nodes used in braces (19), the name
+of the queue (20) and the request (21, ``2:ppn=8:infiniband#excl``). They count memory in bytes per
+node (10), where the standard says KB per processor.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from makeway.errors import ConfigError, Problem
+from makeway.model import Exclusive, JobSpec
+from makeway.readers.api import ReadOptions, Workload
+from makeway.readers.lines import Line, read_lines, shown
+from makeway.readers.mapping import Machine, machine_of
+
+COLUMNS = 18
+_MOST_PROCESSORS = 10_000_000
+_MOST_SECONDS = 1e11
+_UNIX_TIME = 1e8
+"""Submit times from here on (1973) are Unix times, unless the header gives the start."""
+_PARTIAL = ("2", "3", "4")
+"""Status of a line on a part of a job, between checkpoints; the whole has its own line."""
+_HEADER = re.compile(r";\s*([A-Za-z][A-Za-z0-9 _-]{0,40}?)\s*:(?:\s+(.*))?")
+_PPN = re.compile(r"ppn=([0-9]{1,7})(.*)")
+_SAID = {10: "status", 13: "executable", 14: "queue", 15: "partition", 16: "preceding_job"}
+"""Columns (from 0) that are kept in `JobSpec.attributes`."""
+
+MemoryUnit = Literal["auto", "kb_per_processor", "bytes_per_node"]
+
+
+class _BadRowError(Exception):
+    """A row that cannot be used; its text is the reason."""
+
+
+@attrs.frozen
+class _Row:
+    """A data line that can be used."""
+
+    line: int
+    columns: list[str]
+    submit: float
+    run: float
+    size: int
+
+
+@attrs.define(kw_only=True)
+class SwfReader:
+    """Reads SWF files, as a stream unless they are out of order."""
+
+    name: str = "swf"
+    memory_unit: MemoryUnit = "auto"
+    """What column 10 counts; auto: by whether the line is one of MetaCentrum's."""
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Recognise 18 numbers in the first data line, or the name ``*.swf``."""
+        if ".swf" in path.suffixes:
+            return True
+        data = (line for line in head.splitlines() if line.strip() and not line.startswith(";"))
+        columns = next(data, "").split()[:COLUMNS]
+        return len(columns) == COLUMNS and all(map(_is_number, columns))
+
+    def read(self, path: Path, options: ReadOptions) -> Workload:
+        """Open `path`: look over it once for damage and order, then stream it.
+
+        :raises ConfigError: it cannot be read, or holds no data line.
+        """
+        ordered = _survey(path)
+        lines = read_lines(path, options.progress)
+        header, first = _read_header(path, lines)
+        workload = Workload(name=path.name, jobs=iter(()), header=header)
+        rows = _usable_rows(itertools.chain([first], lines), workload)
+        if not ordered:
+            rows = _sorted_rows(rows, workload)
+        workload.jobs = self._jobs(rows, workload, machine_of(options.config))
+        return _started(workload)
+
+    def _jobs(
+        self, rows: Iterator[_Row], workload: Workload, machine: Machine
+    ) -> Iterator[JobSpec]:
+        start = None
+        for row in rows:
+            if start is None:
+                start = row.submit
+                workload.start_wall = _wall_start(workload.header, start)
+            yield self._spec(row, start, workload, machine)
+
+    def _spec(self, row: _Row, start: float, workload: Workload, machine: Machine) -> JobSpec:
+        columns = row.columns
+        submit_at = row.submit - start
+        wall = workload.start_wall
+        estimate = _number(columns, 8, "requested time")
+        return JobSpec(
+            id=columns[0],
+            user=columns[11] if columns[11] != "-1" else "unknown",
+            group=columns[12] if columns[12] != "-1" else None,
+            partitions=_partitions(columns, machine),
+            submit_at=submit_at,
+            run_time=row.run,
+            time_limit=estimate if estimate > 0 else row.run,
+            wall_submit=None if wall is None else wall + submit_at,
+            source=f"{workload.name}:{row.line}",
+            **self._shape(row, machine),
+        )
+
+    def _shape(self, row: _Row, machine: Machine) -> dict[str, Any]:
+        """Return the fields of JobSpec that say how many and what kind of nodes."""
+        request = _request(row.columns)
+        chunks = request.chunks if request is not None else ()
+        shape = _processors(row.size, chunks, machine)
+        shape["attributes"] = _attributes(row.columns)
+        if machine.memory_stated:
+            nodes = sum(count for count, _ in chunks) or 1
+            shape |= self._memory(row, nodes, shape, machine)
+        if request is not None:
+            if request.exclusive:
+                shape["exclusive"] = Exclusive.NODE
+            if request.properties:
+                shape["attributes"]["properties"] = request.properties
+                shape["features"] = "&".join(p for p in request.properties if p in machine.features)
+        return shape
+
+    def _memory(
+        self, row: _Row, nodes: int, shape: dict[str, Any], machine: Machine
+    ) -> dict[str, int]:
+        """Return the memory asked for; `nodes` is how many the request names."""
+        amount = _number(row.columns, 9, "requested memory")
+        if amount <= 0:
+            return {}
+        unit = self.memory_unit
+        if unit == "kb_per_processor" or (unit == "auto" and not _is_metacentrum(row.columns)):
+            return {"memory_mb_per_cpu": _at_least_one(amount / 1024)}
+        if "tasks_per_node" in shape:
+            return {"memory_mb_per_node": _at_least_one(amount / 2**20)}
+        return {"memory_mb_per_cpu": _at_least_one(amount * nodes / 2**20 / row.size)}
+
+
+# -------------------------------------------------------------------------------------- reading
+def _survey(path: Path) -> bool:
+    """Return whether submit times ascend; read to the end, so that damage shows at once."""
+    ordered, last = True, 0.0
+    for _, line in read_lines(path):
+        columns = line.split(None, 2)
+        if len(columns) == 3 and ordered and not line.startswith(";"):
+            try:
+                submit = float(columns[1])
+            except ValueError:
+                continue
+            ordered = submit >= last
+            last = submit
+    return ordered
+
+
+def _read_header(path: Path, lines: Iterator[Line]) -> tuple[dict[str, str], Line]:
+    """Return what the header says, and the first data line."""
+    header: dict[str, str] = {}
+    key = ""
+    for number, line in lines:
+        text = line.strip()
+        if text and not text.startswith(";"):
+            return header, (number, line)
+        match = _HEADER.fullmatch(text)
+        if match is not None:
+            key, said = match[1], match[2] or ""
+        else:
+            said = text.lstrip("; \t")
+        if key and said:
+            header[key] = f"{header[key]}\n{said}" if key in header else said
+    message = f"no jobs, only a header; allowed: lines of {COLUMNS} columns"
+    raise ConfigError(str(path), [Problem("", message)])
+
+
+def _usable_rows(lines: Iterator[Line], workload: Workload) -> Iterator[_Row]:
+    seen: set[str] = set()
+    for number, line in lines:
+        columns = line.split()
+        if not columns or columns[0].startswith(";"):
+            continue
+        if len(columns) >= COLUMNS and columns[10] in _PARTIAL:
+            _note_partial(workload, number, columns[10])
+            continue
+        try:
+            row = _checked(number, columns)
+            if columns[0] in seen:
+                raise _BadRowError(f"job {shown(columns[0])} was there before")
+        except _BadRowError as reason:
+            workload.reject(number, str(reason))
+            continue
+        seen.add(columns[0])
+        yield row
+
+
+def _checked(line: int, columns: list[str]) -> _Row:
+    """Check all numbers that a job is made of.
+
+    :raises _BadRowError: with the reason.
+    """
+    if len(columns) < COLUMNS:
+        raise _BadRowError(f"{len(columns)} columns; allowed: {COLUMNS} or more")
+    if not columns[0].isascii() or not columns[0].isdigit() or len(columns[0]) > 18:
+        raise _BadRowError(f"job number: got {shown(columns[0])}; allowed: a whole number")
+    submit = _number(columns, 1, "submit time")
+    run = _number(columns, 3, "run time")
+    size = _size(columns)
+    for at, what in ((8, "requested time"), (9, "requested memory")):
+        _number(columns, at, what)
+    if submit < 0:
+        raise _BadRowError(f"submit time is {columns[1]}; allowed: 0 or more")
+    if size <= 0:
+        raise _BadRowError(f"no size (columns 8 and 5: {_given(columns, 7, 4)})")
+    if run < 0:
+        raise _BadRowError(f"run time is {columns[3]}; allowed: 0 or more")
+    return _Row(line, columns, submit, run, size)
+
+
+def _given(columns: list[str], *places: int) -> str:
+    return ", ".join(columns[at] for at in places)
+
+
+def _size(columns: list[str]) -> int:
+    size = _number(columns, 7, "requested processors")
+    if size <= 0:
+        size = _number(columns, 4, "processors")
+    if size > _MOST_PROCESSORS or size != int(size):
+        allowed = f"whole numbers up to {_MOST_PROCESSORS:,}"
+        raise _BadRowError(f"processors: got {_given(columns, 7, 4)}; allowed: {allowed}")
+    return int(size)
+
+
+def _number(columns: list[str], at: int, what: str) -> float:
+    """Return a column as a number.
+
+    :raises _BadRowError: it is none, or none that can be meant.
+    """
+    text = columns[at]
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    most = 1e18 if at == 9 else _MOST_SECONDS
+    if not -most <= value <= most or "_" in text or not text.isascii():
+        allowed = f"a number up to {most:g}"
+        raise _BadRowError(f"{what} (column {at + 1}): got {shown(text)}; allowed: {allowed}")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _sorted_rows(rows: Iterator[_Row], workload: Workload) -> Iterator[_Row]:
+    listed = list(rows)
+    ordered = sorted(listed, key=lambda row: (row.submit, row.line))
+    moved = sum(a is not b for a, b in zip(listed, ordered, strict=True))
+    if moved:
+        workload.notes.append(f"submit times do not ascend; sorted in memory, {moved} lines moved")
+    return iter(ordered)
+
+
+def _started(workload: Workload) -> Workload:
+    """Read up to the first job, so that `start_wall` is known."""
+    first = list(itertools.islice(workload.jobs, 1))
+    workload.jobs = itertools.chain(first, workload.jobs)
+    return workload
+
+
+def _note_partial(workload: Workload, line: int, status: str) -> None:
+    note = "lines on parts of a job (status 2 to 4) are left out; its whole has a line of its own"
+    if not any(known.startswith(note) for known in workload.notes):
+        workload.notes.append(f"{note} (first: line {line}, status {status})")
+
+
+def _wall_start(header: dict[str, str], submit: float) -> float | None:
+    """Return the Unix time of a first `submit`; None: the trace does not say."""
+    try:
+        start = float(header.get("UnixStartTime", "0").split()[0])
+    except (ValueError, IndexError):
+        start = 0.0
+    if submit >= _UNIX_TIME:
+        return submit
+    return start + submit if 0 < start < _MOST_SECONDS else None
+
+
+# ------------------------------------------------------------------------------------ one job
+@attrs.frozen(kw_only=True)
+class _Request:
+    """Column 21 of MetaCentrum's traces."""
+
+    chunks: tuple[tuple[int, int], ...]
+    """Nodes and processors of each; empty: not understood."""
+    properties: tuple[str, ...]
+    exclusive: bool
+
+
+def _is_metacentrum(columns: list[str]) -> bool:
+    return len(columns) >= COLUMNS + 3 and columns[18].startswith("{")
+
+
+def _request(columns: list[str]) -> _Request | None:
+    if not _is_metacentrum(columns):
+        return None
+    text, _, flags = columns[20].partition("#")
+    chunks: list[tuple[int, int]] = []
+    properties: list[str] = []
+    for part in text.split("+"):
+        nodes, processors, names = _chunk(part.split(":"))
+        chunks.append((nodes, processors))
+        properties.extend(name for name in names if name not in properties)
+    return _Request(
+        chunks=tuple(chunks), properties=tuple(properties), exclusive="excl" in flags.split("#")
+    )
+
+
+def _chunk(words: list[str]) -> tuple[int, int, list[str]]:
+    """Read ``nodes:ppn=N:property...``; a node's name may stand for the number 1."""
+    nodes, processors = 1, 1
+    names = words[1:]
+    if words[0].isascii() and words[0].isdigit() and len(words[0]) <= 7:
+        nodes = int(words[0])
+    else:
+        names = words
+    properties = []
+    for name in names:
+        match = _PPN.fullmatch(name)
+        if match is not None:
+            processors = int(match[1])
+            name = match[2]
+        if name:
+            properties.append(name)
+    return nodes, processors, properties
+
+
+def _processors(size: int, chunks: tuple[tuple[int, int], ...], machine: Machine) -> dict[str, Any]:
+    """Turn processors into nodes: as the request says if it fits the nodes, else by division."""
+    if machine.one_cpu_nodes or machine.cpus_per_node == 1:
+        nodes = machine.nodes_for(size)
+        return {"min_nodes": nodes, "max_nodes": nodes}
+    agrees = sum(nodes * each for nodes, each in chunks) == size
+    if agrees and max(each for _, each in chunks) <= machine.node_cpus:
+        nodes = sum(nodes for nodes, _ in chunks)
+        shape = {"tasks": size, "min_nodes": nodes, "max_nodes": nodes}
+        if len(chunks) == 1:
+            shape["tasks_per_node"] = chunks[0][1]
+        return shape
+    return {"tasks": size, "min_nodes": machine.nodes_for(size)}
+
+
+def _partitions(columns: list[str], machine: Machine) -> tuple[str, ...]:
+    """Return the queue if it has a name; a number is none, unless a partition here is called so."""
+    queue = columns[19] if _is_metacentrum(columns) else columns[14]
+    return (queue,) if _is_metacentrum(columns) or queue in machine.partitions else ()
+
+
+def _attributes(columns: list[str]) -> dict[str, Any]:
+    said: dict[str, Any] = {what: columns[at] for at, what in _SAID.items() if columns[at] != "-1"}
+    if columns[2].isdigit() and len(columns[2]) < 12:
+        said["wait"] = float(columns[2])
+    if _is_metacentrum(columns):
+        said["queue"] = columns[19]
+    return said
+
+
+def _at_least_one(megabytes: float) -> int:
+    return max(1, -int(-megabytes // 1))

@@ -1,0 +1,116 @@
+"""Replay a workload: engine and simulated world, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.clockwork import Clockwork
+from makeway.config import Config, build_cluster
+from makeway.engine.engine import Engine
+from makeway.events import Command, Finished
+from makeway.model import Cluster, Job, JobSpec, Seconds
+from makeway.record import Line, Recorder
+from makeway.registry import Policies
+from makeway.runners.simulated import SimulatedRunner
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Run:
+    """A replay that is over."""
+
+    engine: Engine
+    recorder: Recorder
+    ended_at: Seconds
+
+    def summary(self) -> dict[str, Any]:
+        """Return the run in the design's shape."""
+        return self.recorder.summary(self.ended_at)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """What a caller may want beside the plain run."""
+
+    until: Seconds | None = None
+    """Stop at this instant; None: when nothing happens any more."""
+    sink: Callable[[Line], None] | None = None
+    """Gets every line of the record."""
+    keep: bool = True
+    """Keep ended jobs in memory (needed for the summary of single jobs)."""
+    traced: Callable[[Job], bool] | None = None
+    """Jobs whose attempts are kept as decisions."""
+    after_step: Callable[[Engine], None] | None = None
+    """Called after every step, for checks and progress."""
+    snapshots: Mapping[Seconds, Callable[[Engine], None]] = attrs.field(factory=dict)
+    """Called at the instants named, before anything happens there."""
+    plugins: Mapping[str, Any] = attrs.field(factory=dict)
+    """Plugins by name that need no installation."""
+    clockwork: Clockwork | None = None
+
+
+def replay(
+    config: Config,
+    jobs: Iterable[JobSpec],
+    commands: Sequence[tuple[Seconds, Command]] = (),
+    options: Options | None = None,
+    cluster: Cluster | None = None,
+) -> Run:
+    """Replay `jobs` under `config`.
+
+    :param jobs: in order of submission; read as time goes on.
+    :param commands: people's commands, each with its instant.
+    :raises PluginError, PolicyError, ConfigError: see `makeway.errors`.
+    """
+    options = options or Options()
+    policies = Policies(config, options.plugins)
+    recorder = Recorder(cluster or build_cluster(config), _sink(policies, options.sink), keep=options.keep)
+    if options.traced is not None:
+        recorder.traced = options.traced
+    engine = Engine(config, recorder, policies, options.clockwork)
+    runner = SimulatedRunner(jobs, engine.clockwork, commands)
+    ended_at = drive(engine, runner, options)
+    return Run(engine=engine, recorder=recorder, ended_at=ended_at)
+
+
+def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[Line], None] | None:
+    if not policies.implements("makeway_on_line"):
+        return sink
+    observers = policies.on_line
+    if sink is None:
+        return observers
+    own = sink
+
+    def both(line: Line) -> None:
+        own(line)
+        observers(line)
+
+    return both
+
+
+def drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
+    """Let `engine` and `runner` talk until nothing happens any more; return the last instant."""
+    marks = sorted(options.snapshots)
+    until = options.until
+    epilogs = bool(engine.clockwork.completing_time)
+    now = 0.0
+    while True:
+        moment = runner.wait(engine.next_wake)
+        if moment is None or (until is not None and moment[0] > until):
+            for mark in marks:
+                options.snapshots[mark](engine)
+            return until if until is not None else now
+        now, events = moment
+        while marks and marks[0] < now:
+            options.snapshots[marks.pop(0)](engine)
+        actions = engine.step(now, events)
+        if actions:
+            runner.act(actions, now)
+        if epilogs:
+            for event in events:
+                if type(event) is Finished:
+                    runner.finished(event.job_id, now)
+        if options.after_step is not None:
+            options.after_step(engine)

@@ -1,0 +1,166 @@
+"""Decide by release of Slurm which of two behaviours is in force.
+
+Each rule has a name, a sentence, the release from which it holds, and its section of the spec. The setting
+``[scheduler] slurm_release`` sets them all; ``[scheduler.rules]`` sets single ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+NEWEST_RELEASE = "26.11"
+"""The newest release that recordings exist of; the default of ``slurm_release``."""
+
+
+@attrs.frozen
+class Rule:
+    """One behaviour that a release of Slurm changed, or a defect that can be switched on."""
+
+    text: str
+    since: str | None
+    """First release in which it holds; None: in none by itself, only when switched on."""
+    until: str | None = None
+    """First release in which it no longer holds; None: it still does."""
+    section: str = ""
+    default: bool | None = None
+    """Overrides the releases unless a release is stated; None: the newest release decides."""
+
+
+RULES: Mapping[str, Rule] = {
+    "requeue_keeps_priority": Rule(
+        "a requeued job keeps its priority, hence its place in the queue",
+        None, until="24.05.5", section="slurm-preemption 4.5 no. 5, 9",
+    ),
+    "grace_exit_is_preemption": Rule(
+        "a job that ends by itself during its grace time counts as preempted",
+        "24.05", section="slurm-preemption 4.3",
+    ),
+    "grace_mark_survives_requeue": Rule(
+        "a requeued job whose grace time ran out is requeued once more when it ends (a defect)",
+        None, section="slurm-preemption 4.3 quirk",
+    ),
+    "builtin_raw_order": Rule(
+        "sched/builtin with priority/basic and one tier walks the jobs in order of submission, unsorted",
+        None, until="24.05.5", section="slurm-gang-and-select 5.2",
+    ),
+    "expedited_requeue": Rule(
+        "expedited-requeue jobs are tried first", "25.11", section="slurm-preemption 7.1",
+    ),
+    "record_node_sets": Rule(
+        "every NodeName line is a node set of its own, even if lines are alike",
+        None, until="23.02", section="slurm-gang-and-select 4.1.4",
+    ),
+    "one_node_first_fit": Rule(
+        "a job limited to one node takes the first node that fits",
+        "26.05", section="slurm-gang-and-select 4.3.6",
+    ),
+    "implicit_max_nodes": Rule(
+        "a task count without a node count limits the nodes to that count",
+        "26.05", section="slurm-gang-and-select 4.1.1",
+    ),
+    "trim_cores_by_index": Rule(
+        "jobs with tasks per node get consecutive cores", "23.02.5",
+        section="slurm-gang-and-select 4.3.8",
+    ),
+    "gang_counts_cpus": Rule(
+        "CR_CPU makes gang scheduling add up CPUs instead of comparing cores",
+        None, until="23.11", section="slurm-gang-and-select 1.2", default=True,
+    ),
+    "exempt_time_guards_overlay": Rule(
+        "PreemptExemptTime protects under SUSPEND,GANG if it is set cluster-wide",
+        "26.05", section="slurm-preemption 1.6",
+    ),
+    "min_exempt_priority": Rule(
+        "min_exempt_priority is known", "23.02", section="slurm-preemption 1.7",
+    ),
+    "licence_overlap": Rule(
+        "jobs that hold a licence the preemptor wants are candidates wherever they run",
+        "23.02", section="slurm-preemption 1.2 no. 8",
+    ),
+    "reclaim_licenses": Rule(
+        "licences can be a reason to preempt", "23.02", section="slurm-preemption 1.11",
+    ),
+    "only_short_licences": Rule(
+        "only holders of licences really short become victims", "24.11.1",
+        section="slurm-preemption 1.11",
+    ),
+    "priority_modifier": Rule(
+        "the PRIORITY modifier is known", "25.05", section="slurm-preemption 1.3",
+    ),
+    "last_alternative_preempts": Rule(
+        "only the last feature alternative may preempt", "25.11.6",
+        section="slurm-preemption 5.0 no. 6",
+    ),
+    "off_partition_keeps_rows": Rule(
+        "jobs of a partition that is OFF may still share its own rows", "23.11.2",
+        section="slurm-preemption 5.2.2 step 4",
+    ),
+    "only_sharing_jobs_block": Rule(
+        "a partition with several rows blocks others only where one of its jobs really shares",
+        "24.05", section="slurm-preemption 5.2.1",
+    ),
+    "exclusive_stops_after_step_one": Rule(
+        "without gang only FORCE jobs look beyond cores that nobody uses", "26.05",
+        section="slurm-gang-and-select 4.3.2",
+    ),
+    "qos_suspend_simulated": Rule(
+        "QOS suspension simulates the removal before it uses the extra row", "24.11.2",
+        section="slurm-preemption 5.2.5",
+    ),
+    "het_blocks_pass": Rule(
+        "a pending heterogeneous job whose partition is closed ends the main pass", "24.05.5",
+        section="slurm-gang-and-select 5.3 no. 6",
+    ),
+    "backfill_waits_for_users": Rule(
+        "backfill plans for when a node becomes free of other users", "24.11",
+        section="slurm-preemption 1.10",
+    ),
+    "borrowers_always_leave": Rule(
+        "jobs on borrowed reservation time are requeued or cancelled, never suspended", "24.11.1",
+        section="slurm-preemption 1.8",
+    ),
+    "stale_shadows": Rule(
+        "a tick that swaps shadows may leave a lower row as it was (a defect)", "1",
+        section="slurm-gang-and-select 3.5",
+    ),
+    "resume_runs_beside": Rule(
+        "a job resumed by a person runs beside the holder of its cores until its turn (a defect)", "1",
+        section="slurm-gang-and-select 2.4",
+    ),
+    "linear_suspend_frees_memory": Rule(
+        "select/linear thinks that suspending a victim frees its nodes' memory (a defect)", "1",
+        section="slurm-preemption 5.1.3",
+    ),
+    "linear_suspend_keeps_deadline": Rule(
+        "a victim that select/linear suspended keeps its deadline and is killed at it (a defect)", "1",
+        section="slurm-preemption 4.6",
+    ),
+}
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Return ``24.05.5`` as (24, 5, 5).
+
+    :raises ValueError: if `text` is no release number.
+    """
+    parts = text.split("-")[0].split(".")
+    try:
+        return tuple(int(part) for part in parts)
+    except ValueError:
+        raise ValueError(f"got {text!r}; allowed: a Slurm release such as {NEWEST_RELEASE!r}") from None
+
+
+def in_force(release: str | None, overrides: Mapping[str, bool]) -> dict[str, bool]:
+    """Return rule name -> whether it holds for `release` (None: the defaults of this project)."""
+    chosen = version(release or NEWEST_RELEASE)
+    answer = {}
+    for name, rule in RULES.items():
+        begun = rule.since is not None and chosen >= version(rule.since)
+        over = rule.until is not None and chosen >= version(rule.until)
+        holds = (begun or (rule.since is None and rule.until is not None)) and not over
+        if release is None and rule.default is not None:
+            holds = rule.default
+        answer[name] = overrides.get(name, holds)
+    return answer

@@ -1,0 +1,26 @@
+"""Say what a world has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from makeway.events import Action, Event
+from makeway.model import Seconds
+
+
+class Runner(Protocol):
+    """Carries out actions and reports events."""
+
+    def act(self, actions: Sequence[Action], now: Seconds) -> None:
+        """Carry out `actions`, in order; nothing that follows from them is reported before `wait`."""
+
+    def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
+        """Wait for what happens next, at the latest until `until`.
+
+        :returns: the time and the events of that instant (none if `until` came first); None: nothing will
+            ever happen again.
+        """
+
+
+RunnerFactory = Callable[[], Runner]

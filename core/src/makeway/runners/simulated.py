@@ -1,0 +1,196 @@
+"""Run jobs in thought: each works for its `run_time` seconds of undisturbed running.
+
+What processes do on SIGTERM, how long a node takes to kill and clean up, and what a batch shell hears of a
+grace time follow spec slurm-preemption 4.3 and 4.8.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+
+from makeway.clockwork import Clockwork
+from makeway.events import (
+    Action,
+    Checkpoint,
+    Cleaned,
+    Command,
+    Event,
+    Finished,
+    Kill,
+    Resume,
+    SendSignal,
+    Start,
+    Submitted,
+    Suspend,
+)
+from makeway.model import Job, JobSpec, JobState, Seconds
+
+_Scheduled = tuple[Seconds, int, Event, int]
+
+
+class _Process:
+    """The work of one incarnation of a job."""
+
+    __slots__ = ("left", "running_since", "serial")
+
+    def __init__(self, left: Seconds | None, since: Seconds, serial: int) -> None:
+        self.left = left
+        self.running_since: Seconds | None = since
+        self.serial = serial
+
+
+class SimulatedRunner:
+    """A world made of a workload, a list of people's commands, and a clockwork."""
+
+    def __init__(
+        self,
+        jobs: Iterable[JobSpec],
+        clockwork: Clockwork,
+        commands: Iterable[tuple[Seconds, Command]] = (),
+    ) -> None:
+        """Take over `jobs`, in order of submission; they are read as time goes on."""
+        self._clockwork = clockwork
+        self._jobs: Iterator[JobSpec] = iter(jobs)
+        self._next_job = next(self._jobs, None)
+        self._commands = sorted(commands, key=lambda item: item[0])
+        self._heap: list[_Scheduled] = []
+        self._serial = 0
+        self._processes: dict[str, _Process] = {}
+        self._saved: dict[str, Seconds] = {}
+
+    # ------------------------------------------------------------------------------- wait
+    def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
+        """Return the next instant at which anything happens, and all that happens then."""
+        at = self._next_instant()
+        if at is None or (until is not None and until < at):
+            return (until, ()) if until is not None else None
+        events: list[Event] = []
+        heap = self._heap
+        while heap and heap[0][0] <= at:
+            _, _, event, serial = heapq.heappop(heap)
+            if serial:
+                if not self._is_current(event, serial):
+                    continue
+                self._processes.pop(event.job_id, None)  # type: ignore[union-attr]  # a Finished
+            events.append(event)
+        while self._commands and self._commands[0][0] <= at:
+            events.append(self._commands.pop(0)[1])
+        while self._next_job is not None and self._next_job.submit_at <= at:
+            events.append(Submitted(self._next_job))
+            self._next_job = next(self._jobs, None)
+        return at, events
+
+    def _next_instant(self) -> Seconds | None:
+        heap = self._heap
+        while heap and heap[0][3] and not self._is_current(heap[0][2], heap[0][3]):
+            heapq.heappop(heap)
+        at = heap[0][0] if heap else None
+        job = self._next_job
+        if job is not None and (at is None or job.submit_at < at):
+            at = job.submit_at
+        if self._commands and (at is None or self._commands[0][0] < at):
+            at = self._commands[0][0]
+        return at
+
+    def _is_current(self, event: Event, serial: int) -> bool:
+        """Whether a scheduled end still belongs to the process it was meant for."""
+        process = self._processes.get(event.job_id) if isinstance(event, Finished) else None
+        return process is not None and process.serial == serial
+
+    # -------------------------------------------------------------------------------- act
+    def act(self, actions: Sequence[Action], now: Seconds) -> None:
+        """Carry out `actions`."""
+        for action in actions:
+            job = action.job
+            if type(action) is Start:
+                self._start(job, now)
+            elif type(action) is Kill:
+                self._kill(job, now)
+            elif type(action) is Suspend:
+                self._stop(job, now)
+            elif type(action) is Resume:
+                self._continue(job, now)
+            elif type(action) is SendSignal:
+                self._signal(job, action, now)
+            elif type(action) is Checkpoint:
+                self._save(job, now)
+
+    def _schedule(self, at: Seconds, event: Event, serial: int = 0) -> None:
+        self._serial += 1
+        heapq.heappush(self._heap, (at, self._serial, event, serial))
+
+    def _start(self, job: Job, now: Seconds) -> None:
+        left = job.spec.run_time
+        if left is not None and job.id in self._saved:
+            left = max(0.0, left - self._saved[job.id])
+        self._serial += 1
+        process = _Process(left, now, self._serial)
+        self._processes[job.id] = process
+        self._plan_end(job, process, now)
+
+    def _plan_end(self, job: Job, process: _Process, now: Seconds) -> None:
+        if process.left is None:
+            return
+        cleaned = not self._clockwork.completing_time
+        event = Finished(job.id, _natural_end(job), cleaned)
+        self._schedule(now + process.left, event, process.serial)
+
+    def _stop(self, job: Job, now: Seconds) -> None:
+        process = self._processes.get(job.id)
+        if process is None or process.running_since is None:
+            return
+        if process.left is not None:
+            process.left = max(0.0, process.left - (now - process.running_since))
+        process.running_since = None
+        self._serial += 1
+        process.serial = self._serial  # the end planned so far is void
+
+    def _continue(self, job: Job, now: Seconds) -> None:
+        process = self._processes.get(job.id)
+        if process is None or process.running_since is not None:
+            return
+        process.running_since = now
+        self._serial += 1
+        process.serial = self._serial
+        self._plan_end(job, process, now)
+
+    def _kill(self, job: Job, now: Seconds) -> None:
+        process = self._processes.pop(job.id, None)
+        delay = self._clockwork.completing_time
+        if process is not None and process.running_since is not None and job.spec.on_term == "ignore":
+            delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
+        self._schedule(now + delay, Cleaned(job.id))
+
+    def _save(self, job: Job, now: Seconds) -> None:
+        process = self._processes.get(job.id)
+        if process is not None and job.spec.run_time is not None and process.left is not None:
+            since = process.running_since
+            left = process.left - (now - since if since is not None else 0.0)
+            self._saved[job.id] = job.spec.run_time - left
+
+    def _signal(self, job: Job, action: SendSignal, now: Seconds) -> None:
+        process = self._processes.get(job.id)
+        if process is None or action.signal not in ("TERM", "INT", "HUP"):
+            return
+        if action.steps_only and not job.spec.steps:
+            return
+        if job.spec.on_term == "ignore":
+            return
+        state = JobState.COMPLETED if job.spec.on_term == "exit" else JobState.FAILED
+        self._serial += 1
+        process.serial = self._serial
+        self._schedule(now, Finished(job.id, state, not self._clockwork.completing_time), process.serial)
+
+    def finished(self, job_id: str, now: Seconds) -> None:
+        """Let the epilog of a job that ended by itself run its time."""
+        if self._clockwork.completing_time:
+            self._schedule(now + self._clockwork.completing_time, Cleaned(job_id))
+
+
+def _natural_end(job: Job) -> JobState:
+    state = job.spec.attributes.get("ends_as")
+    return JobState(state) if state in _ENDS else JobState.COMPLETED
+
+
+_ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})

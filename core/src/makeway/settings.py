@@ -1,0 +1,226 @@
+"""Structure settings strictly: every wrong key and value at once, with path, value and what is allowed.
+
+cattrs builds attrs classes out of plain tables. Here its laxness is taken away (``"9"`` is no number,
+``true`` is no number, an unknown key is an error) and its nested exception groups are turned into
+`makeway.errors.Problem` lines.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import attrs
+import cattrs
+from cattrs.errors import (
+    AttributeValidationNote,
+    ClassValidationError,
+    ForbiddenExtraKeysError,
+    IterableValidationError,
+    IterableValidationNote,
+)
+
+from makeway.errors import ConfigError, Problem, nearest
+
+T = TypeVar("T")
+
+_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+class _Wrong(Exception):
+    """A value of the wrong kind; its text is the whole message."""
+
+
+def structure(data: Mapping[str, Any], cls: type[T], source: str, path: str = "") -> T:
+    """Build a `cls` out of `data`.
+
+    :param source: name of the file or table, for messages.
+    :param path: path of `data` inside it, a prefix of the paths in messages.
+    :raises ConfigError: with all problems, in the order of the keys.
+    """
+    try:
+        return _CONVERTER.structure(data, cls)
+    except Exception as error:  # cattrs raises groups of anything
+        problems = list(_problems(error, path, cls))
+        raise ConfigError(source, problems) from None
+
+
+def unstructure(value: Any) -> Any:
+    """Turn `value` into plain tables and lists, leaving out fields that have their default."""
+    return _CONVERTER.unstructure(value)
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True, omit_if_default=True)
+    for plain in (str, int, bool):
+        converter.register_structure_hook_func(
+            lambda wanted, plain=plain: wanted is plain, _exactly(plain)
+        )
+    converter.register_structure_hook_func(lambda wanted: wanted is float, _number)
+    converter.register_structure_hook_func(_is_enum, _member)
+    converter.register_structure_hook_func(_is_sequence, lambda v, t: _sequence(converter, v, t))
+    converter.register_structure_hook_func(_is_mapping, lambda v, t: _mapping(converter, v, t))
+    converter.register_structure_hook_func(_is_union, lambda v, t: _union(converter, v, t))
+    converter.register_structure_hook_factory(
+        attrs.has, lambda cls: _class_hook(converter, cls)
+    )
+    converter.register_unstructure_hook_func(
+        lambda wanted: isinstance(wanted, type) and issubclass(wanted, enum.Enum),
+        lambda member: member.value,
+    )
+    converter.register_unstructure_hook_func(_is_sequence, lambda v: [unstructure(i) for i in v])
+    return converter
+
+
+def _class_hook(converter: cattrs.Converter, cls: type[Any]) -> Any:
+    inner = cattrs.gen.make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+
+    def hook(value: Any, wanted: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise _Wrong(f"got {_shown(value)}; allowed: a table")
+        return inner(value, wanted)
+
+    return hook
+
+
+def _exactly(plain: type) -> Any:
+    def check(value: Any, _: Any) -> Any:
+        if type(value) is not plain:
+            raise _Wrong(f"got {_shown(value)}; allowed: {_PLAIN[plain]}")
+        return value
+
+    return check
+
+
+def _number(value: Any, _: Any) -> float:
+    if type(value) not in (int, float) or value != value:  # NaN is no number either
+        raise _Wrong(f"got {_shown(value)}; allowed: {_PLAIN[float]}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise _Wrong("the number is too large") from None
+
+
+def _is_enum(wanted: Any) -> bool:
+    return isinstance(wanted, type) and issubclass(wanted, enum.Enum)
+
+
+def _member(value: Any, wanted: Any) -> Any:
+    options = {str(member.value): member for member in wanted}
+    if isinstance(value, str) and value in options:
+        return options[value]
+    close = nearest(str(value), options)
+    raise _Wrong(f"got {_shown(value)}; allowed: {', '.join(options)}{close}")
+
+
+def _is_sequence(wanted: Any) -> bool:
+    return typing.get_origin(wanted) in (tuple, frozenset, list)
+
+
+def _sequence(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        raise _Wrong(f"got {_shown(value)}; allowed: a list")
+    inner = typing.get_args(wanted)[0]
+    built, errors = [], []
+    for at, item in enumerate(value):
+        try:
+            built.append(converter.structure(item, inner))
+        except Exception as error:
+            error.__notes__ = [
+                *getattr(error, "__notes__", []),
+                IterableValidationNote(f"at index {at}", at, inner),
+            ]
+            errors.append(error)
+    if errors:
+        raise IterableValidationError("list", errors, wanted)
+    return typing.get_origin(wanted)(built)
+
+
+def _is_mapping(wanted: Any) -> bool:
+    origin = typing.get_origin(wanted)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _mapping(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise _Wrong(f"got {_shown(value)}; allowed: a table")
+    inner = typing.get_args(wanted)[1]
+    if inner is Any:
+        return dict(value)
+    built, errors = {}, []
+    for key, item in value.items():
+        try:
+            built[key] = converter.structure(item, inner)
+        except Exception as error:
+            error.__notes__ = [
+                *getattr(error, "__notes__", []),
+                AttributeValidationNote(f"key {key}", str(key), inner),
+            ]
+            errors.append(error)
+    if errors:
+        raise IterableValidationError("table", errors, wanted)
+    return built
+
+
+def _is_union(wanted: Any) -> bool:
+    return typing.get_origin(wanted) in (typing.Union, types.UnionType)
+
+
+def _union(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
+    options = [option for option in typing.get_args(wanted) if option is not type(None)]
+    if value is None and len(options) < len(typing.get_args(wanted)):
+        return None
+    if len(options) > 1:
+        tabular = isinstance(value, Mapping)
+        options = [o for o in options if attrs.has(o) is tabular or _is_mapping(o) is tabular]
+    failure: Exception = _Wrong(f"got {_shown(value)}; allowed: another type")
+    for option in options:
+        try:
+            return converter.structure(value, option)
+        except Exception as error:
+            failure = error
+    raise failure
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _problems(error: BaseException, path: str, cls: Any) -> Iterator[Problem]:
+    if isinstance(error, ClassValidationError | IterableValidationError):
+        inner_cls = error.cl if isinstance(error, ClassValidationError) else cls
+        for inner in error.exceptions:
+            yield from _problems(inner, _joined(path, inner), inner_cls)
+    elif isinstance(error, ForbiddenExtraKeysError):
+        known = [field.name for field in attrs.fields(error.cl) if field.init]
+        for key in sorted(error.extra_fields):
+            where = f"{path}.{key}" if path else key
+            options = f"; allowed: {', '.join(known)}"
+            yield Problem(where, f"unknown key{nearest(key, known) or options}")
+    elif isinstance(error, KeyError) and error.args:
+        where = f"{path}.{error.args[0]}" if path else str(error.args[0])
+        yield Problem(where, "missing")
+    else:
+        yield Problem(path, _sentence(error))
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, _Wrong):
+        return str(error)
+    return str(error.args[0]) if error.args else type(error).__name__
+
+
+def _joined(path: str, error: BaseException) -> str:
+    for note in getattr(error, "__notes__", []):
+        if isinstance(note, AttributeValidationNote):
+            return f"{path}.{note.name}" if path else note.name
+        if isinstance(note, IterableValidationNote):
+            return f"{path}[{note.index}]"
+    return path
+
+
+_CONVERTER = _make_converter()

@@ -1,0 +1,87 @@
+"""Let jobs of a partition with a higher PriorityTier displace jobs of a lower one (``preempt/partition_prio``).
+
+A victim's partition decides how it makes way, a partition that is OFF protects its jobs, and with the PRIORITY
+modifier the preemptor's priority must not be lower than the victim's. Spec slurm-preemption 1.3, 2.1, 3.1.
+All that Slurm's preempt plugins have in common is in `makeway.preemption`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Candidates,
+    ClusterView,
+    Job,
+    ModeFlag,
+    Partition,
+    Plan,
+    PreemptMode,
+    Seconds,
+)
+from makeway.preemption import Policy, action_of, candidates, has_flag, plans
+
+
+def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[Job]:
+    """Return those of `jobs` that `preemptor` may displace (section 1.3)."""
+    tier = preemptor.partition.priority_tier
+    lower = {
+        partition.name
+        for partition in view.cluster.partitions
+        if partition.priority_tier < tier and not is_off(partition)
+    }
+    allowed = [job for job in jobs if job.partition.name in lower]
+    if view.rule("priority_modifier") and has_flag(
+        ModeFlag.PRIORITY, preemptor.partition.preempt_mode, view
+    ):
+        return [job for job in allowed if preemptor.priority >= job.priority]
+    return allowed
+
+
+def is_off(partition: Partition) -> bool:
+    """Whether the partition's own mode is literally OFF; one without a mode of its own never is."""
+    mode = partition.preempt_mode
+    return mode is not None and mode.action is PreemptMode.OFF
+
+
+def mode_of(job: Job, view: ClusterView) -> PreemptMode:
+    """Return how `job` makes way: its partition's mode, or the cluster's (section 3.1)."""
+    return action_of(job.partition.preempt_mode, view, strip_within=False)
+
+
+def tier_of(job: Job) -> int:
+    """Return the tier of the partition that `job` runs in (section 2.1)."""
+    return job.partition.priority_tier
+
+
+def grace_of(job: Job) -> Seconds:
+    """Return the grace time of the partition that `job` runs in (section 4.3)."""
+    return job.partition.grace_time
+
+
+POLICY = Policy(
+    name="preempt/partition_prio", may=may_preempt, rank=tier_of, mode=mode_of, grace=grace_of
+)
+
+
+@hookimpl
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Candidates:
+    """Name the jobs of lower tiers, lowest tier and fewest nodes first."""
+    return candidates(preemptor, active, view, now, POLICY)
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Say how each job would make way."""
+    return [mode_of(job, view) for job in jobs]
+
+
+@hookimpl
+def makeway_preempt_action(
+    victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
+) -> list[Plan]:
+    """Suspend, requeue or cancel, after the partition's grace time."""
+    return plans(victims, modes, view, POLICY)

@@ -1,0 +1,38 @@
+"""Place jobs on whole nodes, as Slurm's ``select/linear`` does.
+
+Placement takes idle nodes first and the tightest block of consecutive nodes; jobs share a node only as their
+partition's OverSubscribe says. When nothing fits, candidates are removed in thought, in two passes, and those
+that turn out to be needed are the victims. Spec slurm-preemption 5.1, slurm-gang-and-select 4.1 and 4.2.
+
+========== ===============================================================
+module     what it owns
+========== ===============================================================
+books      who is on which node (4.2.1), memory (4.2.5 end, 4.2.6)
+request    what a job asks of a node, and whether it shares (4.1)
+best_fit   which of the usable nodes are taken (4.2.5)
+selector   node sets, job mate, forecast (4.1.4, 4.2.3, 4.2.4, 4.2.9)
+search     the two passes over the candidates (5.1.3)
+========== ===============================================================
+"""
+
+from __future__ import annotations
+
+from makeway.hookspecs import hookimpl
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Selector
+from makeway_select_linear.search import two_passes
+from makeway_select_linear.selector import LinearAttempt, LinearSelector
+
+
+@hookimpl
+def makeway_selector(view: ClusterView) -> Selector:
+    """Build the selector of whole nodes."""
+    return LinearSelector(view)
+
+
+@hookimpl
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
+    """Search as select/linear does, if it was this selector that began the attempt."""
+    del view
+    if not isinstance(attempt, LinearAttempt):
+        return None
+    return two_passes(attempt, candidates)

@@ -1,0 +1,99 @@
+"""Keep the selector's books: how many jobs are on each node, and their memory (spec slurm-gang-and-select 4.2.1).
+
+A gang-suspended job still counts as running; one suspended by a person counts in the total only, and is gone
+from the memory as well (4.2.6, a defect that real Slurm has).
+"""
+
+from __future__ import annotations
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.levels import Levels
+from makeway.model import Cluster, Job, SuspendedBy
+
+
+class Books:
+    """Counts per node."""
+
+    def __init__(self, cluster: Cluster, *, track_memory: bool) -> None:
+        self.running = Levels()
+        self.total = Levels()
+        self.exclusive = Levels()
+        self.track_memory = track_memory
+        self.memory = [0] * len(cluster.nodes) if track_memory else []
+        self.has_gres = any(node.gres for node in cluster.nodes)
+        self.gres: dict[str, list[int]] = {}
+        self._capacity = [node.memory_mb for node in cluster.nodes]
+        self._size = len(cluster.nodes)
+        self.version = 0
+        self.used_memory: NodeBits = 0
+        """Nodes on which any memory is charged."""
+
+    def add(self, job: Job) -> None:
+        """Charge a job that started."""
+        allocation = job.allocation
+        assert allocation is not None
+        self.version += 1
+        self.running.add(allocation.nodes)
+        self.total.add(allocation.nodes)
+        if not allocation.shared:
+            self.exclusive.add(allocation.nodes)
+        self._charge(job, 1)
+
+    def remove(self, job: Job) -> None:
+        """Take back what a job holds."""
+        allocation = job.allocation
+        assert allocation is not None
+        self.version += 1
+        by_person = job.suspended_by is SuspendedBy.ADMIN
+        if not by_person:
+            self.running.remove(allocation.nodes)
+        self.total.remove(allocation.nodes)
+        if not allocation.shared:
+            self.exclusive.remove(allocation.nodes)
+        self._charge(job, -1)
+
+    def suspend(self, job: Job) -> None:
+        """A job was stopped: only a person's suspension changes the books (4.2.7)."""
+        if job.suspended_by is not SuspendedBy.ADMIN or job.allocation is None:
+            return
+        self.version += 1
+        self.running.remove(job.allocation.nodes)
+        for index in job.allocation.node_indices if self.track_memory else ():
+            self.memory[index] = max(0, self.memory[index] - self._capacity[index])
+
+    def resume(self, job: Job) -> None:
+        """A job continues."""
+        if job.suspended_by is not SuspendedBy.ADMIN or job.allocation is None:
+            return
+        self.version += 1
+        self.running.add(job.allocation.nodes)
+        for index in job.allocation.node_indices if self.track_memory else ():
+            self.memory[index] += self._capacity[index]
+            self.used_memory |= 1 << index
+
+    def _charge(self, job: Job, sign: int) -> None:
+        allocation = job.allocation
+        assert allocation is not None
+        if self.track_memory and allocation.memory_mb is not None:
+            for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
+                held = max(0, self.memory[index] + sign * amount)
+                self.memory[index] = held
+                bit = 1 << index
+                self.used_memory = self.used_memory | bit if held else self.used_memory & ~bit
+        for name, amounts in allocation.gres.items():
+            used = self.gres.setdefault(name, [0] * self._size)
+            for index, amount in zip(allocation.node_indices, amounts, strict=True):
+                used[index] += sign * amount
+
+    def counts(self) -> tuple[list[int], list[int]]:
+        """Return per node how many jobs run there, and how many of them do not share."""
+        return _listed(self.running, self._size), _listed(self.exclusive, self._size)
+
+
+def _listed(levels: Levels, size: int) -> list[int]:
+    counts = [0] * size
+    for over in levels.over:
+        for index in bitmap.indices(over):
+            counts[index] += 1
+    return counts

@@ -1,0 +1,106 @@
+"""Say what a job asks of each node, and whether it shares nodes (spec slurm-gang-and-select 4.1)."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model import Cluster, Job, Node, Partition, Sharing
+
+GetsAll = None
+"""A memory need of "all memory of the node"."""
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """A job's request, with the partition's limits folded in."""
+
+    min_nodes: int
+    target: int
+    """Nodes aimed at: the most that the user accepts, if he said so."""
+    max_nodes: int | None
+    min_cpus: int
+    cpus_per_node: int
+    """CPUs that a node must offer."""
+    limit: int
+    """Jobs that may run on one of its nodes at a time, itself included."""
+    shares: bool
+    memory_per_cpu: int | None
+    memory_per_node: int | None
+    required: NodeBits
+    contiguous: bool
+
+
+def request_of(job: Job, cluster: Cluster) -> Request:
+    """Normalise the request of `job` in its partition."""
+    spec = job.spec
+    partition = job.partition
+    shares = shares_nodes(job)
+    most = spec.max_nodes
+    if partition.max_nodes is not None:
+        most = partition.max_nodes if most is None else min(most, partition.max_nodes)
+    min_nodes = max(job.size, partition.min_nodes, job.required.bit_count())
+    if spec.tasks is not None and spec.tasks_per_node is not None:
+        min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
+    per_cpu, per_node = memory_of(job, cluster)
+    return Request(
+        min_nodes=min_nodes,
+        target=max(min_nodes, spec.max_nodes or min_nodes) if spec.max_nodes else min_nodes,
+        max_nodes=most,
+        min_cpus=spec.cpus,
+        cpus_per_node=spec.cpus_per_node,
+        limit=partition.oversubscribe.count if shares else 1,
+        shares=shares,
+        memory_per_cpu=per_cpu,
+        memory_per_node=per_node,
+        required=job.required,
+        contiguous=spec.contiguous,
+    )
+
+
+def shares_nodes(job: Job) -> bool:
+    """Whether the job shares its nodes (the linear column of section 4.1.2).
+
+    FORCE:n with n above 1 shares whatever the user said; YES and FORCE:1 only if he offered to.
+    """
+    over = job.partition.oversubscribe
+    if over.sharing is Sharing.EXCLUSIVE:
+        return False
+    if over.sharing is Sharing.FORCE and over.count > 1:
+        return True
+    if job.spec.exclusive is not None and job.spec.exclusive.value == "node":
+        return False
+    return job.spec.oversubscribe and over.sharing in (Sharing.YES, Sharing.FORCE)
+
+
+def memory_of(job: Job, cluster: Cluster) -> tuple[int | None, int | None]:
+    """Return memory per CPU and per node, the first that is given (section 4.1.5); both None: none is."""
+    spec, partition = job.spec, job.partition
+    if spec.memory_mb_per_cpu is not None:
+        return spec.memory_mb_per_cpu, None
+    if spec.memory_mb_per_node is not None:
+        return None, spec.memory_mb_per_node
+    for source in (partition, cluster):
+        if source.def_mem_per_cpu:
+            return source.def_mem_per_cpu, None
+        if source.def_mem_per_node:
+            return None, source.def_mem_per_node
+    return None, None
+
+
+def over_limit(request: Request, partition: Partition, cluster: Cluster, node: Node) -> str:
+    """Say which memory limit forbids the request on `node`; empty: none (section 4.1.5)."""
+    need = memory_need(request, node)
+    cap = partition.max_mem_per_node or cluster.max_mem_per_node
+    if cap and need > cap:
+        return f"{need} MB per node; MaxMemPerNode is {cap} MB"
+    return ""
+
+
+def memory_need(request: Request, node: Node) -> int:
+    """Return the memory charged on `node`: for all its CPUs, as given, or all that it has."""
+    if request.memory_per_cpu is not None:
+        return request.memory_per_cpu * node.cpus
+    return request.memory_per_node or node.memory_mb

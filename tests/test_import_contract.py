@@ -1,0 +1,200 @@
+"""Hold every import to `layers.toml`: arrows point down, plugins know only the contract."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("layers.toml").read_text())
+LAYERS: list[str] = [layer["name"] for layer in RULES["layer"]]
+PLUGINS = "plugins"
+SOURCES = [ROOT / "core/src", *sorted(ROOT.glob("plugins/*/src"))]
+
+
+def _module_name(path: Path, source: Path) -> str:
+    parts = path.relative_to(source).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {
+    _module_name(path, source): path for source in SOURCES for path in sorted(source.rglob("*.py"))
+}
+
+
+@attrs.frozen
+class Import:
+    """One import statement's module."""
+
+    target: str
+    line: int
+    annotations_only: bool
+
+
+def layer_of(module: str) -> str | None:
+    """Name the layer of `module`: the longest entry counts; None: not listed."""
+    if not _is_in(module, "makeway.*"):
+        return PLUGINS
+    tables = [(layer["name"], layer["modules"]) for layer in RULES["layer"]]
+    tables.append((PLUGINS, RULES["plugins"]["modules"]))
+    entries = [(len(entry), name, entry) for name, listed in tables for entry in listed]
+    matching = [(length, name) for length, name, entry in entries if _is_in(module, entry)]
+    return max(matching)[1] if matching else None
+
+
+def _is_in(module: str, entry: str) -> bool:
+    if entry.endswith(".*"):
+        return f"{module}.".startswith(entry[:-1])
+    return module == entry
+
+
+def is_pure(layer: str) -> bool:
+    """Say whether modules of `layer` have neither clock nor I/O nor chance."""
+    tables = {PLUGINS: RULES["plugins"]} | {table["name"]: table for table in RULES["layer"]}
+    return bool(tables[layer].get("pure"))
+
+
+def imports_of(source: str, module: str) -> Iterator[Import]:
+    """Find every import of `source`, in functions and under TYPE_CHECKING too."""
+    tree = ast.parse(source)
+    guarded = {id(inner) for node in ast.walk(tree) if _guards_types(node) for inner in _body(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}, line {node.lineno}: relative import"
+            base = node.module or ""
+            names = [_deepest(base, alias.name) for alias in node.names]
+        else:
+            continue
+        for name in dict.fromkeys(names):
+            yield Import(name, node.lineno, id(node) in guarded)
+
+
+def _guards_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def _body(node: ast.AST) -> Iterator[ast.AST]:
+    assert isinstance(node, ast.If)
+    for statement in node.body:
+        yield from ast.walk(statement)
+
+
+def _deepest(base: str, name: str) -> str:
+    return f"{base}.{name}" if f"{base}.{name}" in MODULES else base
+
+
+def _unit(module: str) -> str:
+    """Name the plugin that `module` is part of: a built-in module, or the whole package."""
+    parts = module.split(".")
+    return ".".join(parts[:3]) if parts[0] == "makeway" else parts[0]
+
+
+def faults(module: str, source: str) -> list[str]:
+    """List what `module` may not import, one sentence each."""
+    layer = layer_of(module)
+    if layer is None:
+        return [f"{module} belongs to no layer; add it to tests/layers.toml"]
+    found = (_fault(module, layer, wanted) for wanted in imports_of(source, module))
+    return [fault for fault in found if fault]
+
+
+def _fault(module: str, layer: str, wanted: Import) -> str | None:
+    top = wanted.target.partition(".")[0]
+    where = f"{module}, line {wanted.line}"
+    if is_pure(layer) and top in RULES["pure"]["banned"]:
+        return f"{where}: {top} is not for {layer} (no clock, no I/O, no chance)"
+    if top != "makeway" and not top.startswith("makeway_"):
+        return None
+    if wanted.annotations_only and module in RULES["annotations"]["modules"]:
+        return None
+    target = layer_of(wanted.target)
+    if target is None:
+        return f"{where}: {wanted.target} belongs to no layer"
+    if target == PLUGINS:
+        same = layer == PLUGINS and _unit(module) == _unit(wanted.target)
+        return None if same else f"{where}: {wanted.target} is a plugin, which nothing imports"
+    highest = RULES["plugins"]["layer"] if layer == PLUGINS else layer
+    if LAYERS.index(target) < LAYERS.index(highest):
+        return f"{where}: {wanted.target} ({target}) lies above {highest}"
+    return None
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_down(module: str) -> None:
+    """Fails with every import that points up, sideways to a plugin, or at clock, I/O and chance."""
+    assert not faults(module, MODULES[module].read_text())
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "fault"),
+    [
+        pytest.param(
+            "makeway.engine.core", "import makeway.cli", "lies above", id="engine: no cli"
+        ),
+        pytest.param(
+            "makeway.model", "from makeway import record", "lies above", id="contract: no engine"
+        ),
+        pytest.param(
+            "makeway.model", "def f():\n    import time", "no clock", id="in functions too"
+        ),
+        pytest.param("makeway.engine.core", "import os.path", "no clock", id="os.path is os"),
+        pytest.param(
+            "makeway_x", "from makeway.engine import core", "lies above", id="plugin: no engine"
+        ),
+        pytest.param("makeway_x", "import random", "no clock", id="plugin: no chance"),
+        pytest.param("makeway_x", "import makeway_y", "is a plugin", id="plugin: no sibling"),
+        pytest.param("makeway.cli", "import makeway_y", "is a plugin", id="core: no plugin"),
+        pytest.param(
+            "makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"
+        ),
+        pytest.param(
+            "makeway.builtin.a",
+            "import makeway.builtin.b",
+            "is a plugin",
+            id="built-ins: no sibling",
+        ),
+        pytest.param(
+            "makeway.model",
+            "if TYPE_CHECKING:\n    from makeway.record import Line",
+            "lies above",
+            id="annotations count",
+        ),
+        pytest.param("makeway.nobody_listed_this", "", "no layer", id="every module is listed"),
+    ],
+)
+def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
+    """The checker itself sees what it is there for."""
+    assert [fault in line for line in faults(module, source)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        pytest.param("makeway.cli", "import os\nimport makeway.engine", id="people: all below"),
+        pytest.param(
+            "makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"
+        ),
+        pytest.param(
+            "makeway.hookspecs",
+            "if TYPE_CHECKING:\n    from makeway.record import Line",
+            id="hookspecs: annotations",
+        ),
+    ],
+)
+def test_right_imports_pass(module: str, source: str) -> None:
+    """The checker leaves alone what the layers allow."""
+    assert not faults(module, source)
+
+
+def test_only_the_registry_builds_a_plugin_manager() -> None:
+    """Nobody else can call a hook past the checks of `makeway.registry`."""
+    users = [name for name, path in MODULES.items() if "PluginManager" in path.read_text()]
+    assert set(users) <= {"makeway.registry"}
