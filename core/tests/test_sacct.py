@@ -61,7 +61,7 @@ def test_rows_of_the_dump_become_jobs() -> None:
     """Job 1004648, as it stands in the file; it was preempted after 26 minutes."""
     workload, jobs = load(DATA / "pozidriv-excerpt.sacct")
     job = next(job for job in jobs if job.id == "1004648")
-    assert (job.user, job.account, job.run_time) == ("turdo", "calla", 1562.0)
+    assert (job.user, job.account, job.run_time) == ("reebu", "calla", 1562.0)
     assert (job.time_limit, job.min_nodes, job.max_nodes, job.tasks) == (3 * DAY, 1, 1, 8)
     assert job.memory_mb_per_cpu == 2800
     assert job.wall_submit == 1483061205.0  # date -u -d 2016-12-30T01:26:45 +%s

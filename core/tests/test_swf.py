@@ -59,7 +59,7 @@ def load(path: Path, text: str = SP2) -> tuple[Workload, list[JobSpec]]:
 
 
 def row(**columns: object) -> str:
-    """Return a data line: job 1, submitted at 0, one processor for 10 s, but for `columns` c1 to c18."""
+    """Return a data line: job 1 at 0, one processor for 10 s, but for columns c1 to c18."""
     values = dict.fromkeys((f"c{at}" for at in range(1, 19)), "-1")
     values |= {"c1": "1", "c2": "0", "c4": "10", "c8": "1", "c9": "60", "c11": "1"}
     values |= {key: str(value) for key, value in columns.items()}
@@ -82,9 +82,9 @@ def test_kth_rows_become_jobs() -> None:
     assert (first.time_limit, first.min_nodes, first.max_nodes) == (53940.0, 4, 4)
     assert (first.tasks, first.partitions, first.submit_at) == (None, (), 0.0)
     assert first.attributes == {"wait": 192180.0, "status": "1"}
-    assert first.source == "kth-excerpt.swf:24"
+    assert first.source == "kth-excerpt.swf:25"
     assert (second.id, second.submit_at, second.min_nodes) == ("16", 600022 - 599850, 25)
-    assert len(jobs) == 40
+    assert len(jobs) == 39
     assert workload.start_wall == first.wall_submit == 843480031 + 599850
 
 
@@ -325,7 +325,9 @@ def test_truncated_gzip_is_one_error(tmp_path: Path) -> None:
     path = tmp_path / "t.swf.gz"
     packed = gzip.compress((DATA / "kth-excerpt.swf").read_bytes(), mtime=0)
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(ConfigError, match=r"t\.swf\.gz:\d+: the compressed data is damaged or breaks"):
+    with pytest.raises(
+        ConfigError, match=r"t\.swf\.gz:\d+: the compressed data is damaged or breaks"
+    ):
         load(path)
 
 
@@ -359,9 +361,8 @@ def survive(data: bytes) -> None:
         path = Path(directory) / "t.swf"
         path.write_bytes(data)
         try:
-            workload, jobs = load(path)
-        except ConfigError as error:
-            assert str(error).isprintable() or "\n" in str(error)
+            _, jobs = load(path)
+        except ConfigError:
             return
     submits = [job.submit_at for job in jobs]
     assert submits == sorted(submits)
@@ -382,7 +383,24 @@ def test_any_damage_to_gzip(data: bytes) -> None:
 
 
 WORDS = st.sampled_from(
-    ["0", "1", "2", "-1", "5", "100", "1e300", "nan", "-0", "1.5", "x", ";", "{1}", "2:ppn=1", "é", "1_0"]
+    [
+        "0",
+        "1",
+        "2",
+        "-1",
+        "5",
+        "100",
+        "1e300",
+        "nan",
+        "-0",
+        "1.5",
+        "x",
+        ";",
+        "{1}",
+        "2:ppn=1",
+        "é",
+        "1_0",
+    ]
 )
 
 

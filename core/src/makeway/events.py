@@ -48,13 +48,19 @@ class NodesDown(NamedTuple):
     nodes: NodeBits
 
 
+class NodesDrained(NamedTuple):
+    """Nodes take no new jobs; those on them go on."""
+
+    nodes: NodeBits
+
+
 class NodesUp(NamedTuple):
     """Nodes are in service again."""
 
     nodes: NodeBits
 
 
-Event = Submitted | Finished | Cleaned | Command | NodesDown | NodesUp
+Event = Submitted | Finished | Cleaned | Command | NodesDown | NodesDrained | NodesUp
 
 
 # -------------------------------------------------------------------------------------- actions

@@ -10,7 +10,7 @@ import attrs
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
-from makeway.events import Command, Finished
+from makeway.events import Event, Finished
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
@@ -54,14 +54,14 @@ class Options:
 def replay(
     config: Config,
     jobs: Iterable[JobSpec],
-    commands: Sequence[tuple[Seconds, Command]] = (),
+    commands: Sequence[tuple[Seconds, Event]] = (),
     options: Options | None = None,
     cluster: Cluster | None = None,
 ) -> Run:
     """Replay `jobs` under `config`.
 
     :param jobs: in order of submission; read as time goes on.
-    :param commands: people's commands, each with its instant.
+    :param commands: people's commands and other events from outside, each with its instant.
     :raises PluginError, PolicyError, ConfigError: see `makeway.errors`.
     """
     options = options or Options()

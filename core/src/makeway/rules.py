@@ -50,7 +50,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "record_node_sets": Rule(
         "every NodeName line is a node set of its own, even if lines are alike",
-        None, until="23.02", section="slurm-gang-and-select 4.1.4",
+        None, section="slurm-gang-and-select 4.1.4",
     ),
     "one_node_first_fit": Rule(
         "a job limited to one node takes the first node that fits",

@@ -55,11 +55,11 @@ def unstructure(value: Any) -> Any:
 
 def _make_converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True, omit_if_default=True)
+    # By class, not by predicate: cattrs looks there first, where its own lax hooks are.
     for plain in (str, int, bool):
-        converter.register_structure_hook_func(
-            lambda wanted, plain=plain: wanted is plain, _exactly(plain)
-        )
-    converter.register_structure_hook_func(lambda wanted: wanted is float, _number)
+        converter.register_structure_hook(plain, _exactly(plain))
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook(enum.Enum, _member)
     converter.register_structure_hook_func(_is_enum, _member)
     converter.register_structure_hook_func(_is_sequence, lambda v, t: _sequence(converter, v, t))
     converter.register_structure_hook_func(_is_mapping, lambda v, t: _mapping(converter, v, t))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -31,6 +31,9 @@ MIN_TIMESLICE: Seconds = 5.0
 GANG_SETTINGS = "gang/timeslice"
 KILL = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
 """Modes that end the victim's run."""
+
+Pairs = tuple[tuple[Partition, Partition], ...]
+Grouped = list[tuple[Partition, list[Partition]]]
 
 _KINDS = {"preempt/none": "none", "preempt/partition_prio": "partition_prio", "preempt/qos": "qos"}
 _PARTITION_SELECT = ("cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory")
@@ -83,6 +86,10 @@ class Facts:
     """Memory is a consumable."""
     rule: Mapping[str, bool]
     """`makeway.rules` in force."""
+    below: Pairs
+    """(lower, higher) for all partitions that share nodes and differ in tier."""
+    beside: Pairs
+    """All partitions that share nodes and a tier."""
 
     @classmethod
     def of(cls, config: Config) -> Facts:
@@ -91,9 +98,11 @@ class Facts:
         mode = parse_mode(policy.preempt_mode)
         select = policy.select.removeprefix("select/")
         words = _parameters(config)
+        cluster = build_cluster(config)
+        below, beside = _overlaps(cluster.partitions)
         return cls(
             config=config,
-            cluster=build_cluster(config),
+            cluster=cluster,
             mode=mode,
             kind=_KINDS.get(policy.preempt, ""),
             gang=ModeFlag.GANG in mode.flags,
@@ -101,6 +110,8 @@ class Facts:
             unit=_unit(words),
             memory=any(word.endswith("memory") for word in words),
             rule=rules.in_force(config.scheduler.slurm_release, config.scheduler.rules),
+            below=below,
+            beside=beside,
         )
 
     @property
@@ -136,29 +147,33 @@ class Facts:
     def actions(self) -> frozenset[PreemptMode]:
         """Return all ways in which somebody may have to make way."""
         if self.kind == "partition_prio":
-            return frozenset(self.action(partition) for partition in self.partitions)
+            return frozenset(self.action(low) for low, _ in self.below)
         if self.kind == "qos":
             return frozenset(self.qos_action(qos) for qos in self.cluster.qos)
         return frozenset()
 
-    def overlaps(self) -> Iterator[tuple[Partition, Partition]]:
-        """Yield each two partitions that share nodes, the lower tier first."""
-        for one, other in itertools.combinations(self.partitions, 2):
-            if one.nodes & other.nodes:
-                lower_first = one.priority_tier <= other.priority_tier
-                yield (one, other) if lower_first else (other, one)
 
-    def tiers_apart(self) -> Iterator[tuple[Partition, Partition]]:
-        """Yield (lower, higher) for partitions that share nodes and differ in tier."""
-        for low, high in self.overlaps():
-            if low.priority_tier < high.priority_tier:
-                yield low, high
 
-    def same_tier(self) -> Iterator[tuple[Partition, Partition]]:
-        """Yield each two partitions of one tier that share nodes."""
-        for one, other in self.overlaps():
-            if one.priority_tier == other.priority_tier:
-                yield one, other
+def _overlaps(partitions: Sequence[Partition]) -> tuple[Pairs, Pairs]:
+    """Return the partitions that share nodes: (lower, higher), and those of one tier."""
+    below: list[tuple[Partition, Partition]] = []
+    beside: list[tuple[Partition, Partition]] = []
+    for one, other in itertools.combinations(partitions, 2):
+        if not one.nodes & other.nodes:
+            continue
+        if one.priority_tier == other.priority_tier:
+            beside.append((one, other))
+        else:
+            below.append((one, other) if one.priority_tier < other.priority_tier else (other, one))
+    return tuple(below), tuple(beside)
+
+
+def by_second(pairs: Iterable[tuple[Partition, Partition]]) -> Grouped:
+    """Return each second partition of some pairs with all its first ones, in order."""
+    found: dict[int, tuple[Partition, list[Partition]]] = {}
+    for first, second in pairs:
+        found.setdefault(second.index, (second, []))[1].append(first)
+    return list(found.values())
 
 
 def action_of(mode: ModeSetting) -> PreemptMode:
@@ -181,7 +196,7 @@ def row_kind(partition: Partition) -> str:
     over = partition.oversubscribe
     if over.sharing is Sharing.FORCE:
         return "FORCE:1" if over.count == 1 else "FORCE:n"
-    return over.sharing.value
+    return str(over.sharing.value)
 
 
 def names(found: Sequence[Partition | Qos]) -> str:

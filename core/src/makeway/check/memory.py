@@ -27,13 +27,13 @@ def untracked(facts: Facts) -> Iterator[Finding]:
 
 def no_default(facts: Facts) -> Iterator[Finding]:
     """Warn where a job that asks for no memory gets that of whole nodes."""
-    if not facts.memory or not facts.select:
+    if not facts.memory or not _shares_nodes(facts):
         return
     bare = [each for each in facts.partitions if not _has(facts.cluster, each, "def")]
     if bare:
         yield Finding(
             level="warning",
-            where="cluster.def_mem_per_cpu",
+            where="policy.select_parameters",
             message=f"no DefMemPer... for partition {names(bare)}: a job that asks for no memory "
             "gets all of its nodes, so that nobody can share them or be laid over it",
             section="slurm-gang-and-select 4.1.5",
@@ -42,17 +42,23 @@ def no_default(facts: Facts) -> Iterator[Finding]:
 
 def no_maximum(facts: Facts) -> Iterator[Finding]:
     """Advise to cap memory where it decides who can share."""
-    if not (facts.memory and facts.gang):
+    if not (facts.memory and facts.gang and _shares_nodes(facts)):
         return
     bare = [each for each in facts.partitions if not _has(facts.cluster, each, "max")]
     if bare:
         yield Finding(
             level="note",
-            where="cluster.max_mem_per_cpu",
+            where="policy.select_parameters",
             message=f"no MaxMemPer... for partition {names(bare)}: one job may ask for so much "
             "that nobody can share its nodes",
             section="slurm-gang-and-select 4.1.5",
         )
+
+
+def _shares_nodes(facts: Facts) -> bool:
+    """Say whether a second job could come to a node at all."""
+    shares = any(partition.oversubscribe.count > 1 for partition in facts.partitions)
+    return facts.select == "cons_tres" or (facts.select == "linear" and shares)
 
 
 def _has(cluster: Cluster, partition: Partition, stem: str) -> bool:
@@ -147,7 +153,7 @@ def linear_requests(facts: Facts) -> Iterator[Finding]:
     if any(node.mem_spec_limit_mb for node in facts.cluster.nodes):
         yield Finding(
             level="warning",
-            where="cluster.def_mem_per_node",
+            where="policy.select_parameters",
             message="MemSpecLimit without DefMemPer...: under select/linear a job that asks for no "
             "memory never fits on such a node",
             section="slurm-gang-and-select 4.2.5",
@@ -155,7 +161,7 @@ def linear_requests(facts: Facts) -> Iterator[Finding]:
     if len({node.memory_mb for node in facts.cluster.nodes}) > 1:
         yield Finding(
             level="note",
-            where="cluster.def_mem_per_node",
+            where="policy.select_parameters",
             message="nodes differ in RealMemory: what a job that asks for no memory gets is fixed "
             "by the first node looked at",
             section="slurm-gang-and-select 4.2.5",

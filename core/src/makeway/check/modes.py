@@ -211,7 +211,7 @@ def no_tiers(facts: Facts) -> Iterator[Finding]:
     """Notice that partition_prio has nobody to preempt."""
     if facts.kind != "partition_prio":
         return
-    if any(facts.action(low) is not OFF for low, _ in facts.tiers_apart()):
+    if any(facts.action(low) is not OFF for low, _ in facts.below):
         return
     yield Finding(
         level="warning",

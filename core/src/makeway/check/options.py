@@ -21,8 +21,8 @@ from makeway.check.facts import (
     path_of,
     qos_path,
 )
-from makeway.config import PreemptionTable
 from makeway.model import PreemptMode
+from makeway.preemption import PreemptionTable
 
 SUSPEND, REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 
@@ -39,6 +39,14 @@ class _Row:
     section: str
 
 
+def _is_none(facts: Facts) -> bool:
+    return facts.kind == "none"
+
+
+def _is_overlaid(facts: Facts) -> bool:
+    return facts.overlays
+
+
 _GANG_DECIDES = (
     "ignored under GANG with partition_prio and cons_tres: the preemptor is laid over lower tiers "
     "and no candidates are put in order"
@@ -46,22 +54,11 @@ _GANG_DECIDES = (
 
 OPTION_ROWS = (
     *(
-        _Row(key, lambda f: f.kind == "none", "warning", "ignored: there is no PreemptType", section)
-        for key, section in (
-            ("exempt_time", "slurm-preemption 1.1"),
-            ("min_exempt_priority", "slurm-preemption 1.1"),
-            ("youngest_first", "slurm-preemption 1.1"),
-            ("reorder_count", "slurm-preemption 1.1"),
-            ("strict_order", "slurm-preemption 1.1"),
-            ("reclaim_licenses", "slurm-preemption 1.1"),
-            ("send_user_signal", "slurm-preemption 1.1"),
-        )
+        _Row(key, _is_none, "warning", "ignored: there is no PreemptType", "slurm-preemption 1.1")
+        for key in attrs.fields_dict(PreemptionTable)
     ),
     *(
-        _Row(
-            key, lambda f: f.overlays, "warning", _GANG_DECIDES, "slurm-preemption 5.2.4, 10.1 no. "
-            "8"
-        )
+        _Row(key, _is_overlaid, "warning", _GANG_DECIDES, "slurm-preemption 5.2.4, 10.1 no. 8")
         for key in ("youngest_first", "reorder_count", "strict_order", "min_exempt_priority")
     ),
     *(
@@ -144,7 +141,7 @@ def exempt_time(facts: Facts) -> Iterator[Finding]:
         return
     where = "policy.preemption.exempt_time" if globally else qos_path(by_qos[0], "exempt_time")
     yield from _exempt_suspend(facts, where, globally)
-    if any(facts.action(partition) in KILL for partition in facts.partitions):
+    if facts.actions() & set(KILL):
         yield Finding(
             level="warning",
             where=where,

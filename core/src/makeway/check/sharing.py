@@ -14,6 +14,7 @@ from makeway.check.facts import (
     Facts,
     Finding,
     Level,
+    by_second,
     names,
     partition_select_is_ignored,
     path_of,
@@ -96,11 +97,12 @@ def cannot_overlay(facts: Facts) -> Iterator[Finding]:
     """Find preemptors that wait instead of suspending: OverSubscribe stands in the way (5.2.4)."""
     if not facts.overlays:
         return
-    stuck: dict[Partition, list[Partition]] = {}
-    for low, high in facts.tiers_apart():
-        if facts.action(low) is SUSPEND and not _may_overlay(facts, low, high):
-            stuck.setdefault(high, []).append(low)
-    for high, lows in stuck.items():
+    stuck = (
+        (low, high)
+        for low, high in facts.below
+        if facts.action(low) is SUSPEND and not _may_overlay(facts, low, high)
+    )
+    for high, lows in by_second(stuck):
         yield Finding(
             level="warning",
             where=path_of(high, "oversubscribe"),
@@ -132,7 +134,7 @@ def no_over_no(facts: Facts) -> Iterator[Finding]:
         return
     pairs = [
         (low, high)
-        for low, high in facts.tiers_apart()
+        for low, high in facts.below
         if facts.action(low) is SUSPEND and row_kind(low) == row_kind(high) == "NO"
     ]
     for low, high in pairs[:1]:
@@ -147,51 +149,46 @@ def no_over_no(facts: Facts) -> Iterator[Finding]:
 
 # ------------------------------------------------------------------------- partitions of one tier
 def same_tier(facts: Facts) -> Iterator[Finding]:
-    """Find partitions of one tier on common nodes whose jobs run at once, or shut each other out."""
-    if facts.select != "cons_tres":
+    """Find partitions of one tier whose jobs run at once: no turns are taken between them."""
+    if not facts.gang or not facts.select:
         return
-    for one, other in facts.same_tier():
-        kinds = {row_kind(one), row_kind(other)}
-        if facts.gang and _run_at_once(kinds):
-            yield Finding(
-                level="warning",
-                where=path_of(other),
-                message=f"same tier and common nodes as {one.name!r}: with GANG their jobs run on "
-                "the same cores at the same time, as turns are taken inside one partition only",
-                section="slurm-gang-and-select 4.3.9, slurm-preemption 4.6",
-            )
-        elif _shut_out(kinds):
-            yield Finding(
-                level="warning",
-                where=path_of(other),
-                message=f"same tier and common nodes as {one.name!r}: jobs of one wait for nodes "
-                f"where a job of the other runs, as {' and '.join(sorted(kinds))} do not mix on a "
-                "node",
-                section="slurm-gang-and-select 4.3.3",
-            )
+    pairs = [(one, other) for one, other in facts.beside if _run_at_once(facts, one, other)]
+    for other, ones in by_second(pairs):
+        yield Finding(
+            level="warning",
+            where=path_of(other),
+            message=f"same tier and common nodes as {names(ones)}: with GANG their jobs run on the "
+            "same resources at the same time, as turns are taken inside one partition only",
+            section="slurm-gang-and-select 4.3.9, slurm-preemption 4.6",
+        )
 
 
-def _run_at_once(kinds: set[str]) -> bool:
+def _run_at_once(facts: Facts, one: Partition, other: Partition) -> bool:
+    """Say whether select lets jobs of two partitions of one tier onto the same resources."""
+    kinds = {row_kind(one), row_kind(other)}
+    if facts.select == "linear":  # running jobs of all partitions count there (4.2.2)
+        return kinds == {"FORCE:n"}
     return kinds <= {"NO", "YES"} or kinds <= {"FORCE:1", "FORCE:n"}
 
 
-def _shut_out(kinds: set[str]) -> bool:
-    return bool(kinds & {"NO", "YES"}) and bool(kinds & {"FORCE:1", "FORCE:n"})
-
-
-def same_tier_linear(facts: Facts) -> Iterator[Finding]:
-    """Find the same under select/linear, where only real sharing brings two jobs to a node."""
-    if facts.select != "linear" or not facts.gang:
+def shut_out(facts: Facts) -> Iterator[Finding]:
+    """Find partitions of one tier whose jobs do not mix on a node under cons_tres."""
+    if facts.select != "cons_tres":
         return
-    for one, other in facts.same_tier():
-        if row_kind(one) == row_kind(other) == "FORCE:n":
-            yield Finding(
-                level="warning",
-                where=path_of(other),
-                message=f"same tier and common nodes as {one.name!r}: their jobs run on the same "
-                "nodes at the same time, as turns are taken inside one partition only",
-                section="slurm-gang-and-select 4.2.2, 4.3.9",
-            )
+    pairs = [(one, other) for one, other in facts.beside if _do_not_mix(one, other)]
+    for other, ones in by_second(pairs):
+        yield Finding(
+            level="warning",
+            where=path_of(other),
+            message=f"same tier and common nodes as {names(ones)}: FORCE jobs wait for nodes with "
+            "a job of a NO or YES partition, and such jobs wait where FORCE:n jobs run",
+            section="slurm-gang-and-select 4.3.3",
+        )
+
+
+def _do_not_mix(one: Partition, other: Partition) -> bool:
+    kinds = {row_kind(one), row_kind(other)}
+    return bool(kinds & {"NO", "YES"}) and bool(kinds & {"FORCE:1", "FORCE:n"})
 
 
 # ------------------------------------------------------------------------------ single partitions
@@ -214,7 +211,7 @@ def _forces(partition: Partition) -> bool:
 
 
 def _has_higher(facts: Facts, partition: Partition) -> bool:
-    return any(low is partition for low, _ in facts.tiers_apart())
+    return any(low is partition for low, _ in facts.below)
 
 
 PARTITION_ROWS = (
@@ -265,7 +262,7 @@ PARTITION_ROWS = (
         and f.select == "linear"
         and _forces(p)
         and f.action(p) is OFF
-        and any(low is p and _forces(high) for low, high in f.tiers_apart()),
+        and any(low is p and _forces(high) for low, high in f.below),
         "warning",
         "PreemptMode=OFF does not protect here: select/linear places jobs of a higher FORCE:n "
         "partition on these nodes, and gang suspends the lower ones",
@@ -275,16 +272,28 @@ PARTITION_ROWS = (
 
 
 def partition_sharing(facts: Facts) -> Iterator[Finding]:
-    """Look at each partition's OverSubscribe."""
+    """Look at the partitions' OverSubscribe; those with the same surprise share a finding."""
     for row in PARTITION_ROWS:
-        for partition in facts.partitions:
-            if row.applies(facts, partition):
-                yield Finding(
-                    level=row.level,
-                    where=path_of(partition, "oversubscribe"),
-                    message=row.message,
-                    section=row.section,
-                )
+        found = [partition for partition in facts.partitions if row.applies(facts, partition)]
+        if found:
+            yield Finding(
+                level=row.level,
+                where=path_of(found[0], "oversubscribe"),
+                message=f"{names(found)}: {row.message}",
+                section=row.section,
+            )
+
+
+def counts_too_low(facts: Facts) -> Iterator[Finding]:
+    """Notice a YES that lets nobody share."""
+    for partition, table in zip(facts.partitions, facts.config.partition, strict=True):
+        if table.oversubscribe.upper().startswith("YES") and not _shares(partition):
+            yield Finding(
+                level="warning",
+                where=path_of(partition, "oversubscribe"),
+                message=f"{table.oversubscribe} is taken as NO; the least number for YES is 2",
+                section="slurm-preemption 6.3",
+            )
 
 
 # ---------------------------------------------------------------------------------- gang by itself
@@ -292,11 +301,11 @@ def gang_without_plugin(facts: Facts) -> Iterator[Finding]:
     """Warn of suspension across tiers although there is no PreemptType (4.4.7)."""
     if not (facts.gang and facts.kind == "none"):
         return
-    for low, high in facts.tiers_apart():
+    for high, lows in by_second(facts.below):
         yield Finding(
             level="warning",
             where=path_of(high, "priority_tier"),
-            message=f"GANG alone: jobs of {high.name!r} suspend those of {low.name!r} on common "
+            message=f"GANG alone: jobs of {high.name!r} suspend those of {names(lows)} on common "
             "nodes although there is no PreemptType",
             section="slurm-gang-and-select 4.4.7, slurm-preemption 1.1",
         )
@@ -306,7 +315,7 @@ def gang_without_work(facts: Facts) -> Iterator[Finding]:
     """Notice GANG where nobody ever takes turns."""
     if not facts.gang or not facts.select or any(_shares(p) for p in facts.partitions):
         return
-    if facts.preempts or any(True for _ in facts.overlaps()):
+    if facts.preempts or facts.below or facts.beside:
         return
     yield Finding(
         level="note",
@@ -318,7 +327,8 @@ def gang_without_work(facts: Facts) -> Iterator[Finding]:
 
 # -------------------------------------------------------------------------------- suspension by QOS
 def _qos_suspends(facts: Facts) -> bool:
-    return facts.kind == "qos" and facts.gang and SUSPEND in (facts.actions() or {facts.mode.action})
+    actions = facts.actions() or {facts.mode.action}
+    return facts.kind == "qos" and facts.gang and SUSPEND in actions
 
 
 def qos_suspend(facts: Facts) -> Iterator[Finding]:
@@ -357,22 +367,12 @@ def _unreachable_rows(facts: Facts) -> Iterator[Finding]:
 
 
 def _qos_across(facts: Facts) -> Iterator[Finding]:
-    for low, high in facts.tiers_apart():
+    for high, lows in by_second(facts.below):
         yield Finding(
             level="note",
-            where=path_of(low, "priority_tier"),
-            message=f"a preemptor in {low.name!r} is placed and then suspended under jobs of the "
+            where=path_of(high, "priority_tier"),
+            message=f"a preemptor in {names(lows)} is placed and then suspended under jobs of the "
             f"higher tier in {high.name!r}",
-            section="slurm-preemption 4.6",
-        )
-    if facts.select == "cons_tres":
-        return  # `same_tier` has said it
-    for one, other in facts.same_tier():
-        yield Finding(
-            level="warning",
-            where=path_of(other),
-            message=f"same tier as {one.name!r}: preemptor and victim of different partitions run "
-            "at the same time on the same nodes",
             section="slurm-preemption 4.6",
         )
 
@@ -384,8 +384,9 @@ SHARING = (
     cannot_overlay,
     no_over_no,
     same_tier,
-    same_tier_linear,
+    shut_out,
     partition_sharing,
+    counts_too_low,
     gang_without_plugin,
     gang_without_work,
     qos_suspend,

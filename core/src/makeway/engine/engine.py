@@ -31,6 +31,7 @@ from makeway.events import (
     Event,
     Finished,
     NodesDown,
+    NodesDrained,
     NodesUp,
     Submitted,
 )
@@ -92,12 +93,12 @@ class Engine:
         self._type = scheduler.type
         self._last_pass: Seconds | None = None
         self._last_backfill: Seconds | None = None
-        self._last_sweep: Seconds = 0.0
         self._bf_dirty = False
         self._periodic = self.clockwork.sched_interval > 0
         self._submit_pass_at: Seconds | None = None
         self._soon = False
         self._instant_steps = 0
+        self._tick_at: Seconds | None = None
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -118,11 +119,11 @@ class Engine:
         if self.queue.next_eligible is not None and self.queue.mature(now):
             transitions.changed = True
         self._deadlines(now)
-        if self.gang is not None:
-            tick = self.gang.next_tick
-            if tick is not None and tick <= now + _TINY:
-                transitions.tick()
+        if self._tick_at is not None and self._tick_at <= now + _TINY:
+            transitions.tick()
         self._schedule(now)
+        if self.gang is not None:
+            self._tick_at = self.gang.next_tick
         return transitions.actions
 
     def _watch_instant(self, now: Seconds) -> None:
@@ -146,6 +147,8 @@ class Engine:
             self.commands.carry_out(event)
         elif isinstance(event, NodesDown):
             self._nodes_down(event.nodes)
+        elif isinstance(event, NodesDrained):
+            self.ledger.set_down(event.nodes)
         elif isinstance(event, NodesUp):
             self.ledger.set_up(event.nodes)
             self.transitions.changed = True
@@ -285,9 +288,8 @@ class Engine:
         by_end = self.ledger.by_end
         interval = self.clockwork.limit_sweep
         if interval:
-            if now < self._last_sweep + interval - _TINY:
+            if not _on_grid(now, self.clockwork.limit_phase, interval):
                 return
-            self._last_sweep = now - (now % interval)
         if not by_end or by_end[0][0] > now:
             return
         due = [job for at, _, job in by_end if at <= now + _TINY]
@@ -318,7 +320,7 @@ class Engine:
         if due:
             self._soon = True
         triggered = False
-        if transitions.left_nodes and clockwork.pass_on_completion:
+        if transitions.left_nodes:
             triggered = True
         if self._submit_pass_at is not None and now >= self._submit_pass_at - _TINY:
             triggered = True
@@ -374,8 +376,8 @@ class Engine:
         eligible = self.queue.next_eligible
         if eligible is not None:
             wakes.append(eligible)
-        if self.gang is not None and (tick := self.gang.next_tick) is not None:
-            wakes.append(tick)
+        if self._tick_at is not None:
+            wakes.append(self._tick_at)
         by_end = self.ledger.by_end
         if by_end:
             wakes += self._deadline_wake(by_end[0][0], now)
@@ -396,13 +398,7 @@ class Engine:
             if first > now:
                 return [first]
             return [t for t in (at + over for at, _, _ in self.ledger.by_end) if t > now][:1]
-        sweep = self._last_sweep + interval
-        while sweep <= now + _TINY:
-            sweep += interval
-        if first > sweep:
-            sweep += interval * int((first - sweep) // interval)
-            if sweep < first:
-                sweep += interval
+        sweep = _grid_from(first, self.clockwork.limit_phase, interval, now)
         return [sweep]
 
     def _pass_wakes(self, now: Seconds, retry: Seconds | None) -> list[Seconds]:

@@ -59,11 +59,12 @@ class Transitions:
         self.survived_grace: set[str] = set()
         """Jobs that rode out a grace time and were requeued (rule grace_mark_survives_requeue)."""
         self._leaving: dict[str, JobState | str] = {}
+        self._told_to_leave: set[str] = set()
         self._lowest_priority = _FIRST_PRIORITY
         self.changed = False
         """Whether anything happened that a scheduling pass should look at."""
         self.left_nodes = False
-        """Whether a job has left its nodes since the last pass."""
+        """Whether a job has left its nodes in a way that triggers a pass of its own."""
         self._by_gang = policies.who("makeway_gang")
         self._by_preempt = policies.who("makeway_preempt_candidates")
 
@@ -106,6 +107,7 @@ class Transitions:
             self.recorder.work_kept(job, job.ran_until(now))
         self.graces.pop(job.id, None)
         self._leave(job, final)
+        self._told_to_leave.add(job.id)
         self._move(job, JobState.COMPLETING)
         self.actions.append(Kill(job, why))
 
@@ -116,6 +118,7 @@ class Transitions:
         self.graces.pop(job.id, None)
         self._lose(job)
         self._leave(job, REQUEUE)
+        self._told_to_leave.add(job.id)
         self._move(job, JobState.COMPLETING)
         self.actions.append(Kill(job, why))
 
@@ -147,7 +150,10 @@ class Transitions:
         allocation = job.allocation
         ledger.cleaned(job)
         self.changed = True
-        self.left_nodes = True
+        told = job.id in self._told_to_leave
+        self._told_to_leave.discard(job.id)
+        if self.clockwork.pass_on_completion if told else self.clockwork.pass_on_own_end:
+            self.left_nodes = True
         if isinstance(final, JobState):
             put(job, state=final, allocation=allocation)
             self.recorder.ended(job, final, ledger.now)

@@ -18,7 +18,7 @@ class Imported:
 
     config: Config
     warnings: tuple[str, ...] = ()
-    """One line each, ready to be shown; parameters that are not modelled are named in one of them."""
+    """One line each, ready to be shown; one of them names the parameters that are not modelled."""
     places: Mapping[str, str] = NOTHING
     """Path in the config -> where the foreign file says so, as far as known."""
 

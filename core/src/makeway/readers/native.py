@@ -224,6 +224,8 @@ def _toml_places(path: Path, text: str) -> list[_Place]:
     if not isinstance(jobs, list) or not jobs:
         problems.append(Problem("job", "no jobs; add a [[job]] table"))
         jobs = []
+    elif not all(isinstance(job, dict) for job in jobs):
+        problems.append(Problem("job", "allowed: tables only, [[job]]"))
     if problems:
         raise ConfigError(str(path), problems)
     lines = _heading_lines(text)
@@ -255,7 +257,10 @@ def _json_places(path: Path, text: str) -> list[_Place]:
         except (ValueError, RecursionError) as error:
             problems.append(Problem(where, f"not a line of JSON: {_short(error)}"))
         else:
-            places.append(_Place(where, number, data))
+            if isinstance(data, dict):
+                places.append(_Place(where, number, data))
+            else:
+                problems.append(Problem(where, f"got {shown(line)}; allowed: a JSON object"))
     if problems:
         raise ConfigError(str(path), _first(problems))
     return places
@@ -302,19 +307,30 @@ def _workload(places: Sequence[_Place], name: str, source: str) -> Workload:
 
 def _table(place: _Place, source: str, problems: list[Problem]) -> JobTable | None:
     """Structure and check one job; None: it has problems."""
+    table, found = None, list[Problem]()
     try:
         table = structure(place.data, JobTable, source, place.path)
     except ConfigError as error:
-        problems.extend(error.problems)
-        return None
+        found.extend(error.problems)
     except RecursionError:
-        problems.append(Problem(place.path, "nested too deeply"))
-        return None
-    found = [*_problems(table, place.path)]
-    for at, part in enumerate(table.component):
-        found.extend(_problems(part, f"{place.path}.component[{at}]"))
-    problems.extend(found)
+        found.append(Problem(place.path, "nested too deeply"))
+    else:
+        found.extend(_problems(table, place.path))
+        for at, part in enumerate(table.component):
+            found.extend(_problems(part, f"{place.path}.component[{at}]"))
+    problems.extend(_in_order(found, place))
     return None if found else table
+
+
+def _in_order(problems: list[Problem], place: _Place) -> list[Problem]:
+    """Sort by the place of the key that each is about."""
+    keys = [*place.data]
+
+    def position(problem: Problem) -> int:
+        key = re.split(r"[.\[]", problem.where.removeprefix(f"{place.path}."))[0]
+        return keys.index(key) if key in keys else len(keys)
+
+    return sorted(problems, key=position)
 
 
 def _problems(table: ComponentTable, path: str) -> Iterator[Problem]:

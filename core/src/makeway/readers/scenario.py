@@ -4,28 +4,36 @@ The format is the one of ``shared/oracle/FORMAT.md``. A scenario was played on a
 clocks were made to run fast; a replay that is to be held against the recording needs the same
 clocks, so `load_scenario` writes them into the config (`harness_clockwork`).
 
-What the recordings say about the clocks (138 of the oracle's and 136 further ones; offsets in s):
+What the recordings say about the clocks (158 of the oracle, 113 in tests/recordings):
 
-==================  ==========================================================================
-sched_phase         looks of the main scheduler: first starts at .25 (all of 26.11; 22.05 .25 to
-                    .26, later in a run up to .31, as each look takes a millisecond). In 22.05 the
-                    timeslicer wakes at .24 or .25 and before the look, hence 1/128 more there.
-pass_on_completion  a victim's nodes are given away 0.03 s after its kill; with accounting on,
-                    22.05 waits for the next look (T1 of RELEASES.md).
-pass_on_own_end     False: after a natural end the next job starts at the next look (48 of 49 in
-                    26.11 within 0.01 s of .25), never at the end itself.
-completing_time     0.03: kill to "requeued", and kill to the preemptor's start.
-min_kill_delay      7.3: two jobs that ignore SIGTERM left at 7.41 and 7.45 s (sampled, 0.15 s)
-                    after their kill, whatever KillWait=1 says.
-requeue_delay       the recording's 6 less 0.1: Slurm counts from the whole second in which the
-                    job left, so that it may start 6 looks after the look that killed it.
-bf_phase            as the main scheduler: .24 to .25 in 22.05, .13 to .25 in 26.11.
-first_tick          the recording's; without one, one slice less 0.76, as 22.05 nearly always has.
-limit_phase         25.3: one grace time that nobody but the sweep could end ended at 25.31.
-                    The sweep counts from the controller's start, so the next run may differ by
-                    some seconds.
-run_time            ``runtime`` less 0.1: medians of both releases, -0.14 to -0.06 over all jobs.
-==================  ==========================================================================
+sched_phase
+    Looks of the main scheduler: first starts at .25 (26.11: all; 22.05: .25 or .26, later in a run
+    up to .31, as each look takes a millisecond). In 22.05 the timeslicer wakes at .24 or .25, just
+    before the look, hence 1/128 more there.
+pass_on_completion
+    A victim's nodes are given away 0.02 to 0.04 s after its kill, except with accounting on 22.05,
+    which waits for the next look (T1 of RELEASES.md).
+pass_on_own_end
+    False. After a job that ended by itself the next one starts at the next look (48 of 49 times in
+    26.11 within 0.01 s of .25). Gang resumes, by contrast, come in the instant of the end.
+completing_time
+    0.03 s from a kill to "requeued", or to the preemptor's start.
+min_kill_delay
+    7.4 s: four jobs that ignore SIGTERM left 7.41 to 7.45 s after their kill (sampled, 0.15 s),
+    whatever KillWait=1 says.
+requeue_delay
+    The recording's 6 s less 0.1: Slurm counts from the whole second in which the job left, so that
+    it may start 6 looks after the one that killed it.
+bf_phase
+    As the main scheduler; starts of backfill at .24 or .25 in 22.05, .13 to .25 in 26.11.
+first_tick
+    The recording's. Without a recording one slice less 0.76 s, as 22.05 nearly always has.
+limit_phase
+    Two grace times that only the sweep could end ended at 25.29 and 25.31. With gang scheduling
+    limits struck at 83.38, 143.5 and 173.5 (slices of 6 and 5 s): 23.4. All on 22.05; the sweep
+    counts from the controller's start, so other slices and machines will differ by seconds.
+run_time
+    ``runtime`` less 0.1: median of both releases, -0.14 to -0.06 over all jobs.
 
 Amounts that Slurm counts in whole seconds may come out one second apart from what is modelled (T2
 of RELEASES.md). For ``--begin`` that is known beforehand: the controller's second turns at .25 in
@@ -62,8 +70,9 @@ DEFAULT_QOS = "normal"
 
 _EXIT_TIME = 0.05
 """From the moment a job is told to end until it has."""
-_LIMIT_SWEEP, _LIMIT_PHASE = 30.0, 25.3
-_IGNORED_KILL = 7.3
+_LIMIT_SWEEP = 30.0
+_LIMIT_PHASE, _LIMIT_PHASE_GANG = 25.3, 23.4
+_IGNORED_KILL = 7.4
 _TICK_LEAD = 0.76
 
 _DEFAULTS = {
@@ -377,7 +386,7 @@ def harness_clockwork(
         "pass_on_own_end": False,
         "bf_phase": phase,
         "limit_sweep": _LIMIT_SWEEP,
-        "limit_phase": _LIMIT_PHASE,
+        "limit_phase": _LIMIT_PHASE if timeslice is None else _LIMIT_PHASE_GANG,
         "min_kill_delay": _IGNORED_KILL,
         "requeue_delay": (recording.requeue_delay if recording else 6.0) - 0.1,
         "completing_time": 0.03,

@@ -1,7 +1,7 @@
 """Turn a site's slurm.conf into a makeway configuration.
 
-What Slurm refuses is refused with file and line, all of it at once; what Slurm takes differently from
-how it is written, and what has no place in a makeway configuration, becomes a warning.
+What Slurm refuses is refused with file and line, all of it at once; what Slurm takes differently
+from how it is written, and what has no place in a makeway configuration, becomes a warning.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import attrs
 from makeway import rules
 from makeway.check import Finding, check
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
-from makeway.errors import ConfigError, Problem, nearest
+from makeway.errors import ConfigError, Problem
 from makeway.readers import slurm_names as names
 from makeway.readers.api import Imported
 from makeway.readers.slurm_draft import Draft
 from makeway.readers.slurm_grammar import Record, Setting, SlurmConf, read_conf
 from makeway.readers.slurm_nodes import read_nodes
 from makeway.readers.slurm_partitions import read_partitions
-from makeway.readers.slurm_policy import read_cluster, read_policy, read_scheduler
+from makeway.readers.slurm_policy import read_cluster, read_policy
+from makeway.readers.slurm_scheduler import read_scheduler
 
 Entry = Setting | Record
 
@@ -87,9 +88,7 @@ def config_from_entries(
     config = _build(draft, nodes, qos, licenses or {})
     _check_keys(draft)
     _warn_of_duplicates(draft)
-    if not draft.problems:
-        _validate(draft, config, source)
-    _refuse_combinations(draft, config)
+    _check_config(draft, config, source)
     if draft.problems:
         raise ConfigError(source, draft.in_file_order())
     left_out = draft.left_out()
@@ -134,6 +133,9 @@ def _missing_qos(
     draft: Draft, partitions: Sequence[PartitionTable], known: Sequence[QosTable]
 ) -> list[QosTable]:
     """Return an empty stand-in for each QOS that a partition names and nobody describes."""
+    by_qos = draft.get("PreemptType")
+    if by_qos is not None and by_qos.value.lower() == "preempt/qos" and not known:
+        draft.warn(by_qos, "slurm.conf does not hold QOS; take them from `sacctmgr dump`, or TOML")
     described = {table.name for table in known}
     wanted = dict.fromkeys(table.qos for table in partitions if table.qos is not None)
     missing = [name for name in wanted if name not in described]
@@ -195,26 +197,24 @@ def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> N
         spelled = relevant.get(key) or plumbing[key]
         draft.leave_out(f"{prefix}{spelled}", setting, relevant=key in relevant)
         return
-    known = [*modelled.values(), *relevant.values(), *plumbing.values()]
+    guess = names.guess(setting.key, modelled | relevant | plumbing)
     of = f"on a {prefix.strip()} line" if prefix else "in slurm.conf"
-    draft.problems.append(setting.problem(f"no such parameter {of}{nearest(setting.key, known)}"))
+    draft.problems.append(setting.problem(f"no such parameter {of}{guess}"))
 
 
 def _warn_of_duplicates(draft: Draft) -> None:
     draft.warnings.extend(str(duplicate.problem()) for duplicate in draft.conf.duplicates())
 
 
-def _validate(draft: Draft, config: Config, source: str) -> None:
-    """Let the config check itself, and blame the lines of the file."""
+def _check_config(draft: Draft, config: Config, source: str) -> None:
+    """Let the config check itself, then its combinations; blame the lines of the file."""
     try:
         validate(config, source)
     except ConfigError as error:
-        for problem in error.problems:
-            draft.problems.append(Problem(draft.place(problem.where), problem.message))
-
-
-def _refuse_combinations(draft: Draft, config: Config) -> None:
-    """Refuse what Slurm would refuse: single values are fine, but not together."""
+        if not draft.problems:  # else these are only consequences
+            places = ((draft.place(problem.where), problem.message) for problem in error.problems)
+            draft.problems.extend(Problem(*place) for place in places)
+        return
     for finding in check(config):
         if finding.level == "error" and finding.section and finding.where not in draft.bad:
             draft.problems.append(_as_problem(draft, finding))

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import attrs
 
-from makeway.errors import Problem
-from makeway.readers.slurm_grammar import Record, Setting, SlurmConf
+from makeway.errors import Problem, nearest
+from makeway.readers.slurm_grammar import Record, Setting, SlurmConf, shown
+from makeway.readers.slurm_values import OptionValues
 from makeway.rules import version
 
 T = TypeVar("T")
@@ -105,6 +106,33 @@ class Draft:
         return "; ".join(parts) or None
 
 
+# ------------------------------------------------------------------------------------ parsers
+def one_of(allowed: tuple[str, ...], reason: str = "") -> Callable[[str], str]:
+    """Return a parser of one of some words in any case."""
+
+    def parse(text: str) -> str:
+        word = text.lower()
+        if word in allowed:
+            return word
+        why = f"; {reason}" if reason else ""
+        raise ValueError(
+            f"got {shown(text)}{why}; allowed: {', '.join(allowed)}{nearest(word, allowed)}"
+        )
+
+    return parse
+
+
+Parsed = tuple[OptionValues, list[str]]
+
+
+def reporting(
+    parse: Callable[[str, Callable[[str], object]], Parsed], draft: Draft, setting: Setting
+) -> Callable[[str], Parsed]:
+    """Bind a parser of options to what notes its reports."""
+    return lambda text: parse(text, draft.reporter(setting))
+
+
+# ------------------------------------------------------------------------------------- places
 def _all_places(conf: SlurmConf) -> Iterable[str]:
     """Yield all places in reading order."""
     for entry in conf.entries:

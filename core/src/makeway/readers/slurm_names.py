@@ -1,10 +1,14 @@
-"""List the parameters of slurm.conf, so that a typing error differs from what is only not modelled.
+"""List the parameters of slurm.conf: a typing error is not the same as what is not modelled.
 
-Names are those of slurm.conf(5) from 20.11 to 26.05, obsolete ones included, since old files still have
-them. Spelling is the manual's; comparison ignores case.
+Names are those of slurm.conf(5) from 20.11 to 26.05, obsolete ones included, since old files still
+have them. Spelling is the manual's; comparison ignores case.
 """
 
 from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Mapping
 
 MODELLED = frozenset(
     """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
@@ -99,6 +103,13 @@ SWITCH_KEYS = frozenset(
 )
 
 
-def by_lower(*names: frozenset[str]) -> dict[str, str]:
-    """Return lower case -> the manual's spelling."""
-    return {name.lower(): name for name in sorted(frozenset().union(*names))}
+@functools.cache
+def by_lower(names: frozenset[str]) -> dict[str, str]:
+    """Return lower case -> the manual's spelling; not to be changed by the caller."""
+    return {name.lower(): name for name in sorted(names)}
+
+
+def guess(key: str, known: Mapping[str, str]) -> str:
+    """Return ``; did you mean 'X'?`` for a key in any case, or an empty string."""
+    close = difflib.get_close_matches(key.lower(), sorted(known), n=1)
+    return f"; did you mean {known[close[0]]!r}?" if close else ""

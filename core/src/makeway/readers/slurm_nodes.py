@@ -41,7 +41,7 @@ class Nodes:
         found: dict[str, None] = {}
         for name in written:
             found.update(dict.fromkeys(self._members(name)))
-        return text if len(found) == len(written) and not self._uses_set(written) else fold_hostlist(found)
+        return text if self.names.issuperset(written) else fold_hostlist(found)
 
     def _members(self, name: str) -> Iterable[str]:
         if name in self.names:
@@ -50,9 +50,6 @@ class Nodes:
             return self.sets[name]
         close = nearest(name, self.sets) or nearest(name, self.names)
         raise ValueError(f"no node or node set named {name!r}{close}")
-
-    def _uses_set(self, written: Sequence[str]) -> bool:
-        return any(name not in self.names for name in written)
 
 
 def read_nodes(draft: Draft, given: Sequence[NodeTable] = ()) -> Nodes:
@@ -127,7 +124,7 @@ def _geometry(draft: Draft, record: Record) -> _Geometry:
     if sockets is None:
         sockets = max(1, cpus // ((cores or 1) * (threads or 1)))
     elif cores is None and threads is None and cpus != sockets:
-        draft.warn(record, f"CPUs={cpus} does not match Sockets={sockets}; Sockets is set to {cpus}")
+        draft.warn(record, f"CPUs={cpus} does not match Sockets={sockets}, which is set to {cpus}")
         sockets = cpus
     return _matching(draft, record, _Geometry(cpus, sockets, cores or 1, threads or 1))
 
@@ -223,7 +220,8 @@ def _node_sets(
     for record in draft.conf.records("NodeSet"):
         if record.name in seen or record.name in sets:
             draft.problems.append(record.problem(f"the name {record.name!r} is taken already"))
-        listed = draft.read(record.get("Nodes"), expand_hostlist, [])
+        nothing: list[str] = []
+        listed = draft.read(record.get("Nodes"), expand_hostlist, nothing)
         members = set(seen) if any(n.upper() == "ALL" for n in listed) else set(listed)
         for name in sorted(members - seen.keys())[:1]:
             draft.problems.append(record.problem(f"no node named {name!r}{nearest(name, seen)}"))

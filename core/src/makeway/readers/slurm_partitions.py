@@ -70,7 +70,9 @@ def read_partitions(
             where = f"{first.file}:{first.line}"
             draft.problems.append(record.problem(f"this partition is there already: {where}"))
             continue
-        tables.append(_Line(draft, record, f"partition[{len(tables)}]").table(nodes, cluster_select))
+        line = _Line(draft, record, f"partition[{len(tables)}]")
+        draft.places[line.path] = record.where
+        tables.append(line.table(nodes, cluster_select))
     return tuple(_one_default(draft, tables))
 
 
@@ -176,9 +178,10 @@ class _Line:
         return _seconds(time)
 
     def _select(self, cluster: Sequence[str]) -> tuple[str, ...]:
-        """Translate SelectTypeParameters; drop what Slurm ignores. slurm-gang-and-select 0.3 no. 7."""
+        """Translate SelectTypeParameters; drop what Slurm ignores. See 0.3 no. 7 on gang."""
         setting = self.record.get("SelectTypeParameters")
-        words = self.draft.read(setting, select_words, (), f"{self.path}.select_parameters")
+        nothing: tuple[str, ...] = ()
+        words = self.draft.read(setting, select_words, nothing, f"{self.path}.select_parameters")
         reason = partition_select_is_ignored(cluster, words) if words else None
         if setting is None or reason is None:
             return words
@@ -190,8 +193,7 @@ class _Line:
         over = self.record.get("OverTimeLimit")
         if over is None:
             return {}
-        seconds = self.draft.read(over, parse_over_time, 0.0)
-        return {"over_time_limit": math.inf if seconds is None else seconds}
+        return {"over_time_limit": self.draft.read(over, _parse_over_time, 0.0)}
 
 
 def read_memory(
@@ -204,7 +206,7 @@ def read_memory(
         found[f"{stem}cpu"] = draft.read(per_cpu, _parse_memory, None, f"{prefix}{stem}cpu")
         found[f"{stem}node"] = draft.read(per_node, _parse_memory, None, f"{prefix}{stem}node")
         if per_node is not None and found[f"{stem}cpu"] is not None:
-            draft.warn(per_node, f"{word}CPU is given as well and counts; Slurm takes one of the two")
+            draft.warn(per_node, f"{word}CPU is given as well; Slurm takes that one only")
             found[f"{stem}node"] = None
     return found
 
@@ -233,10 +235,10 @@ def parse_limit(text: str) -> int | None:
     return None if text.lower() in ("unlimited", "infinite", "-1") else parse_count(text)
 
 
-def parse_over_time(text: str) -> float | None:
-    """Return the seconds of an OverTimeLimit, which is given in minutes. None: UNLIMITED."""
+def _parse_over_time(text: str) -> float:
+    """Return the seconds of an OverTimeLimit, which is given in minutes; UNLIMITED is infinite."""
     minutes = parse_limit(text)
-    return None if minutes is None else minutes * 60.0
+    return math.inf if minutes is None else minutes * 60.0
 
 
 def _sharing_parser(report: Report) -> Callable[[str], str]:
@@ -262,7 +264,8 @@ def _parse_tier(text: str) -> int:
 def _parse_state(text: str) -> bool:
     word = text.upper()
     if word not in _STATES:
-        raise ValueError(f"got {shown(text)}; allowed: {', '.join(_STATES)}{nearest(word, _STATES)}")
+        close = nearest(word, _STATES)
+        raise ValueError(f"got {shown(text)}; allowed: {', '.join(_STATES)}{close}")
     return word == "UP"
 
 

@@ -14,7 +14,6 @@ from makeway.events import (
     Action,
     Checkpoint,
     Cleaned,
-    Command,
     Event,
     Finished,
     Kill,
@@ -47,7 +46,7 @@ class SimulatedRunner:
         self,
         jobs: Iterable[JobSpec],
         clockwork: Clockwork,
-        commands: Iterable[tuple[Seconds, Command]] = (),
+        commands: Iterable[tuple[Seconds, Event]] = (),
     ) -> None:
         """Take over `jobs`, in order of submission; they are read as time goes on."""
         self._clockwork = clockwork
