@@ -75,12 +75,12 @@ def test_json_lines_become_jobs(tmp_path: Path) -> None:
 
 
 def test_ids_are_numbered_around_those_given() -> None:
-    jobs = workload_of_tables([{}, {"id": 1}, {}, {"id": "3"}, {}], "test").jobs
-    assert [job.id for job in jobs] == ["2", "1", "4", "3", "5"]
+    tables: list[dict[str, Any]] = [{}, {"id": 1}, {}, {"id": "3"}, {}]
+    assert [job.id for job in workload_of_tables(tables, "test").jobs] == ["2", "1", "4", "3", "5"]
 
 
 def test_equal_submissions_keep_their_order() -> None:
-    tables = [{"id": "b", "submit": 1}, {"id": "a", "submit": 1}, {"id": "c"}]
+    tables: list[dict[str, Any]] = [{"id": "b", "submit": 1}, {"id": "a", "submit": 1}, {"id": "c"}]
     assert [job.id for job in workload_of_tables(tables, "test").jobs] == ["c", "b", "a"]
 
 
@@ -132,7 +132,7 @@ def test_every_key_that_takes_no_other_form_reaches_the_job() -> None:
 
 
 def test_components_inherit_and_start_together() -> None:
-    parts = [{"nodes": 1}, {"tasks": 4, "partition": "gpu"}]
+    parts: list[dict[str, Any]] = [{"nodes": 1}, {"tasks": 4, "partition": "gpu"}]
     common: dict[str, Any] = {"id": 5, "user": "ann", "min_nodes": 2, "cpus": 1, "partition": "cpu"}
     first, second = workload_of_tables([common | {"component": parts}], "test").jobs
     assert (first.id, first.het_id, first.het_offset) == ("5+0", "5", 0)

@@ -146,7 +146,7 @@ def test_when_a_victims_nodes_are_given_away(
     tmp_path: Path, release: str, accounting: bool, at_once: bool
 ) -> None:
     """RELEASES.md, T1."""
-    text = SMALL.replace("[cluster]", '[cluster]\nqos = [ { name = "q" } ]') if accounting else SMALL
+    text = SMALL.replace("[cluster]", '[cluster]\nqos = [{ name = "q" }]') if accounting else SMALL
     scheduler = load(text, tmp_path, recorded(release)).config.scheduler
     assert build_clockwork(scheduler.clockwork).pass_on_completion is at_once
 
@@ -282,8 +282,8 @@ def test_refused_actions(tmp_path: Path, command: str, message: str) -> None:
     """A slip of the pen never becomes "nothing happened"."""
     with pytest.raises(ConfigError) as caught:
         load(with_actions(command), tmp_path)
-    assert f"action[0].command: {message}" in str(caught.value).replace("no scontrol command "
-        "named 'suspnd'; allowed: hold, release, requeue, resume, show, suspend, update; ", "")
+    assert "action[0].command: " in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_twice_the_same_name(tmp_path: Path) -> None:
@@ -347,7 +347,8 @@ def test_every_scenario_loads(path: Path) -> None:
             job.name: int(job.het_id or job.id) + job.het_offset for job in scenario.jobs
         }
         assert numbers.keys() == recording.jobs.keys()
-        if all(job.refused is None for job in recording.jobs.values()):
+        others = any(action.words[0] == "sbatch" for action in scenario.actions)
+        if not others and all(job.refused is None for job in recording.jobs.values()):
             assert numbers == {name: job.job_id for name, job in recording.jobs.items()}
         build_clockwork(scenario.config.scheduler.clockwork)
 

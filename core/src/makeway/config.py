@@ -34,6 +34,7 @@ from makeway.preemption import PreemptionTable
 from makeway.settings import structure, unstructure
 
 SCHEDULERS = ("builtin", "easy", "backfill")
+PRIORITIES = ("basic", "equal")
 
 
 @attrs.frozen(kw_only=True)
@@ -171,6 +172,8 @@ class SchedulerTable:
     """Whether jobs that do not say may be requeued (JobRequeue)."""
     max_requeues: int | None = None
     """Most automatic requeues before a job is held; None: no limit."""
+    priority: str = "basic"
+    """Priority of jobs that are not given one: basic (order of submission) or equal (all alike)."""
     over_time_limit: float = 0.0
     """Seconds that a job may exceed its limit."""
 
@@ -379,6 +382,11 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
         )
     if table.slurm_release is not None:
         _try(problems, "scheduler.slurm_release", rules.version, table.slurm_release)
+    if table.priority not in PRIORITIES:
+        close = nearest(table.priority, PRIORITIES)
+        problems.append(
+            Problem("scheduler.priority", f"got {table.priority!r}; allowed: {', '.join(PRIORITIES)}{close}")
+        )
     for name in table.rules:
         if name not in rules.RULES:
             problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, rules.RULES)))

@@ -671,6 +671,10 @@ class ClusterView(Protocol):
         """The cluster-wide mode."""
 
     @property
+    def preempt(self) -> str:
+        """Name of the preempt plugin in force (``preempt/none``, ``preempt/qos``, ...)."""
+
+    @property
     def select_parameters(self) -> Sequence[str]:
         """Parameters of the selection (CR_Memory, CR_Core, ...)."""
 
@@ -796,7 +800,7 @@ class Gang(Protocol):
         """A job left its nodes for good, was requeued, or was suspended by a person."""
 
     def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
-        """A person suspended a job that the arbiter itself had stopped."""
+        """A person held or released an active job, or suspended one that the arbiter itself had stopped."""
 
     def tick(self, view: ClusterView) -> Sequence[GangOrder]:
         """`next_tick` has come."""

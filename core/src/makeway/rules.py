@@ -49,8 +49,9 @@ RULES: Mapping[str, Rule] = {
         "expedited-requeue jobs are tried first", "25.11", section="slurm-preemption 7.1",
     ),
     "record_node_sets": Rule(
-        "every NodeName line is a node set of its own, even if lines are alike",
-        None, section="slurm-gang-and-select 4.1.4",
+        "select/linear goes through the NodeName lines one by one for jobs that neither share nor preempt, "
+        "even if lines are alike",
+        None, until="23.02", section="slurm-gang-and-select 4.1.4",
     ),
     "one_node_first_fit": Rule(
         "a job limited to one node takes the first node that fits",

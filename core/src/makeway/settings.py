@@ -201,9 +201,8 @@ def _problems(error: BaseException, path: str, cls: Any) -> Iterator[Problem]:
             where = f"{path}.{key}" if path else key
             options = f"; allowed: {', '.join(known)}"
             yield Problem(where, f"unknown key{nearest(key, known) or options}")
-    elif isinstance(error, KeyError) and error.args:
-        where = f"{path}.{error.args[0]}" if path else str(error.args[0])
-        yield Problem(where, "missing")
+    elif isinstance(error, KeyError):
+        yield Problem(path, "missing")  # the note has named the key
     else:
         yield Problem(path, _sentence(error))
 

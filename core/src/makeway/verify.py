@@ -244,7 +244,7 @@ def _compare(
         if missing is not None:
             differences += missing
             continue
-        mine, other = (tell(story, tolerance, short) for story in pair if story is not None)
+        mine, other = (tell(story, short) for story in pair if story is not None)
         other = _cut(other, mine, observed, tolerance)
         differences += _outcomes(name, mine, other)
         differences += _spans(name, mine.spans, other.spans, tolerance, gaps)
@@ -265,8 +265,11 @@ def _missing(name: str, mine: Story | None, other: Story | None) -> list[Differe
     return [Difference(Aspect.JOBS, name, None, *shown)]
 
 
-def tell(story: Story, tolerance: Seconds = TOLERANCE, short: Seconds = SHORT) -> Story:
-    """Tidy up a life: no COMPLETING, no flicker, equals joined, no first wait too short to see."""
+def tell(story: Story, short: Seconds = SHORT) -> Story:
+    """Tidy up a life: no COMPLETING, no flicker, equals joined.
+
+    Nor a first wait: the boundary at its end says all, and it may be too short to be seen.
+    """
     told: list[Span] = []
     for span in story.spans:
         before = told[-1] if told else None
@@ -274,7 +277,7 @@ def tell(story: Story, tolerance: Seconds = TOLERANCE, short: Seconds = SHORT) -
             told[-1] = attrs.evolve(before, end=span.end)
         elif not _is_flicker(span, short):
             told.append(span if span.state in _ON_NODES else attrs.evolve(span, nodes=()))
-    if told and told[0].state == "PENDING" and told[0].end - told[0].start < tolerance:
+    if told and told[0].state == "PENDING":
         del told[0]
     return attrs.evolve(story, spans=tuple(told))
 
@@ -345,7 +348,7 @@ def _other_states(name: str, mine: Sequence[Span], other: Sequence[Span]) -> Dif
     same = next((at for at, (a, b) in enumerate(pairs) if a.state != b.state), None)
     at = min(len(mine), len(other)) if same is None else same
     instant = next((spans[at].start for spans in (mine, other) if at < len(spans)), None)
-    shown = [" ".join(_outline(span) for span in spans) or "nothing" for spans in (mine, other)]
+    shown = [" ".join(_outline(span) for span in spans) or "PENDING" for spans in (mine, other)]
     return Difference(Aspect.STATES, name, instant, *shown)
 
 

@@ -17,6 +17,7 @@ from makeway.check.facts import (
     Finding,
     Level,
     partition_select_is_ignored,
+    place_of,
 )
 from makeway.check.memory import MEMORY
 from makeway.check.modes import MODES
@@ -78,4 +79,5 @@ __all__ = [
     "Level",
     "check",
     "partition_select_is_ignored",
+    "place_of",
 ]

@@ -54,12 +54,7 @@ class Finding:
 
     def at(self, places: Mapping[str, str]) -> Finding:
         """Return it with the line of a foreign file in place of the path, where that is known."""
-        path = self.where
-        while path:
-            if path in places:
-                return attrs.evolve(self, where=places[path])
-            path = path.rpartition(".")[0]
-        return self
+        return attrs.evolve(self, where=place_of(self.where, places))
 
     def __str__(self) -> str:
         section = f" ({self.section})" if self.section else ""
@@ -204,6 +199,16 @@ def names(found: Sequence[Partition | Qos]) -> str:
     quoted = [repr(each.name) for each in found[:_SHOWN_NAMES]]
     more = len(found) - _SHOWN_NAMES
     return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
+
+
+def place_of(path: str, places: Mapping[str, str]) -> str:
+    """Return the place of a path or of the nearest table around it; `path` itself if none has one."""
+    prefix = path
+    while prefix:
+        if prefix in places:
+            return places[prefix]
+        prefix = prefix.rpartition(".")[0]
+    return path
 
 
 def partition_select_is_ignored(cluster: Sequence[str], partition: Sequence[str]) -> str | None:

@@ -130,6 +130,7 @@ class Commands:
             self._queue.reprioritise(job, 0, self._ledger.now)
         else:
             put(job, priority=0)
+            self._transitions.tell_gang("held", job)
 
     def _release(self, job: Job, _: Command) -> None:
         if not job.held:
@@ -146,6 +147,7 @@ class Commands:
             self._queue.reprioritise(job, priority, self._ledger.now)
         else:
             put(job, priority=priority)
+            self._transitions.tell_gang("held", job)
 
     def _start(self, job: Job, _: Command) -> None:
         if job.state is not JobState.PENDING:

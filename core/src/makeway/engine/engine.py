@@ -64,6 +64,7 @@ class Engine:
             rules.in_force(scheduler.slurm_release, scheduler.rules),
             {**policies.settings, Clockwork: self.clockwork},
             config.policy.select_parameters,
+            config.policy.preempt,
         )
         ledger = self.ledger
         ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
@@ -74,6 +75,7 @@ class Engine:
             ledger, self.queue, self.selector, self.gang, policies, recorder, self.clockwork
         )
         self.transitions.max_requeues = scheduler.max_requeues
+        self.transitions.equal_priorities = scheduler.priority == "equal"
         self.making_way = MakingWay(ledger, policies, self.transitions)
         self.placer = Placer(
             ledger,
@@ -85,7 +87,7 @@ class Engine:
             preemption=config.policy.preempt != "preempt/none",
         )
         self.het = HetStarter(ledger, self.placer)
-        self.passes = Passes(ledger, self.queue, self.placer, policies, self.het)
+        self.passes = Passes(ledger, self.queue, self.placer, policies, self.het, scheduler)
         self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
         self._mcs = ledger.settings(McsTable)

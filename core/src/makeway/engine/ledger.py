@@ -44,6 +44,7 @@ class Ledger:
         rules: Mapping[str, bool],
         settings: Mapping[type[Any], Any],
         select_parameters: Sequence[str] = (),
+        preempt: str = "preempt/none",
     ) -> None:
         self.cluster = cluster
         self.preempt_mode = preempt_mode
@@ -71,6 +72,7 @@ class Ledger:
         self.by_end: list[tuple[Seconds, int, Job]] = []
         """Running jobs with a deadline, soonest first."""
         self.select_parameters = select_parameters
+        self.preempt = preempt
         self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
         self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
 

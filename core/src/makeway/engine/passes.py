@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer
@@ -30,6 +31,7 @@ class Passes:
         placer: Placer,
         policies: Policies,
         het: HetStarter,
+        scheduler: SchedulerTable,
     ) -> None:
         self.ledger = ledger
         self.queue = queue
@@ -38,10 +40,13 @@ class Passes:
         self.het = het
         self._custom_order = policies.implements("makeway_queue_order")
         self._reserved: _Reserved | None = None
+        self._raw = _raw_order(ledger, scheduler)
 
     def ordered(self) -> list[Entry]:
         """Return the eligible entries, as the policy orders them."""
         entries = self.queue.ordered()
+        if self._raw:
+            return sorted(entries, key=lambda entry: (entry[1].index, entry[2].index))
         if not self._custom_order or len(entries) < 2:
             return entries
         by_face = {id(face): (face, entry) for face, entry in faces(entries)}
@@ -78,6 +83,9 @@ class Passes:
                 started = started or job.state is JobState.RUNNING
                 continue
             allowed = self.ledger.all_nodes & ~withdrawn
+            if job.required & ~allowed:
+                put(job, reason="ReqNodeNotAvail")
+                continue
             outcome = self.placer.try_start(job, partition, allowed)
             if outcome is Outcome.STARTED:
                 started = True
@@ -88,8 +96,6 @@ class Passes:
                     put(job, reason=_RESERVED)
                 required = job.required
                 if required and required.bit_count() >= job.size:
-                    if outcome is Outcome.BUSY and required & withdrawn:
-                        put(job, reason="ReqNodeNotAvail")
                     withdrawn |= required
                 else:
                     closed.add(partition.index)
@@ -174,6 +180,17 @@ class Passes:
         if job.spec.het_id is not None:
             return self.het.try_start(job, allowed)
         return self.placer.try_start(job, entry[2], allowed, preempt=False) is Outcome.STARTED
+
+
+def _raw_order(ledger: Ledger, scheduler: SchedulerTable) -> bool:
+    """Whether the main scheduler walks the job table unsorted (spec slurm-gang-and-select 5.2, last exception)."""
+    tiers = {partition.priority_tier for partition in ledger.cluster.partitions}
+    return (
+        scheduler.type == "builtin"
+        and scheduler.priority == "basic"
+        and len(tiers) == 1
+        and ledger.rule("builtin_raw_order")
+    )
 
 
 class _Reserved:

@@ -54,6 +54,8 @@ class Transitions:
         self.clockwork = clockwork
         self.actions: list[Action] = []
         self.max_requeues: int | None = None
+        self.equal_priorities = False
+        """Whether all jobs have priority 1 (priority/multifactor with zero weights)."""
         self.graces: dict[str, Plan] = {}
         """Jobs in their grace time, and what awaits them."""
         self.survived_grace: set[str] = set()
@@ -71,6 +73,8 @@ class Transitions:
     # --------------------------------------------------------------------------- priority
     def next_priority(self) -> int:
         """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
+        if self.equal_priorities:
+            return 1
         self._lowest_priority -= 1
         return self._lowest_priority + 1
 

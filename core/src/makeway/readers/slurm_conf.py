@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 
 from makeway import rules
-from makeway.check import Finding, check
+from makeway.check import Finding, check, place_of
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
 from makeway.errors import ConfigError, Problem
 from makeway.readers import slurm_names as names
@@ -172,7 +172,7 @@ def _check_keys(draft: Draft) -> None:
         if isinstance(entry, Setting):
             _check_key(draft, entry, groups, "")
         elif entry.kind in _OTHER_RECORDS:
-            draft.leave_out(entry.key, entry)
+            draft.leave_out(names.RECORDS[entry.kind], entry)
             _check_record(draft, entry, (_OTHER_RECORDS[entry.kind], frozenset(), frozenset()))
         else:
             _check_record(draft, entry, _RECORD_KEYS[entry.kind])
@@ -185,7 +185,7 @@ Groups = tuple[frozenset[str], frozenset[str], frozenset[str]]
 def _check_record(draft: Draft, record: Record, groups: Groups) -> None:
     for setting in record.settings:
         if not setting.inherited:
-            _check_key(draft, setting, groups, f"{record.key} ")
+            _check_key(draft, setting, groups, f"{names.RECORDS[record.kind]} ")
 
 
 def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> None:
@@ -212,8 +212,10 @@ def _check_config(draft: Draft, config: Config, source: str) -> None:
         validate(config, source)
     except ConfigError as error:
         if not draft.problems:  # else these are only consequences
-            places = ((draft.place(problem.where), problem.message) for problem in error.problems)
-            draft.problems.extend(Problem(*place) for place in places)
+            draft.problems.extend(
+                Problem(place_of(problem.where, draft.places), problem.message)
+                for problem in error.problems
+            )
         return
     for finding in check(config):
         if finding.level == "error" and finding.section and finding.where not in draft.bad:
@@ -221,4 +223,5 @@ def _check_config(draft: Draft, config: Config, source: str) -> None:
 
 
 def _as_problem(draft: Draft, finding: Finding) -> Problem:
-    return Problem(draft.place(finding.where), f"{finding.message} ({finding.section})")
+    place = place_of(finding.where, draft.places)
+    return Problem(place, f"{finding.message} ({finding.section})")

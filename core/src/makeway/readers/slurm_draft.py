@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import attrs
 
+from makeway.config import short_name
 from makeway.errors import Problem, nearest
 from makeway.readers.slurm_grammar import Record, Setting, SlurmConf, shown
 from makeway.readers.slurm_values import OptionValues
@@ -77,18 +78,9 @@ class Draft:
         """Note a parameter that is known to Slurm but has no place in the config."""
         into = self.unmodelled if relevant else self.harmless
         places = into.setdefault(key, [])
-        place = f"{at.file}:{at.line}"
+        place = f"{short_name(at.file)}:{at.line}"
         if place not in places:
             places.append(place)
-
-    def place(self, path: str) -> str:
-        """Return where the file says what is at `path` of the config; `path` if nowhere."""
-        prefix = path
-        while prefix:
-            if prefix in self.places:
-                return self.places[prefix]
-            prefix = prefix.rpartition(".")[0]
-        return path
 
     def in_file_order(self) -> list[Problem]:
         """Return the problems in reading order, each once."""

@@ -102,6 +102,20 @@ SWITCH_KEYS = frozenset(
     "BlockName BlockSizes LinkSpeed Nodes SwitchName Switches".split()
 )
 
+RECORDS = {
+    name.lower(): name
+    for name in (
+        "BlockName",
+        "DownNodes",
+        "FrontendName",
+        "NodeName",
+        "NodeSet",
+        "PartitionName",
+        "SwitchName",
+    )
+}
+"""Kind of a record -> the manual's spelling of the key that begins it."""
+
 
 @functools.cache
 def by_lower(names: frozenset[str]) -> dict[str, str]:

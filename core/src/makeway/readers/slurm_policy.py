@@ -141,6 +141,9 @@ def _preempt_options(draft: Draft) -> OptionValues:
         for name, value in scheduler_options(draft).items()
         if name.startswith("preempt_")
     }
+    setting = draft.get("SchedulerParameters")
+    if setting is not None:
+        draft.places |= {f"policy.preemption.{name}": setting.where for name in older}
     return older | _old_signal_option(draft) | _preempt_parameters(draft)
 
 

@@ -39,7 +39,10 @@ class LinearSelector:
         self.books = Books(cluster, track_memory="CR_MEMORY" in parameters)
         self.one_task_per_core = "CR_ONE_TASK_PER_CORE" in parameters
         self.all_nodes = bitmap.full(len(cluster.nodes))
-        self.node_sets = list(_node_sets(cluster, per_record=view.rule("record_node_sets")))
+        self.node_sets = list(_node_sets(cluster, per_record=False))
+        self.record_sets = self.node_sets
+        if view.rule("record_node_sets") and view.preempt == "preempt/none":
+            self.record_sets = list(_node_sets(cluster, per_record=True))
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
@@ -404,11 +407,12 @@ class LinearAttempt:
             found = best_fit(usable, request, self.selector.cpus, self.selector.uniform)
             return (found, "nodes of candidates") if found is not None else None
         static = self.selector._static(self.job, self.nodes & choice, request)
-        if len(self.selector.node_sets) == 1 or self.planning:
+        node_sets = self.selector.node_sets if request.shares else self.selector.record_sets
+        if len(node_sets) == 1 or self.planning:
             return self._search_levels(static, request)
         reached = 0
-        last = len(self.selector.node_sets) - 1
-        for at, node_set in enumerate(self.selector.node_sets):
+        last = len(node_sets) - 1
+        for at, node_set in enumerate(node_sets):
             reached |= node_set
             some = static & reached
             size = some.bit_count()
