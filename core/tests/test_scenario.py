@@ -33,6 +33,8 @@ SelectTypeParameters=CR_Core
 PartitionName=low Nodes=ALL Default=YES
 '''
 """
+BUILTIN = "SchedulerType=sched/builtin\n"
+TWO_TIERS = "PartitionName=hi Nodes=ALL PriorityTier=2\n"
 
 
 def load(text: str, tmp_path: Path, recording: Recording | None = None) -> Scenario:
@@ -135,18 +137,19 @@ def test_clocks_of_the_runner(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "accounting", "at_once"),
+    ("release", "lines", "at_once"),
     [
-        pytest.param("22.05.8", False, True, id="22.05"),
-        pytest.param("22.05.8", True, False, id="22.05 with accounting: a look later (T1)"),
-        pytest.param("26.11.0-0rc1", True, True, id="26.11 with accounting"),
+        pytest.param("22.05.8", "", True, id="22.05, backfill"),
+        pytest.param("22.05.8", BUILTIN, False, id="22.05, builtin, one tier: a look later (T1)"),
+        pytest.param("22.05.8", BUILTIN + TWO_TIERS, True, id="22.05, builtin, two tiers"),
+        pytest.param("26.11.0-0rc1", BUILTIN, True, id="26.11, builtin, one tier"),
     ],
 )
 def test_when_a_victims_nodes_are_given_away(
-    tmp_path: Path, release: str, accounting: bool, at_once: bool
+    tmp_path: Path, release: str, lines: str, at_once: bool
 ) -> None:
-    """RELEASES.md, T1."""
-    text = SMALL.replace("[cluster]", '[cluster]\nqos = [{ name = "q" }]') if accounting else SMALL
+    """RELEASES.md, T1; where the main scheduler walks the jobs unsorted (D3)."""
+    text = SMALL.replace("PartitionName=low", f"{lines}PartitionName=low")
     scheduler = load(text, tmp_path, recorded(release)).config.scheduler
     assert build_clockwork(scheduler.clockwork).pass_on_completion is at_once
 

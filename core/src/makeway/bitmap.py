@@ -75,6 +75,20 @@ def runs(bits: NodeBits) -> list[tuple[int, int]]:
     return [match.span() for match in _RUNS.finditer(bin(bits)[:1:-1])] if bits else []
 
 
+def tight_run(bits: NodeBits, wanted: int) -> tuple[int, int]:
+    """Return the shortest run of at least `wanted` indices, else the longest run; the lowest among equals.
+
+    :returns: (first, one past last).
+    :raises ValueError: if `bits` is empty.
+    """
+    digits = "0" + bin(bits)[:1:-1] + "0"
+    lengths = [len(run) for run in digits.split("0") if run]
+    enough = [length for length in lengths if length >= wanted]
+    length = min(enough) if enough else max(lengths)
+    first = digits.index("0" + "1" * length + "0")
+    return first, first + length
+
+
 def span(first: int, stop: int) -> NodeBits:
     """Return the set of the indices from `first` up to, not including, `stop`."""
     return ((1 << (stop - first)) - 1) << first if stop > first else 0

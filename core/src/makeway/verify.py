@@ -156,9 +156,7 @@ def _recorded_story(job: RecordedJob) -> Story:
         Span(each.state, each.start, each.end, _sorted_nodes(each.nodes), each.restart)
         for each in job.intervals
     )
-    return Story(
-        spans=tuple(spans), final_state=job.final_state or REFUSED, restarts=job.restarts
-    )
+    return Story(spans=tuple(spans), final_state=job.final_state or REFUSED, restarts=job.restarts)
 
 
 @attrs.frozen(kw_only=True)

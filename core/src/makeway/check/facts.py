@@ -202,7 +202,7 @@ def names(found: Sequence[Partition | Qos]) -> str:
 
 
 def place_of(path: str, places: Mapping[str, str]) -> str:
-    """Return the place of a path or of the nearest table around it; `path` itself if none has one."""
+    """Return the place of a path, or of the nearest table around it; `path` if none has one."""
     prefix = path
     while prefix:
         if prefix in places:

@@ -40,7 +40,7 @@ def _off(facts: Facts) -> bool:
 
 CLUSTER_ROWS = (
     _Row(
-        lambda f: f.mode == ModeSetting(action=SUSPEND),
+        lambda f: bool(f.kind) and f.mode == ModeSetting(action=SUSPEND),
         "error",
         "SUSPEND needs GANG, which resumes the victims: write SUSPEND,GANG",
     ),

@@ -92,6 +92,7 @@ class Engine:
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
         self._mcs = ledger.settings(McsTable)
         self._count = 0
+        self._partition_sets: dict[tuple[str, ...], tuple[tuple[Partition, ...], str]] = {}
         self._type = scheduler.type
         self._last_pass: Seconds | None = None
         self._last_backfill: Seconds | None = None
@@ -165,46 +166,49 @@ class Engine:
     def submit(self, spec: JobSpec) -> None:
         """Enter a new job; one that can never run ends at once as FAILED with the reason."""
         cluster = self.ledger.cluster
-        partitions, problem = self._partitions(spec)
         now = self.ledger.now
-        first = partitions[0] if partitions else cluster.partitions[0]
-        qos = cluster.qos_named(spec.qos if spec.qos is not None else None)
-        if spec.qos is not None and qos is None and cluster.qos:
-            problem = problem or f"InvalidQOS: {spec.qos!r}"
+        partitions, problem = self._partitions(spec)
+        first = partitions[0]
+        qos = None
+        if spec.qos is not None:
+            qos = cluster.qos_named(spec.qos)
+            if qos is None and cluster.qos:
+                problem = problem or f"InvalidQOS: {spec.qos!r}"
         self._count += 1
         limit = spec.time_limit
         if limit is None:
             limit = first.default_time if first.default_time is not None else first.max_time
         priority = self.transitions.next_priority() - spec.nice if spec.priority is None else spec.priority
-        required, missing = self._bits(spec.required_nodes)
-        excluded, _ = self._bits(spec.excluded_nodes)
-        problem = problem or (f"no node named {missing!r}" if missing else "")
+        required = excluded = 0
+        if spec.required_nodes or spec.excluded_nodes:
+            required, missing = self._bits(spec.required_nodes)
+            excluded, _ = self._bits(spec.excluded_nodes)
+            problem = problem or (f"no node named {missing!r}" if missing else "")
         job = Job(
             spec=spec,
             id=spec.id,
             index=self._count,
             user=spec.user,
             account=spec.account,
-            partitions=partitions or (first,),
+            partitions=partitions,
             partition=first,
             qos=qos,
             submit_at=now,
-            eligible_at=max(now, spec.begin_at or now),
+            eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
             time_limit=limit,
             priority=priority,
             requeueable=spec.batch
             and (spec.requeue if spec.requeue is not None else self.config.scheduler.requeue),
-            size=max(spec.min_nodes, 1),
+            size=spec.min_nodes if spec.min_nodes > 1 else 1,
             required=required,
             excluded=excluded,
-            mcs_label=self._label(spec),
+            mcs_label=self._label(spec) if self._mcs.label != "none" else None,
         )
         self.ledger.enter(job)
         self.recorder.entered(job, now)
         self.queue.add(job, now)
         self.transitions.changed = True
-        if not problem:
-            problem = self._misfit(job)
+        problem = problem or self._misfit(job)
         if problem:
             self._reject(job, problem)
 
@@ -212,17 +216,25 @@ class Engine:
         return label_of(self._mcs, spec.user, spec.group, spec.account, spec.mcs_label)
 
     def _partitions(self, spec: JobSpec) -> tuple[tuple[Partition, ...], str]:
+        """Return the partitions of a job, and what is wrong with them; never none, so that it can be rejected."""
+        known = self._partition_sets.get(spec.partitions)
+        if known is None:
+            known = self._partition_sets[spec.partitions] = self._find_partitions(spec.partitions)
+        return known
+
+    def _find_partitions(self, names: tuple[str, ...]) -> tuple[tuple[Partition, ...], str]:
         cluster = self.ledger.cluster
-        if not spec.partitions:
+        any_one = cluster.partitions[:1]
+        if not names:
             default = cluster.default_partition
             if default is None:
-                return (), "no partition given and there is no default one"
+                return any_one, "no partition given and there is no default one"
             return (default,), ""
         found = []
-        for name in spec.partitions:
+        for name in names:
             partition = cluster.partition(name)
             if partition is None:
-                return (), f"no partition named {name!r}"
+                return any_one, f"no partition named {name!r}"
             found.append(partition)
         return tuple(found), ""
 

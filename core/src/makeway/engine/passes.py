@@ -158,23 +158,28 @@ class Passes:
         else:
             shadow = max(forecast.at, now)
             spare, eligible, kept = reserved.spare, forecast.eligible, forecast.nodes
-        idle_screen = self.placer.selector.screen
-        jobs = [entry[1] for entry in entries]
-        keep = set(map(id, idle_screen(jobs, ledger.up & ~ledger.completing))) if jobs else set()
-        for entry in entries:
+        screen = self.placer.selector.screen
+        usable = ledger.up & ~ledger.completing
+        behind = [entry for entry in entries if entry[1].state is JobState.PENDING]
+        keep = set(map(id, screen([entry[1] for entry in behind], usable)))
+        started = False
+        for entry in behind:
             _, job, partition = entry
-            if id(job) not in keep or job.state is not JobState.PENDING:
+            if id(job) not in keep or (started and not screen((job,), usable)):
+                continue
+            if job.state is not JobState.PENDING:
                 continue
             limit = job.time_limit
             long = forecast is not None and (limit is None or now + limit > shadow)
             if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
                 continue
             allowed = ledger.all_nodes & ~kept if long and spare is None else ledger.all_nodes
-            if self._start_behind(job, entry, allowed) and long and spare is not None:
-                spare -= bitmap.count(job.nodes & eligible)
-                reserved.spare = spare
-            if job.state is JobState.RUNNING:
+            if self._start_behind(job, entry, allowed):
+                started = True
                 reserved.version = ledger.version
+                if long and spare is not None:
+                    spare -= bitmap.count(job.nodes & eligible)
+                    reserved.spare = spare
 
     def _start_behind(self, job: Job, entry: Entry, allowed: NodeBits) -> bool:
         if job.spec.het_id is not None:

@@ -4,23 +4,25 @@ The format is the one of ``shared/oracle/FORMAT.md``. A scenario was played on a
 clocks were made to run fast; a replay that is to be held against the recording needs the same
 clocks, so `load_scenario` writes them into the config (`harness_clockwork`).
 
-What the recordings say about the clocks (158 of the oracle, 113 in tests/recordings):
+What the recordings say about the clocks (157 of the oracle, 147 in tests/recordings):
 
 sched_phase
     Looks of the main scheduler: first starts at .25 (26.11: all; 22.05: .25 or .26, later in a run
     up to .31, as each look takes a millisecond). In 22.05 the timeslicer wakes at .24 or .25, just
     before the look, hence 1/128 more there.
 pass_on_completion
-    A victim's nodes are given away 0.02 to 0.04 s after its kill, except with accounting on 22.05,
-    which waits for the next look (T1 of RELEASES.md).
+    A victim's nodes are given away 0.02 to 0.04 s after its kill, except on 22.05 with
+    sched/builtin and a single tier, where the next look has to come (5 of 5; T1 of RELEASES.md,
+    which lays it on accounting: but with accounting and two tiers, or with backfill, it was 0.03 s
+    9 of 9 times). That is where the rule builtin_raw_order holds.
 pass_on_own_end
     False. After a job that ended by itself the next one starts at the next look (48 of 49 times in
     26.11 within 0.01 s of .25). Gang resumes, by contrast, come in the instant of the end.
 completing_time
     0.03 s from a kill to "requeued", or to the preemptor's start.
 min_kill_delay
-    7.4 s: four jobs that ignore SIGTERM left 7.41 to 7.45 s after their kill (sampled, 0.15 s),
-    whatever KillWait=1 says.
+    7.4 s: ten jobs that ignore SIGTERM left 7.31 to 7.46 s after their kill, whatever KillWait=1
+    says.
 requeue_delay
     The recording's 6 s less 0.1: Slurm counts from the whole second in which the job left, so that
     it may start 6 looks after the one that killed it.
@@ -30,8 +32,8 @@ first_tick
     The recording's. Without a recording one slice less 0.76 s, as 22.05 nearly always has.
 limit_phase
     Two grace times that only the sweep could end ended at 25.29 and 25.31. With gang scheduling
-    limits struck at 83.38, 143.5 and 173.5 (slices of 6 and 5 s): 23.4. All on 22.05; the sweep
-    counts from the controller's start, so other slices and machines will differ by seconds.
+    limits struck at 83.38, and twice at 143.5 and 173.5 (slices of 6 and 5 s): 23.4. All on 22.05;
+    the sweep counts from the controller's start, so other slices and machines will differ.
 run_time
     ``runtime`` less 0.1: median of both releases, -0.14 to -0.06 over all jobs.
 
@@ -61,7 +63,7 @@ from makeway.readers.sbatch_args import parse_sbatch
 from makeway.readers.slurm_conf import config_from_entries
 from makeway.readers.slurm_grammar import Record, Setting, parse_conf
 from makeway.readers.slurm_values import parse_preempt_mode, parse_time
-from makeway.rules import version
+from makeway.rules import in_force, version
 from makeway.settings import structure
 
 DEFAULT_USER = "alice"
@@ -362,27 +364,26 @@ def _config(
     )
     config = imported.config
     own = config.scheduler.clockwork
-    clocks = harness_clockwork(recording, cluster.accounting, _slice(config))
+    clocks = harness_clockwork(recording, config)
     merged = {**(own if isinstance(own, Mapping) else {}), **clocks}
     scheduler = attrs.evolve(config.scheduler, clockwork=merged, slurm_release=release)
     return attrs.evolve(config, scheduler=scheduler), imported.warnings
 
 
-def harness_clockwork(
-    recording: Recording | None, accounting: bool, timeslice: Seconds | None = None
-) -> dict[str, float | bool]:
+def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, float | bool]:
     """Return the clocks that a recording ran with, beyond what its slurm.conf says.
 
-    :param accounting: whether there was an accounting database.
-    :param timeslice: None: there was no gang scheduling.
+    :param recording: None: a run on 22.05 is assumed.
+    :param config: what slurm.conf says.
     """
-    old = recording is None or version(recording.release) < (23, 11)
-    phase = 0.25 + (1 / 128 if old else 0.0)
+    release = recording.release if recording else "22.05"
+    phase = 0.25 + (1 / 128 if version(release) < (23, 11) else 0.0)
+    timeslice = _slice(config)
     clocks: dict[str, float | bool] = {
         "sched_phase": phase,
         "submit_delay": 0.0,
         "pass_on_submit": False,
-        "pass_on_completion": not (accounting and old),
+        "pass_on_completion": not _walks_unsorted(config, release),
         "pass_on_own_end": False,
         "bf_phase": phase,
         "limit_sweep": _LIMIT_SWEEP,
@@ -397,6 +398,13 @@ def harness_clockwork(
     elif timeslice is not None:
         clocks["first_tick"] = max(0.0, timeslice - _TICK_LEAD)
     return clocks
+
+
+def _walks_unsorted(config: Config, release: str) -> bool:
+    """Say whether the main scheduler walks the jobs in order of submission (D3 of RELEASES.md)."""
+    one_tier = len({partition.priority_tier for partition in config.partition}) == 1
+    rule = in_force(release, {})["builtin_raw_order"]
+    return rule and one_tier and config.scheduler.type == "builtin"
 
 
 def _slice(config: Config) -> Seconds | None:
@@ -636,10 +644,7 @@ def _id_of(name: str, ids: Mapping[str, str]) -> str:
 def _for_each(verb: str, words: Iterable[str], value: str = "") -> tuple[Command, ...]:
     """Return one command for each job of lists such as ``1,2``."""
     return tuple(
-        Command(verb, job_id, value=value)
-        for word in words
-        for job_id in word.split(",")
-        if job_id
+        Command(verb, job_id, value=value) for word in words for job_id in word.split(",") if job_id
     )
 
 

@@ -16,6 +16,8 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     :param uniform: their number if all are alike, else None.
     """
     required = request.required
+    if uniform is not None and not required and not request.contiguous and request.target == request.min_nodes:
+        return _like_nodes(nodes, max(request.target, -(-request.min_cpus // uniform)), request.max_nodes)
     if required & ~nodes:
         return None
     walk = _Walk(request, cpus, uniform)
@@ -32,6 +34,21 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     else:
         walk.take_blocks(rest, required)
     return walk.taken if walk.is_enough() else None
+
+
+def _like_nodes(nodes: NodeBits, wanted: int, most: int | None) -> NodeBits | None:
+    """Step 4 for nodes that are all alike: blocks compare by their size alone."""
+    if nodes.bit_count() < wanted or (most is not None and wanted > most):
+        return None
+    taken = 0
+    while wanted:
+        first, stop = bitmap.tight_run(nodes, wanted)
+        stop = min(stop, first + wanted)
+        block = bitmap.span(first, stop)
+        taken |= block
+        nodes ^= block
+        wanted -= stop - first
+    return taken
 
 
 class _Walk:

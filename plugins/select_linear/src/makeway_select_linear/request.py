@@ -13,7 +13,7 @@ GetsAll = None
 """A memory need of "all memory of the node"."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class Request:
     """A job's request, with the partition's limits folded in."""
 

@@ -48,11 +48,21 @@ class LinearSelector:
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
         self._by_cpus = _at_least(self.cpus)
         self._requests: dict[str, tuple[object, Request]] = {}
+        self._by_shape: dict[tuple[object, ...], Request] = {}
+        self._possible: dict[str, Blocked | None] = {}
+        self.plain = (
+            self.uniform is not None
+            and not self.books.track_memory
+            and not self.books.has_gres
+            and len(self.node_sets) == len(self.record_sets) == 1
+        )
+        """Whether nodes differ in nothing that this selector looks at."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
         self._requests.pop(job.id, None)
+        self._possible.pop(job.id, None)
         self.books.add(job)
 
     def released(self, job: Job) -> None:
@@ -73,7 +83,12 @@ class LinearSelector:
         known = self._requests.get(job.id)
         if known is not None and known[0] is job.partition:
             return known[1]
-        request = request_of(job, self.cluster)
+        key = _shape(job)
+        request = self._by_shape.get(key)
+        if request is None:
+            if len(self._by_shape) > 100_000:
+                self._by_shape.clear()
+            request = self._by_shape[key] = request_of(job, self.cluster)
         self._requests[job.id] = (job.partition, request)
         return request
 
@@ -92,6 +107,11 @@ class LinearSelector:
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""
+        if job.id not in self._possible:
+            self._possible[job.id] = self._check_possible(job, view)
+        return self._possible[job.id]
+
+    def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)
         nodes = self._static(job, job.partition.nodes & view.up, request)
         for choice in self.alternatives(job):
@@ -265,6 +285,26 @@ class LinearSelector:
         return _nodes_at(shadow, free, released, wanted, usable, have)
 
 
+def _shape(job: Job) -> tuple[object, ...]:
+    """Return all that the request of `job` depends on."""
+    spec = job.spec
+    return (
+        job.partition.index,
+        job.size,
+        spec.max_nodes,
+        spec.tasks,
+        spec.cpus_per_task,
+        spec.tasks_per_node,
+        spec.min_cpus_per_node,
+        spec.memory_mb_per_cpu,
+        spec.memory_mb_per_node,
+        spec.exclusive,
+        spec.oversubscribe,
+        spec.contiguous,
+        job.required,
+    )
+
+
 def _plain(request: Request, job: Job, selector: LinearSelector) -> bool:
     books = selector.books
     return (
@@ -369,10 +409,20 @@ class LinearAttempt:
     # ------------------------------------------------------------------------------ probe
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
-        short = self._licence_short()
-        if short is not None:
-            return short
+        spec = self.job.spec
+        if spec.licenses:
+            short = self._licence_short()
+            if short is not None:
+                return short
         request = self.request
+        if (
+            self._thought is None
+            and self.selector.plain
+            and request.limit == 1
+            and request.cpus_per_node <= 1
+            and not spec.features
+        ):
+            return self._plain_probe(request)
         if self.selector.books.has_gres or self.job.spec.gres_total or self.job.spec.gres:
             impossible = self.selector.possible(self.job, self.view)
             if impossible is not None:
@@ -382,6 +432,18 @@ class LinearAttempt:
             if taken is not None:
                 return self._placement(*taken)
         return self._blocked()
+
+    def _plain_probe(self, request: Request) -> Placement | Blocked:
+        """Probe where only free nodes count: the common case, without the detours."""
+        selector = self.selector
+        free = self.nodes & ~self.job.excluded & ~selector.books.running.over[0]
+        size = free.bit_count()
+        if size >= request.min_nodes:
+            found = best_fit(free, request, selector.cpus, selector.uniform)
+            if found is not None:
+                return self._placement(found, "idle nodes")
+        impossible = selector.possible(self.job, self.view)
+        return impossible if impossible is not None else _too_few(request, size)
 
     def _licence_short(self) -> Blocked | None:
         """A licence shortage always ends the attempt under select/linear (spec slurm-preemption 1.11)."""
@@ -487,14 +549,16 @@ class LinearAttempt:
                 return impossible
         request = self.request
         static = self.selector._static(self.job, self.nodes, request)
-        free = self.selector.usable(self.job, request, static, request.limit - 1, _UNLIMITED).bit_count()
-        return Blocked(
-            reason="Resources",
-            resource="nodes",
-            wanted=request.min_nodes,
-            available=free,
-            detail=f"{request.min_nodes} nodes wanted, {free} usable",
-        )
+        free = self.selector.usable(self.job, request, static, request.limit - 1, _UNLIMITED)
+        return _too_few(request, free.bit_count())
+
+
+def _too_few(request: Request, free: int) -> Blocked:
+    return Blocked(
+        wanted=request.min_nodes,
+        available=free,
+        detail=f"{request.min_nodes} nodes wanted, {free} usable",
+    )
 
 
 class Thought:
