@@ -9,7 +9,7 @@ Memory is in MB, time in seconds since the start of the replay, sets of nodes ar
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -697,8 +697,8 @@ class ClusterView(Protocol):
     def components(self, job: Job) -> Sequence[Job]:
         """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
 
-    def releases(self) -> Iterator[tuple[Seconds, Job]]:
-        """Yield the running jobs that have a deadline with it, soonest first."""
+    def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
+        """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
 
     def settings(self, cls: type[S]) -> S:
         """Return the settings of the plugin whose settings class is `cls`."""

@@ -120,6 +120,10 @@ class Metrics:
     last_end: Seconds = 0.0
     rows_unusable: int = 0
     unfinished: int = 0
+    waits_in: dict[str, list[Seconds]] = attrs.field(factory=dict)
+    """The same waits by the partition of the first start."""
+    pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    """Preemptions by the preemptor's partition (empty: nobody in particular), the victim's, and mode."""
 
     def as_dict(self, cores: int) -> dict[str, Any]:
         """Return the summary's metrics; waits in seconds from submission to first start."""
@@ -195,7 +199,9 @@ class Recorder:
         if state is JobState.RUNNING:
             if history.first_start is None:
                 history.first_start = now
-                self.metrics.waits.append(now - job.spec.submit_at)
+                wait = now - job.spec.submit_at
+                self.metrics.waits.append(wait)
+                self.metrics.waits_in.setdefault(job.partition.name, []).append(wait)
             history.allocation = job.allocation
         elif state is JobState.PENDING:
             history.allocation = None
@@ -244,6 +250,8 @@ class Recorder:
         """A job has to make way."""
         self.histories[victim.id].preempted += 1
         self.metrics.preemptions += 1
+        pair = (preemptor.partition.name if preemptor else "", victim.partition.name, mode.value)
+        self.metrics.pairs[pair] = self.metrics.pairs.get(pair, 0) + 1
         entry = Preemption(now, preemptor.id if preemptor else None, victim.id, mode, by, why)
         if self._keep:
             self.preemptions.append(entry)

@@ -7,7 +7,6 @@ exception is turned into an error that names plugin, hook and job.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NoReturn
@@ -92,12 +91,76 @@ def load(name: str) -> Any:
     point = next(p for p in metadata.entry_points(group=GROUP) if p.name == name)
     try:
         return point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that ends the program is no plugin either
         item = matches[0]
         raise PluginError(
             f"plugin {name!r} of {item.distribution} {item.version} cannot be imported: "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+@attrs.frozen(kw_only=True)
+class Described:
+    """An installed plugin, looked at from close by."""
+
+    installed: Installed
+    hooks: tuple[str, ...] = ()
+    """Hooks that it implements, by alphabet."""
+    problem: str = ""
+    """Why it cannot be used; empty: it can."""
+
+
+def described() -> list[Described]:
+    """Import every installed plugin and say what it implements, or why it cannot be used."""
+    return [_described(item) for item in installed()]
+
+
+def _described(item: Installed) -> Described:
+    try:
+        manager = _manager_of(item.name, load(item.name))
+    except PluginError as error:
+        return Described(installed=item, problem=str(error))
+    callers = manager.get_hookcallers(manager.get_plugin(item.name)) or []
+    return Described(installed=item, hooks=tuple(sorted(caller.name for caller in callers)))
+
+
+def _manager_of(name: str, plugin: Any) -> pluggy.PluginManager:
+    """Return a manager that knows one plugin.
+
+    :raises PluginError: it does not fit the contract.
+    """
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(plugin, name=name)
+    except (pluggy.PluginValidationError, ValueError) as error:
+        raise PluginError(f"plugin {name!r} does not fit the contract: {error}") from None
+    _check_spelling(manager, [name])
+    return manager
+
+
+def offered(hook: str) -> tuple[list[Any], list[PluginError]]:
+    """Return all that the installed plugins answer to a hook that lists things, and what failed.
+
+    :param hook: ``makeway_config_readers`` or ``makeway_workload_readers``.
+    """
+    found: list[Any] = []
+    failed: list[PluginError] = []
+    for name in dict.fromkeys(item.name for item in installed()):
+        try:
+            found += _answers(name, hook)
+        except PluginError as error:
+            failed.append(error)
+    return found, failed
+
+
+def _answers(name: str, hook: str) -> list[Any]:
+    manager = _manager_of(name, load(name))
+    try:
+        return [each for answer in getattr(manager.hook, hook)() for each in answer]
+    except Exception as error:
+        text = f"plugin {name!r}, hook {hook}: raised {type(error).__name__}: {error}"
+        raise PluginError(text) from error
 
 
 def names_in(config: Config) -> list[str]:
@@ -118,10 +181,13 @@ def gang_of(config: Config) -> str | None:
 class Policies:
     """The plugins of one run, with one typed method per hook."""
 
-    def __init__(self, config: Config, extra: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, config: Config, extra: Mapping[str, Any] | None = None, *, trace: bool = False
+    ) -> None:
         """Load what `config` names.
 
         :param extra: plugins by name that need no installation, for tests and scripts.
+        :param trace: log every call of a hook and its answer.
         :raises PluginError: if one cannot be loaded or does not fit the contract.
         :raises ConfigError: if a settings table is wrong.
         """
@@ -137,7 +203,7 @@ class Policies:
                 raise PluginError(f"plugin {name!r} does not fit the contract: {error}") from None
         _check_spelling(self._manager, self.names)
         self.settings = _settings(self._manager, config, self.names)
-        if os.environ.get("MAKEWAY_TRACE_HOOKS"):
+        if trace:
             self._trace()
 
     def _trace(self) -> None:
@@ -319,6 +385,13 @@ class Policies:
                 self._observers_off.add(name)
                 log.warning("observer of plugin %r raised %r; its observers are off", name, error)
 
+    def blame(self, hook: str, job: Job | None, error: Exception) -> MakewayError:
+        """Return the error to raise for what an object that the plugin behind `hook` built has raised."""
+        if isinstance(error, MakewayError):
+            return error
+        text = f"raised {type(error).__name__}: {error}"
+        return PolicyError(self.who(hook), hook, job.id if job else None, text)
+
     # -------------------------------------------------------------------------- plumbing
     def _first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
         caller = getattr(self._manager.hook, hook)
@@ -364,12 +437,8 @@ def guarded(policies: Policies, hook: str, job: Job | None, call: Callable[[], A
     """Run a method of an object that a plugin built; blame the plugin for what it raises."""
     try:
         return call()
-    except MakewayError:
-        raise
     except Exception as error:
-        raise PolicyError(
-            policies.who(hook), hook, job.id if job else None, f"raised {type(error).__name__}: {error}"
-        ) from error
+        raise policies.blame(hook, job, error) from error
 
 
 def _module(name: str, extra: Mapping[str, Any] | None) -> Any:

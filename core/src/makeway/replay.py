@@ -51,6 +51,8 @@ class Options:
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
     clockwork: Clockwork | None = None
+    trace: bool = False
+    """Log every call of a hook."""
 
 
 def replay(
@@ -67,7 +69,7 @@ def replay(
     :raises PluginError, PolicyError, ConfigError: see `makeway.errors`.
     """
     options = options or Options()
-    policies = Policies(config, options.plugins)
+    policies = Policies(config, options.plugins, trace=options.trace)
     recorder = Recorder(cluster or build_cluster(config), _sink(policies, options.sink), keep=options.keep)
     if options.traced is not None:
         recorder.traced = options.traced

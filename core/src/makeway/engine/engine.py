@@ -6,6 +6,7 @@ that come back, and calls again at `Engine.next_wake` at the latest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ from makeway.registry import Policies
 
 _TINY = 1e-6
 _MOST_STEPS_AT_ONE_INSTANT = 100_000
+_NEVER = math.inf
 
 
 class Engine:
@@ -94,6 +96,7 @@ class Engine:
         self._count = 0
         self._partition_sets: dict[tuple[str, ...], tuple[tuple[Partition, ...], str]] = {}
         self._type = scheduler.type
+        self._enforce = scheduler.enforce_time_limits
         self._last_pass: Seconds | None = None
         self._last_backfill: Seconds | None = None
         self._bf_dirty = False
@@ -140,10 +143,10 @@ class Engine:
             )
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Submitted):
-            self.submit(event.spec)
-        elif isinstance(event, Finished):
+        if isinstance(event, Finished):
             self._finished(event)
+        elif isinstance(event, Submitted):
+            self.submit(event.spec)
         elif isinstance(event, Cleaned):
             self.transitions.cleaned(self._known(event.job_id))
         elif isinstance(event, Command):
@@ -268,22 +271,23 @@ class Engine:
 
     # --------------------------------------------------------------------------- endings
     def _finished(self, event: Finished) -> None:
+        transitions = self.transitions
         job = self._known(event.job_id)
-        if self.transitions.is_leaving(job):
-            return  # it was killed at the same instant
         if not self.ledger.is_active(job):
+            if transitions.is_leaving(job):
+                return  # it was killed at the same instant
             raise RunnerError(f"job {job.id} ended but is {job.state.value}")
-        if self._ends_as_preempted(job):
-            plan = self.transitions.graces[job.id]
+        if transitions.graces and self._ends_as_preempted(job):
+            plan = transitions.graces[job.id]
             if plan.mode is PreemptMode.REQUEUE and job.requeueable:
-                self.transitions.requeue_finished(job, cleaned=event.cleaned)
+                transitions.requeue_finished(job, cleaned=event.cleaned)
             else:
-                self.transitions.finish(job, JobState.PREEMPTED, cleaned=event.cleaned)
-        elif job.id in self.transitions.survived_grace:
-            self.transitions.survived_grace.discard(job.id)
-            self.transitions.requeue_finished(job, cleaned=event.cleaned)
+                transitions.finish(job, JobState.PREEMPTED, cleaned=event.cleaned)
+        elif job.id in transitions.survived_grace:
+            transitions.survived_grace.discard(job.id)
+            transitions.requeue_finished(job, cleaned=event.cleaned)
         else:
-            self.transitions.finish(job, event.state, cleaned=event.cleaned)
+            transitions.finish(job, event.state, cleaned=event.cleaned)
 
     def _ends_as_preempted(self, job: Job) -> bool:
         return job.id in self.transitions.graces and self.ledger.rule("grace_exit_is_preemption")
@@ -386,34 +390,34 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
-        wakes = []
+        wake = self._tick_at if self._tick_at is not None else _NEVER
         eligible = self.queue.next_eligible
-        if eligible is not None:
-            wakes.append(eligible)
-        if self._tick_at is not None:
-            wakes.append(self._tick_at)
+        if eligible is not None and eligible < wake:
+            wake = eligible
         by_end = self.ledger.by_end
-        if by_end:
-            wakes += self._deadline_wake(by_end[0][0], now)
+        if by_end and (self._enforce or self.transitions.graces):
+            first = by_end[0][0]
+            if first <= now or self.clockwork.limit_sweep:
+                wake = min(wake, self._deadline_wake(first, now))
+            elif first < wake:
+                wake = first
         if len(self.queue):
             retry = self.making_way.next_retry(now)
             if self._periodic:
-                wakes += self._pass_wakes(now, retry)
-            elif retry is not None:
-                wakes.append(retry)
-        return max(now, min(wakes)) if wakes else None
+                wake = min([wake, *self._pass_wakes(now, retry)])
+            elif retry is not None and retry < wake:
+                wake = retry
+        if wake == _NEVER:
+            return None
+        return wake if wake > now else now
 
-    def _deadline_wake(self, first: Seconds, now: Seconds) -> list[Seconds]:
-        if not self.config.scheduler.enforce_time_limits and not self.transitions.graces:
-            return []
-        interval = self.clockwork.limit_sweep
+    def _deadline_wake(self, first: Seconds, now: Seconds) -> Seconds:
+        """Return when limits have to be looked at, if not simply at the first deadline."""
         over = self.config.scheduler.over_time_limit
-        if not interval:
-            if first > now:
-                return [first]
-            return [t for t in (at + over for at, _, _ in self.ledger.by_end) if t > now][:1]
-        sweep = _grid_from(first, self.clockwork.limit_phase, interval, now)
-        return [sweep]
+        interval = self.clockwork.limit_sweep
+        if interval:
+            return _grid_from(first, self.clockwork.limit_phase, interval, now)
+        return next((at + over for at, _, _ in self.ledger.by_end if at + over > now), _NEVER)
 
     def _pass_wakes(self, now: Seconds, retry: Seconds | None) -> list[Seconds]:
         clockwork = self.clockwork

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from makeway import bitmap
@@ -118,10 +118,9 @@ class Ledger:
         """Return how `job` would make way."""
         return self.modes_of((job,))[0]
 
-    def releases(self) -> Iterator[tuple[Seconds, Job]]:
-        """Yield the running jobs that have a deadline with it, soonest first."""
-        for at, _, job in self.by_end:
-            yield at, job
+    def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
+        """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
+        return self.by_end
 
     def jobs_on(self, node: int) -> Sequence[Job]:
         """Return the active jobs on a node, in order of start."""
@@ -233,8 +232,11 @@ class Ledger:
             self._exclusive.add(job.allocation.nodes)
         self.version += 1
 
-    def release(self, job: Job) -> None:
-        """Take the allocation of an active job back; its nodes count as completing until `cleaned`."""
+    def release(self, job: Job, *, at_once: bool = False) -> None:
+        """Take the allocation of an active job back.
+
+        :param at_once: its nodes are free now; otherwise they count as completing until `cleaned`.
+        """
         allocation = job.allocation
         if allocation is None:
             raise RunnerError(f"job {job.id} ended but holds no nodes")
@@ -252,8 +254,9 @@ class Ledger:
             self._licenses_used[name] -= count
         if _user_exclusive(job):
             self.anyone_exclusive -= 1
-        self._completing.add(nodes)
-        self._leaving[job.id] = allocation
+        if not at_once:
+            self._completing.add(nodes)
+            self._leaving[job.id] = allocation
         self.version += 1
         self.freed += 1
 

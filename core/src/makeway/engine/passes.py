@@ -139,6 +139,11 @@ class Passes:
             return Outcome.LIMITED
         if job.spec.het_id is not None:
             return Outcome.STARTED if self.het.try_start(job, self.ledger.all_nodes) else Outcome.BUSY
+        if job.reason == "Resources" and not self.placer.preemption:
+            # It was tried before; a glance tells whether trying again is worth while.
+            usable = self.ledger.up & ~self.ledger.completing
+            if not self.placer.selector.screen((job,), usable):
+                return Outcome.BUSY
         return self.placer.try_start(job, partition, self.ledger.all_nodes)
 
     def _reserve(self, entry: Entry) -> _Reserved:
@@ -150,30 +155,32 @@ class Passes:
 
     def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
         """Start those of `entries` that do not delay the reserved job."""
+        if not entries:
+            return
         ledger = self.ledger
         forecast = reserved.forecast
         now = ledger.now
         if forecast is None:
-            shadow, spare, eligible, kept = now, reserved.spare, 0, 0
+            shadow, spare, eligible, promised = now, reserved.spare, 0, 0
         else:
             shadow = max(forecast.at, now)
-            spare, eligible, kept = reserved.spare, forecast.eligible, forecast.nodes
+            spare, eligible, promised = reserved.spare, forecast.eligible, forecast.nodes
         screen = self.placer.selector.screen
         usable = ledger.up & ~ledger.completing
-        behind = [entry for entry in entries if entry[1].state is JobState.PENDING]
-        keep = set(map(id, screen([entry[1] for entry in behind], usable)))
+        kept = screen([entry[1] for entry in entries], usable)
+        if not kept:
+            return
+        entry_of = {id(entry[1]): entry for entry in entries}
         started = False
-        for entry in behind:
-            _, job, partition = entry
-            if id(job) not in keep or (started and not screen((job,), usable)):
+        for job in kept:
+            if job.state is not JobState.PENDING or (started and not screen((job,), usable)):
                 continue
-            if job.state is not JobState.PENDING:
-                continue
+            entry = entry_of[id(job)]
             limit = job.time_limit
             long = forecast is not None and (limit is None or now + limit > shadow)
-            if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
+            if long and spare is not None and job.size > spare and not entry[2].nodes & ~eligible:
                 continue
-            allowed = ledger.all_nodes & ~kept if long and spare is None else ledger.all_nodes
+            allowed = ledger.all_nodes & ~promised if long and spare is None else ledger.all_nodes
             if self._start_behind(job, entry, allowed):
                 started = True
                 reserved.version = ledger.version

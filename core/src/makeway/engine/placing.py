@@ -10,7 +10,7 @@ import attrs
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import McsTable
-from makeway.engine.exclusivity import node_filter
+from makeway.engine.exclusivity import node_filter, wants_user
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
 from makeway.engine.transitions import Transitions
@@ -29,7 +29,7 @@ from makeway.model import (
     Selector,
 )
 from makeway.record import Decision, Recorder
-from makeway.registry import Policies, guarded
+from makeway.registry import Policies
 
 
 class Outcome(enum.Enum):
@@ -70,13 +70,16 @@ class Placer:
         self._vetoes = policies.implements("makeway_protect")
         self._by = policies.who("makeway_preempt_candidates")
         self._mcs = ledger.settings(McsTable)
+        self._mcs_on = self._mcs.label != "none"
 
     # ---------------------------------------------------------------------------- nodes
     def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
         """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
         ledger = self.ledger
-        nodes = allowed & job.partition.nodes & ledger.up & ~ledger.completing & ~ledger.exclusive
-        return node_filter(ledger, self._mcs, job, nodes)
+        nodes = allowed & job.partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
+        if ledger.anyone_exclusive or self._mcs_on or wants_user(job):
+            return node_filter(ledger, self._mcs, job, nodes)
+        return nodes
 
     def filter_nodes(self, job: Job, nodes: NodeBits) -> NodeBits:
         """Drop nodes that other users or labels keep from `job`, however soon they may leave."""
@@ -104,8 +107,7 @@ class Placer:
             put(job, partition=partition)
         if self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
             return self._waits(job, limit, Outcome.LIMITED)
-        attempt = self._attempt(job, self.nodes_for(job, allowed))
-        found = self._probe(attempt)
+        found = self._probe(self.selector.attempt(job, self.nodes_for(job, allowed), self.ledger))
         if isinstance(found, Placement):
             return self._start(job, found)
         if not found.never and self.preemption and preempt:
@@ -118,9 +120,10 @@ class Placer:
         return self.selector.attempt(job, nodes, self.ledger)
 
     def _probe(self, attempt: Attempt) -> Placement | Blocked:
-        found: Placement | Blocked = guarded(
-            self.policies, "makeway_selector", attempt.job, attempt.probe
-        )
+        try:
+            found = attempt.probe()
+        except Exception as error:
+            raise self.policies.blame("makeway_selector", attempt.job, error) from error
         if isinstance(found, Placement):
             self._check_place(attempt.job, found, "makeway_selector")
         elif not isinstance(found, Blocked):

@@ -93,14 +93,35 @@ class Transitions:
     # -------------------------------------------------------------------------------- end
     def finish(self, job: Job, state: JobState, *, cleaned: bool = False) -> None:
         """An active job's processes have ended."""
-        now = self.ledger.now
-        self.recorder.work_kept(job, job.ran_until(now))
-        self.graces.pop(job.id, None)
-        self._leave(job, state)
+        self.recorder.work_kept(job, job.ran_until(self.ledger.now))
+        if self.graces:
+            self.graces.pop(job.id, None)
         if cleaned:
-            self.cleaned(job)
-        elif self.clockwork.completing_time:
+            self._end_at_once(job, state)
+            return
+        self._leave(job, state)
+        if self.clockwork.completing_time:
             self._move(job, JobState.COMPLETING)
+
+    def _end_at_once(self, job: Job, state: JobState) -> None:
+        """End a job whose nodes are free as soon as it ends."""
+        self.selector.released(job)
+        self.ledger.release(job, at_once=True)
+        self.changed = True
+        if self.clockwork.pass_on_own_end:
+            self.left_nodes = True
+        self._reach(job, state)
+
+    def _reach(self, job: Job, state: JobState) -> None:
+        """Let a job that has left its nodes reach its final state; `job.allocation` is still set."""
+        ledger = self.ledger
+        put(job, state=state)
+        self.recorder.ended(job, state, ledger.now)
+        put(job, allocation=None)
+        if self.gang is not None:
+            self._tell_gang_of_end(job)
+        ledger.forget(job)
+        self.queue.ended(job, ledger.now)
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
         """Terminate an active job for good."""
@@ -159,12 +180,8 @@ class Transitions:
         if self.clockwork.pass_on_completion if told else self.clockwork.pass_on_own_end:
             self.left_nodes = True
         if isinstance(final, JobState):
-            put(job, state=final, allocation=allocation)
-            self.recorder.ended(job, final, ledger.now)
-            put(job, allocation=None)
-            self._tell_gang_of_end(job)
-            ledger.forget(job)
-            self.queue.ended(job, ledger.now)
+            put(job, allocation=allocation)
+            self._reach(job, final)
         else:
             self._tell_gang_of_end(job)
             self._wait_again(job)

@@ -58,7 +58,9 @@ class Workload:
     jobs: Iterator[JobSpec]
     rejected: list[Rejected] = attrs.field(factory=list)
     rejected_count: int = 0
-    """All of them; `rejected` keeps the first thousand."""
+    """All of them; `rejected` keeps the first `most_rejected`."""
+    most_rejected: int | None = 1000
+    """None: all are kept."""
     notes: list[str] = attrs.field(factory=list)
     """What was adjusted, one line each."""
     start_wall: float | None = None
@@ -71,7 +73,7 @@ class Workload:
     def reject(self, line: int, reason: str) -> None:
         """Count a row that cannot be used, and remember it."""
         self.rejected_count += 1
-        if len(self.rejected) < 1000:
+        if self.most_rejected is None or len(self.rejected) < self.most_rejected:
             self.rejected.append(Rejected(line=line, reason=reason))
 
 
@@ -100,3 +102,5 @@ class ReadOptions:
     """Most jobs to take; None: all."""
     progress: Callable[[int], None] | None = None
     """Told the bytes read so far; None: nobody wants to know."""
+    most_rejected: int | None = 1000
+    """Most unusable rows to keep with their reasons; None: all."""

@@ -123,7 +123,9 @@ class SacctReader:
 
         :raises ConfigError: it cannot be read, has no rows, or lacks columns.
         """
-        workload = Workload(name=path.name, jobs=iter(()))
+        workload = Workload(
+            name=path.name, jobs=iter(()), most_rejected=options.most_rejected
+        )
         layout, lines = _read_layout(path, read_lines(path, options.progress))
         rows = list(_usable_rows(lines, layout, workload))
         rows.sort(key=lambda row: (row.submit, row.order, row.line))

@@ -80,7 +80,12 @@ class SwfReader:
         ordered = _survey(path)
         lines = read_lines(path, options.progress)
         header, first = _read_header(path, lines)
-        workload = Workload(name=path.name, jobs=iter(()), header=header)
+        workload = Workload(
+            name=path.name,
+            jobs=iter(()),
+            header=header,
+            most_rejected=options.most_rejected,
+        )
         rows = _usable_rows(itertools.chain([first], lines), workload)
         if not ordered:
             rows = _sorted_rows(rows, workload)

@@ -25,18 +25,20 @@ from makeway.events import (
 )
 from makeway.model import Job, JobSpec, JobState, Seconds
 
-_Scheduled = tuple[Seconds, int, Event, int]
+_Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
 
 
 class _Process:
     """The work of one incarnation of a job."""
 
-    __slots__ = ("left", "running_since", "serial")
+    __slots__ = ("job_id", "left", "running_since", "serial")
 
-    def __init__(self, left: Seconds | None, since: Seconds, serial: int) -> None:
+    def __init__(self, job_id: str, left: Seconds | None, since: Seconds, serial: int) -> None:
+        self.job_id = job_id
         self.left = left
         self.running_since: Seconds | None = since
         self.serial = serial
+        """An end that was planned under another serial is void."""
 
 
 class SimulatedRunner:
@@ -67,11 +69,11 @@ class SimulatedRunner:
         events: list[Event] = []
         heap = self._heap
         while heap and heap[0][0] <= at:
-            _, _, event, serial = heapq.heappop(heap)
-            if serial:
-                if not self._is_current(event, serial):
+            _, _, event, process, serial = heapq.heappop(heap)
+            if process is not None:
+                if process.serial != serial:
                     continue
-                self._processes.pop(event.job_id, None)  # type: ignore[union-attr]  # a Finished
+                del self._processes[process.job_id]
             events.append(event)
         while self._commands and self._commands[0][0] <= at:
             events.append(self._commands.pop(0)[1])
@@ -82,8 +84,8 @@ class SimulatedRunner:
 
     def _next_instant(self) -> Seconds | None:
         heap = self._heap
-        while heap and heap[0][3] and not self._is_current(heap[0][2], heap[0][3]):
-            heapq.heappop(heap)
+        while heap and heap[0][3] is not None and heap[0][3].serial != heap[0][4]:
+            heapq.heappop(heap)  # the end of a process that was stopped or killed
         at = heap[0][0] if heap else None
         job = self._next_job
         if job is not None and (at is None or job.submit_at < at):
@@ -91,11 +93,6 @@ class SimulatedRunner:
         if self._commands and (at is None or self._commands[0][0] < at):
             at = self._commands[0][0]
         return at
-
-    def _is_current(self, event: Event, serial: int) -> bool:
-        """Whether a scheduled end still belongs to the process it was meant for."""
-        process = self._processes.get(event.job_id) if isinstance(event, Finished) else None
-        return process is not None and process.serial == serial
 
     # -------------------------------------------------------------------------------- act
     def act(self, actions: Sequence[Action], now: Seconds) -> None:
@@ -115,16 +112,17 @@ class SimulatedRunner:
             elif type(action) is Checkpoint:
                 self._save(job, now)
 
-    def _schedule(self, at: Seconds, event: Event, serial: int = 0) -> None:
+    def _schedule(self, at: Seconds, event: Event, process: _Process | None = None) -> None:
         self._serial += 1
-        heapq.heappush(self._heap, (at, self._serial, event, serial))
+        serial = process.serial if process is not None else 0
+        heapq.heappush(self._heap, (at, self._serial, event, process, serial))
 
     def _start(self, job: Job, now: Seconds) -> None:
         left = job.spec.run_time
         if left is not None and job.id in self._saved:
             left = max(0.0, left - self._saved[job.id])
         self._serial += 1
-        process = _Process(left, now, self._serial)
+        process = _Process(job.id, left, now, self._serial)
         self._processes[job.id] = process
         self._plan_end(job, process, now)
 
@@ -133,7 +131,7 @@ class SimulatedRunner:
             return
         cleaned = not self._clockwork.completing_time
         event = Finished(job.id, _natural_end(job), cleaned)
-        self._schedule(now + process.left, event, process.serial)
+        self._schedule(now + process.left, event, process)
 
     def _stop(self, job: Job, now: Seconds) -> None:
         process = self._processes.get(job.id)
@@ -156,6 +154,8 @@ class SimulatedRunner:
 
     def _kill(self, job: Job, now: Seconds) -> None:
         process = self._processes.pop(job.id, None)
+        if process is not None:
+            process.serial = -1
         delay = self._clockwork.completing_time
         if process is not None and process.running_since is not None and job.spec.on_term == "ignore":
             delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
@@ -179,7 +179,7 @@ class SimulatedRunner:
         state = JobState.COMPLETED if job.spec.on_term == "exit" else JobState.FAILED
         self._serial += 1
         process.serial = self._serial
-        self._schedule(now, Finished(job.id, state, not self._clockwork.completing_time), process.serial)
+        self._schedule(now, Finished(job.id, state, not self._clockwork.completing_time), process)
 
     def finished(self, job_id: str, now: Seconds) -> None:
         """Let the epilog of a job that ended by itself run its time."""

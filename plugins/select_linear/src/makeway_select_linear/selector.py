@@ -235,7 +235,7 @@ class LinearSelector:
             if isinstance(found, Placement):
                 return _at(now, found, usable, preempts=True)
         gone = {id(other) for other, _ in removable}
-        for end, other in view.releases():
+        for end, _, other in view.releases():
             if id(other) in gone:
                 continue
             attempt.remove(other, PreemptMode.CANCEL)
@@ -270,7 +270,7 @@ class LinearSelector:
                 return _nodes_at(now, free, 0, wanted, usable, have, preempts=True)
         released = 0
         shadow: Seconds | None = None
-        for end, other in view.releases():
+        for end, _, other in view.releases():
             if shadow is not None and end > shadow:
                 break
             gain = other.nodes & usable & ~free
@@ -525,6 +525,10 @@ class LinearAttempt:
     def _placement(self, nodes: NodeBits, why: str) -> Placement:
         indices = tuple(bitmap.indices(nodes))
         selector, spec = self.selector, self.job.spec
+        if selector.plain and not spec.licenses:
+            return Placement(
+                allocation=Allocation(nodes=nodes, node_indices=indices, shared=self.request.shares), why=why
+            )
         memory = None
         if selector.books.track_memory:
             listed = selector.cluster.nodes

@@ -1,0 +1,115 @@
+"""Let jobs of a QOS displace jobs of the QOS that it lists (``preempt/qos``).
+
+A victim's QOS decides how it makes way; partitions play no role, not even one that is OFF. Jobs of one QOS displace
+each other only with the WITHIN modifier, by priority. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1. All that
+Slurm's preempt plugins have in common is in `makeway.preemption`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Candidates,
+    ClusterView,
+    Job,
+    ModeFlag,
+    Plan,
+    PreemptMode,
+    Qos,
+    Seconds,
+)
+from makeway.preemption import Policy, action_of, candidates, has_flag, plans, preemptors_first
+
+PRIORITY_CAP = 65535
+"""Highest QOS priority that counts in the order key (section 2.1)."""
+
+
+def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[Job]:
+    """Return those of `jobs` that `preemptor` may displace (section 1.4)."""
+    mine = preemptor.qos
+    if mine is None:
+        return []
+    listed = mine.preempt
+    within = has_flag(ModeFlag.WITHIN, mine.preempt_mode, view)
+    by_priority = view.rule("priority_modifier") and has_flag(
+        ModeFlag.PRIORITY, mine.preempt_mode, view
+    )
+    if not listed and not within:
+        return []
+    priority = preemptor.priority
+    return [
+        job
+        for job in jobs
+        if (other := job.qos) is not None
+        and (
+            (within and priority > job.priority)
+            if other.name == mine.name
+            else (other.name in listed and (not by_priority or priority > job.priority))
+        )
+    ]
+
+
+def mode_of(job: Job, view: ClusterView) -> PreemptMode:
+    """Return how `job` makes way: its QOS's mode, or the cluster's (section 3.1).
+
+    A QOS cannot be switched off: OFF and "nothing" are one value, "as the cluster". One of modifiers alone is OFF.
+    """
+    setting = job.qos.preempt_mode if job.qos is not None else None
+    if setting is not None and setting.action in (None, PreemptMode.OFF) and not setting.flags:
+        setting = None
+    return action_of(setting, view, strip_within=True)
+
+
+def priority_of(job: Job) -> int:
+    """Return the priority of the QOS of `job`, capped (section 2.1)."""
+    return min(job.qos.priority, PRIORITY_CAP) if job.qos is not None else 0
+
+
+def grace_of(job: Job) -> Seconds:
+    """Return the grace time of the QOS of `job` (section 4.3)."""
+    return job.qos.grace_time if job.qos is not None else 0.0
+
+
+def looks_at_priority(qos: Qos | None, view: ClusterView) -> bool:
+    """Whether a job's own priority has a say in whom jobs of `qos` may displace (section 1.5)."""
+    setting = qos.preempt_mode if qos is not None else None
+    return has_flag(ModeFlag.WITHIN, setting, view) or (
+        view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, setting, view)
+    )
+
+
+POLICY = Policy(
+    name="preempt/qos", may=may_preempt, rank=priority_of, mode=mode_of, grace=grace_of
+)
+
+
+@hookimpl
+def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+    """Put who could preempt before whom he could preempt (sections 1.13 and 7.1)."""
+    kinds = {job.qos.name if job.qos is not None else None: job.qos for job in pending}
+    alike = not any(looks_at_priority(qos, view) for qos in kinds.values())
+    return preemptors_first(pending, view, POLICY, by_qos=alike)
+
+
+@hookimpl
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Candidates:
+    """Name the jobs of listed QOS, lowest QOS priority and fewest nodes first."""
+    return candidates(preemptor, active, view, now, POLICY)
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Say how each job would make way."""
+    return [mode_of(job, view) for job in jobs]
+
+
+@hookimpl
+def makeway_preempt_action(
+    victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
+) -> list[Plan]:
+    """Suspend, requeue or cancel, after the QOS's grace time."""
+    return plans(victims, modes, view, POLICY)
