@@ -671,6 +671,10 @@ class ClusterView(Protocol):
         """The cluster-wide mode."""
 
     @property
+    def heterogeneous(self) -> bool:
+        """Whether there is any heterogeneous job."""
+
+    @property
     def preempt(self) -> str:
         """Name of the preempt plugin in force (``preempt/none``, ``preempt/qos``, ...)."""
 

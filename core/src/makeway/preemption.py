@@ -44,15 +44,15 @@ class PreemptionTable:
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """The three things in which Slurm's preempt plugins differ, each over whole lists."""
+    """The four things in which Slurm's preempt plugins differ, each over whole lists."""
 
     name: str
     may: Callable[[Job, Sequence[Job], ClusterView], Sequence[Job]]
     """Those of the jobs that the preemptor may displace, order kept."""
-    rank: Callable[[Job], int]
-    """First part of the order key: tier, or QOS priority."""
-    mode: Callable[[Job, ClusterView], PreemptMode]
-    """How one job (one component of a heterogeneous one) makes way."""
+    ranks: Callable[[Sequence[Job]], list[int]]
+    """First part of each job's order key: tier, or QOS priority."""
+    modes: Callable[[Sequence[Job], ClusterView], list[PreemptMode]]
+    """How each job (each component of a heterogeneous one) makes way."""
     grace: Callable[[Job], Seconds]
     """Its grace time."""
 
@@ -75,15 +75,15 @@ def candidates(
         kept = _low_enough(kept, view, settings.min_exempt_priority, protected)
     kept = _not_exempt(kept, view, now, settings, protected, ask_again)
     kept = _overlapping(kept, preemptor, view)
-    kept = ordered(kept, settings, policy.rank)
-    modes = tuple(_mode_of(job, view, policy) for job in kept)
+    kept = ordered(kept, settings, policy.ranks)
+    modes = modes_of(kept, view, policy)
     if not modes and not protected:
         note = f"no active job is one that {policy.name} lets it displace"
     else:
         note = ""
     return Candidates(
         jobs=tuple(kept),
-        modes=modes,
+        modes=tuple(modes),
         protected=protected,
         note=note,
         ask_again_at=min(ask_again, default=None),
@@ -98,7 +98,7 @@ def _leaders(
     preemptor: Job,
 ) -> list[Job]:
     """Keep ordinary jobs, and leaders all of whose components may go (section 1.2 no. 1 and 7)."""
-    if not any(job.spec.het_id is not None for job in allowed):
+    if not view.heterogeneous:
         return list(allowed)
     kept = []
     for job in allowed:
@@ -170,21 +170,17 @@ def _not_exempt(
 def _overlapping(jobs: list[Job], preemptor: Job, view: ClusterView) -> list[Job]:
     """Keep jobs on the preemptor's partition's nodes, or with a licence that it wants (section 1.2 no. 8)."""
     nodes = preemptor.partition.nodes
+    outside = {part.name for part in view.cluster.partitions if part.nodes & ~nodes}
+    if not outside:
+        return jobs
     wanted = preemptor.spec.licenses if view.rule("licence_overlap") else ()
-    inside: dict[str, bool] = {}
-    kept = []
-    for job in jobs:
-        name = job.partition.name
-        covered = inside.get(name)
-        if covered is None:
-            covered = inside[name] = not job.partition.nodes & ~nodes
-        if (
-            (covered and job.spec.het_id is None)
-            or any(part.nodes & nodes for part in view.components(job))
-            or (wanted and any(_holds(part, wanted) for part in view.components(job)))
-        ):
-            kept.append(job)
-    return kept
+    return [
+        job
+        for job in jobs
+        if (job.partition.name not in outside and job.spec.het_id is None)
+        or any(part.nodes & nodes for part in view.components(job))
+        or (wanted and any(_holds(part, wanted) for part in view.components(job)))
+    ]
 
 
 def _holds(job: Job, wanted: Iterable[str]) -> bool:
@@ -193,85 +189,23 @@ def _holds(job: Job, wanted: Iterable[str]) -> bool:
 
 
 def ordered(
-    jobs: list[Job], settings: PreemptionTable, rank: Callable[[Job], int]
+    jobs: list[Job], settings: PreemptionTable, ranks: Callable[[Sequence[Job]], list[int]]
 ) -> list[Job]:
     """Order candidates: by rank and number of nodes, or the latest start first; ties in table order (section 2)."""
     if settings.youngest_first:
         return sorted(jobs, key=lambda job: -(job.started_at or 0.0))
-    keyed = [(rank(job) * 65536 + _size(job), at) for at, job in enumerate(jobs)]
-    keyed.sort()
-    return [jobs[at] for _, at in keyed]
-
-
-def _size(job: Job) -> int:
-    allocation = job.allocation
-    size = len(allocation.node_indices) if allocation is not None else 0
-    return size if size < NODE_CAP else NODE_CAP
-
-
-# ----------------------------------------------------------------------------------- the queue
-def preemptors_first(
-    pending: Sequence[Job], view: ClusterView, policy: Policy, *, by_qos: bool
-) -> list[Job]:
-    """Order the queue: who may displace another comes before him, else as they stand (sections 1.13 and 7.1).
-
-    "May displace" need not be transitive, so the outcome depends on how one sorts: a merge sort of the jobs in
-    job-table order, as Slurm's.
-
-    :param pending: in the default order.
-    :param by_qos: whether all jobs of one QOS may displace the same jobs.
-    """
-    if by_qos:
-        ranks = _ranks(pending, view, policy)
-        if ranks is not None:
-            if len(set(ranks.values())) < 2:
-                return list(pending)
-            return sorted(pending, key=lambda job: ranks[_qos_name(job)])
-    places = {id(job): at for at, job in enumerate(pending)}
-
-    def before(one: Job, other: Job) -> bool:
-        if policy.may(one, (other,), view):
-            return True
-        return not policy.may(other, (one,), view) and places[id(one)] < places[id(other)]
-
-    return _merge_sorted(sorted(pending, key=lambda job: (job.index, job.partition.index)), before)
-
-
-def _ranks(
-    pending: Sequence[Job], view: ClusterView, policy: Policy
-) -> dict[str | None, int] | None:
-    """Return QOS name -> how many QOS may displace it; None if that does not say all."""
-    of_kind = {_qos_name(job): job for job in pending}
-    kinds = tuple(of_kind.values())
-    beats = {
-        name: {_qos_name(job) for job in policy.may(of_kind[name], kinds, view)} for name in of_kind
-    }
-    ranks = {name: sum(name in beaten for beaten in beats.values()) for name in of_kind}
-    for name, beaten in beats.items():
-        if any((ranks[name] < ranks[other]) is not (other in beaten) for other in of_kind):
-            return None
-    return ranks
-
-
-def _qos_name(job: Job) -> str | None:
-    return job.qos.name if job.qos is not None else None
-
-
-def _merge_sorted(jobs: list[Job], before: Callable[[Job, Job], bool]) -> list[Job]:
-    """Sort by halves; of two that meet, the first stays first unless the second is `before` it."""
-    if len(jobs) < 2:
+    keys = [
+        rank * 65536 + (size if size < NODE_CAP else NODE_CAP)
+        for rank, size in zip(ranks(jobs), sizes(jobs), strict=True)
+    ]
+    if not keys or min(keys) == max(keys):
         return jobs
-    middle = len(jobs) // 2
-    left = _merge_sorted(jobs[:middle], before)
-    right = _merge_sorted(jobs[middle:], before)
-    merged: list[Job] = []
-    at = 0
-    for job in right:
-        while at < len(left) and not before(job, left[at]):
-            merged.append(left[at])
-            at += 1
-        merged.append(job)
-    return merged + left[at:]
+    return [jobs[at] for at in sorted(range(len(jobs)), key=keys.__getitem__)]
+
+
+def sizes(jobs: Sequence[Job]) -> list[int]:
+    """Return how many nodes each active job holds."""
+    return [len(job.allocation.node_indices) if job.allocation is not None else 0 for job in jobs]
 
 
 # ------------------------------------------------------------------------------------------ modes
@@ -293,10 +227,14 @@ def has_flag(flag: ModeFlag, setting: ModeSetting | None, view: ClusterView) -> 
     return setting is not None and flag in setting.flags
 
 
-def _mode_of(job: Job, view: ClusterView, policy: Policy) -> PreemptMode:
-    if job.spec.het_id is None:
-        return policy.mode(job, view)
-    return het_mode([policy.mode(part, view) for part in view.components(job)])
+def modes_of(jobs: Sequence[Job], view: ClusterView, policy: Policy) -> list[PreemptMode]:
+    """Return how each of `jobs` makes way, heterogeneous ones as a whole."""
+    modes = policy.modes(jobs, view)
+    if view.heterogeneous:
+        for at, job in enumerate(jobs):
+            if job.spec.het_id is not None:
+                modes[at] = het_mode(policy.modes(view.components(job), view))
+    return modes
 
 
 def het_mode(modes: Sequence[PreemptMode]) -> PreemptMode:

@@ -290,15 +290,14 @@ class Policies:
             self._blame(hook, preemptor, f"returned {_shown(answer)}; allowed: Candidates")
         if len(answer.jobs) != len(answer.modes):
             self._blame(hook, preemptor, f"{len(answer.jobs)} jobs but {len(answer.modes)} modes")
-        offered = set(map(id, active))
-        seen: set[int] = set()
-        for job in answer.jobs:
-            key = id(job)
-            if key not in offered:
-                self._blame(hook, preemptor, f"named {_shown(job)}, which is not among the active jobs")
-            if key in seen:
-                self._blame(hook, preemptor, f"named job {job.id} twice")
-            seen.add(key)
+        named = set(map(id, answer.jobs))
+        if len(named) < len(answer.jobs):
+            twice = next(job for at, job in enumerate(answer.jobs) if job in answer.jobs[:at])
+            self._blame(hook, preemptor, f"named job {twice} twice")
+        strangers = named.difference(map(id, active))
+        if strangers:
+            job = next(job for job in answer.jobs if id(job) in strangers)
+            self._blame(hook, preemptor, f"named {_named(job)}, which is not among the active jobs")
         return answer
 
     def modes(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[PreemptMode]:
@@ -498,6 +497,10 @@ def _settings(
     if problems:
         raise ConfigError("config", problems)
     return structured
+
+
+def _named(value: Any) -> str:
+    return f"job {value.id}" if isinstance(value, Job) else _shown(value)
 
 
 def _shown(value: Any) -> str:

@@ -50,7 +50,7 @@ def check(
     """
     notes = (Finding(level="warning", where="", message=note) for note in imported_notes)
     wrong = tuple(_wrong_values(config))
-    found = wrong or tuple(_combinations(config))
+    found = wrong or tuple(combinations(config))
     return (*notes, *(finding.at(places) for finding in found))
 
 
@@ -65,7 +65,8 @@ def _wrong_values(config: Config) -> Iterator[Finding]:
             )
 
 
-def _combinations(config: Config) -> Iterator[Finding]:
+def combinations(config: Config) -> Iterator[Finding]:
+    """Yield what is wrong or odd about a configuration that `validate` has passed."""
     facts = Facts.of(config)
     for family in FAMILIES:
         yield from family(facts)
@@ -78,6 +79,7 @@ __all__ = [
     "Finding",
     "Level",
     "check",
+    "combinations",
     "partition_select_is_ignored",
     "place_of",
 ]

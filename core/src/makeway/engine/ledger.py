@@ -100,6 +100,11 @@ class Ledger:
         return self._completing.over[0]
 
     @property
+    def heterogeneous(self) -> bool:
+        """Whether there is any heterogeneous job."""
+        return bool(self._het)
+
+    @property
     def exclusive(self) -> NodeBits:
         """Nodes of running jobs that do not share."""
         return self._exclusive.over[0]
@@ -171,7 +176,10 @@ class Ledger:
         """Drop a job that has ended."""
         del self.jobs[job.id]
         if job.spec.het_id is not None:
-            self._het[job.spec.het_id].remove(job)
+            parts = self._het[job.spec.het_id]
+            parts.remove(job)
+            if not parts:
+                del self._het[job.spec.het_id]
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""

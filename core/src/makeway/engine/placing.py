@@ -89,12 +89,19 @@ class Placer:
         """Add the nodes of running candidates that do not share back (spec slurm-preemption 1.10 step 4)."""
         ledger = self.ledger
         nodes = self.nodes_for(job, allowed)
-        indices: list[int] = []
-        for candidate in candidates:
-            allocation = candidate.allocation
-            if allocation is not None and not allocation.shared and candidate.state is JobState.RUNNING:
-                indices += allocation.node_indices
-        back = bitmap.of(indices)
+        if len(candidates) == ledger.active_count:
+            back = ledger.exclusive
+        else:
+            back = bitmap.of(
+                [
+                    index
+                    for candidate in candidates
+                    if candidate.state is JobState.RUNNING
+                    and (allocation := candidate.allocation) is not None
+                    and not allocation.shared
+                    for index in allocation.node_indices
+                ]
+            )
         return nodes | (back & allowed & job.partition.nodes & ledger.up & ~ledger.completing)
 
     # -------------------------------------------------------------------------- attempt

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 
 from makeway import rules
-from makeway.check import Finding, check, place_of
+from makeway.check import Finding, combinations, place_of
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
 from makeway.errors import ConfigError, Problem
 from makeway.readers import slurm_names as names
@@ -217,9 +217,18 @@ def _check_config(draft: Draft, config: Config, source: str) -> None:
                 for problem in error.problems
             )
         return
-    for finding in check(config):
+    for finding in combinations(_on_one_node(config)):
         if finding.level == "error" and finding.section and finding.where not in draft.bad:
             draft.problems.append(_as_problem(draft, finding))
+
+
+def _on_one_node(config: Config) -> Config:
+    """Return the same rules on one node: no error depends on the nodes, and there may be many."""
+    return attrs.evolve(
+        config,
+        node=(NodeTable(name="n"),),
+        partition=tuple(attrs.evolve(table, nodes="ALL") for table in config.partition),
+    )
 
 
 def _as_problem(draft: Draft, finding: Finding) -> Problem:

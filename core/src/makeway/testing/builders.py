@@ -57,7 +57,6 @@ _SCHEDULER = tuple(f.name for f in attrs.fields(SchedulerTable) if f.name != "ty
 _MCS = tuple(f.name for f in attrs.fields(McsTable))
 _OWN = ("partitions", "qos", "scheduler", "timeslice", "licenses", "mcs")
 _LISTS = ("preempt_mode", "protect", "plugins", "select_parameters", "flags")
-_NAMED_PREEMPT = "a QOS' list"
 _NODE_EVENTS = {"down": NodesDown, "drain": NodesDrained, "up": NodesUp}
 
 
@@ -90,9 +89,10 @@ def tiers(**of: int) -> dict[str, dict[str, Any]]:
 def config(machine: Machine | None = None, settings: Settings | None = None, **more: Any) -> Config:
     """Build a configuration out of flat `settings`; `more` are settings too and win.
 
-    ``partitions`` and ``qos`` map names to tables, ``scheduler`` is its type, ``timeslice`` the length
-    of a gang's turn; all else is a key of ``[policy]``, ``[policy.preemption]`` or ``[scheduler]``. Lists
-    of words may be written as ``"suspend,gang"``. Without partitions there is one, ``batch``.
+    ``partitions`` and ``qos`` map names to tables, ``scheduler`` is its type, ``timeslice`` the
+    length of a gang's turn, if there is a gang; all else is a key of ``[policy]``,
+    ``[policy.preemption]`` or ``[scheduler]``. Lists of words may be written as
+    ``"suspend,gang"``. Without partitions there is one, ``batch``.
 
     :raises ValueError: if a key is unknown.
     :raises ConfigError: if a value is wrong.
@@ -107,7 +107,7 @@ def config(machine: Machine | None = None, settings: Settings | None = None, **m
     policy["preemption"] = {key: given[key] for key in _PREEMPTION if key in given}
     if "mcs" in given:
         policy["mcs"] = given["mcs"]
-    if "timeslice" in given:
+    if "timeslice" in given and "gang" in [*policy.get("preempt_mode", ()), *policy]:
         own = dict(policy.get("settings", {}))
         own["gang/timeslice"] = {"timeslice": float(given["timeslice"])}
         policy["settings"] = own
@@ -118,7 +118,10 @@ def config(machine: Machine | None = None, settings: Settings | None = None, **m
         "cluster": {"licenses": given.get("licenses", {})},
         "node": [unstructure(table) for table in machine or one_node()],
         "partition": [{"name": name, **_worded(table)} for name, table in partitions.items()],
-        "qos": [{"name": name, **_worded(table)} for name, table in given.get("qos", {}).items()],
+        "qos": [
+            {"name": name, **_worded(table, (*_LISTS, "preempt"))}
+            for name, table in given.get("qos", {}).items()
+        ],
         "policy": policy,
         "scheduler": scheduler,
     }
@@ -127,10 +130,10 @@ def config(machine: Machine | None = None, settings: Settings | None = None, **m
     return built
 
 
-def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
+def _worded(table: Mapping[str, Any], lists: Sequence[str] = _LISTS) -> dict[str, Any]:
     """Split words where a key takes a list."""
     return {
-        key: value.split(",") if key in _LISTS and isinstance(value, str) else value
+        key: value.split(",") if key in lists and isinstance(value, str) else value
         for key, value in table.items()
     }
 

@@ -45,14 +45,18 @@ def is_off(partition: Partition) -> bool:
     return mode is not None and mode.action is PreemptMode.OFF
 
 
-def mode_of(job: Job, view: ClusterView) -> PreemptMode:
-    """Return how `job` makes way: its partition's mode, or the cluster's (section 3.1)."""
-    return action_of(job.partition.preempt_mode, view, strip_within=False)
+def modes_of(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Return how each of `jobs` makes way: its partition's mode, or the cluster's (section 3.1)."""
+    mode = {
+        partition.name: action_of(partition.preempt_mode, view, strip_within=False)
+        for partition in view.cluster.partitions
+    }
+    return [mode[job.partition.name] for job in jobs]
 
 
-def tier_of(job: Job) -> int:
-    """Return the tier of the partition that `job` runs in (section 2.1)."""
-    return job.partition.priority_tier
+def tiers_of(jobs: Sequence[Job]) -> list[int]:
+    """Return the tier of the partition that each job runs in (section 2.1)."""
+    return [job.partition.priority_tier for job in jobs]
 
 
 def grace_of(job: Job) -> Seconds:
@@ -61,7 +65,11 @@ def grace_of(job: Job) -> Seconds:
 
 
 POLICY = Policy(
-    name="preempt/partition_prio", may=may_preempt, rank=tier_of, mode=mode_of, grace=grace_of
+    name="preempt/partition_prio",
+    may=may_preempt,
+    ranks=tiers_of,
+    modes=modes_of,
+    grace=grace_of,
 )
 
 
@@ -76,7 +84,7 @@ def makeway_preempt_candidates(
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
     """Say how each job would make way."""
-    return [mode_of(job, view) for job in jobs]
+    return modes_of(jobs, view)
 
 
 @hookimpl

@@ -2,67 +2,139 @@
 
 First pass: remove candidates in order until the job fits; the one that made it fit comes first in the second
 pass, the others by how many of their nodes were usable then. The first success of the second pass counts.
+
+Removing one job at a time and looking at the whole cluster after each would cost as much as candidates times
+nodes. Where only the number of jobs per node counts (no memory, no counted resources, no features), a pass
+therefore keeps count of the jobs left on the nodes it touches, and looks for a place only once enough nodes are
+usable; `core/tests` and `plugins/select_linear/tests` hold both ways against a plain transcription.
 """
 
 from __future__ import annotations
 
-from makeway.model import Candidates, Choice, Job, Placement, PreemptMode
+from collections.abc import Sequence
+
+from makeway import bitmap
+from makeway.model import Candidates, Choice, Job, Placement, SuspendedBy
+from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.selector import LinearAttempt
 
 _DECISIVE = 1 << 30
 
+_Found = tuple[Placement, int, list[int]]
+"""The placement, who made it fit, and per candidate how many of its nodes were usable once it was removed."""
+
 
 def two_passes(attempt: LinearAttempt, candidates: Candidates) -> Choice | None:
     """Return the victims that select/linear takes; None if removing all of them does not help."""
-    order = list(range(len(candidates.jobs)))
-    first = _one_pass(attempt, candidates, order)
+    one_pass = _counting_pass if _only_counts(attempt) else _stepwise_pass
+    order: Sequence[int] = range(len(candidates.jobs))
+    first = one_pass(attempt, candidates, order)
     if first is None:
         return None
     placement, stopped, gains = first
     if len(order) > 1:
-        gains[stopped] = _DECISIVE
-        order.sort(key=lambda at: -gains[at])
-        second = _one_pass(attempt, candidates, order)
+        order = second_order(gains, stopped)
+        second = one_pass(attempt, candidates, order)
         if second is None:
             return None
         placement, stopped, gains = second
-    nodes = placement.allocation.nodes
-    victims = tuple(at for at in order if gains[at] and _nodes(candidates.jobs[at]) & nodes)
     return Choice(
         placement=placement,
-        victims=victims,
+        victims=_victims(order, gains, candidates.jobs, placement),
         method="two passes of select/linear",
         considered=len(order),
     )
 
 
-def _nodes(job: Job) -> int:
-    return job.allocation.nodes if job.allocation is not None else 0
+def second_order(gains: list[int], stopped: int) -> list[int]:
+    """Order the second pass: the decisive candidate, then by usable nodes, ties as before (no. 4)."""
+    gains[stopped] = _DECISIVE
+    if max(gains[:stopped], default=0) == min(gains[:stopped], default=0) > 0:
+        return [stopped, *range(stopped), *range(stopped + 1, len(gains))]
+    return sorted(range(len(gains)), key=lambda at: -gains[at])
 
 
-def _one_pass(
-    attempt: LinearAttempt, candidates: Candidates, order: list[int]
-) -> tuple[Placement, int, list[int]] | None:
-    """Remove in `order` until it fits.
+def _victims(
+    order: Sequence[int], gains: list[int], jobs: Sequence[Job], placement: Placement
+) -> tuple[int, ...]:
+    """Return the removed candidates that touch the chosen nodes and had usable ones."""
+    chosen = set(placement.allocation.node_indices)
+    return tuple(
+        at
+        for at in order
+        if gains[at]
+        and (allocation := jobs[at].allocation) is not None
+        and not chosen.isdisjoint(allocation.node_indices)
+    )
 
-    :returns: the placement, who made it fit, and per candidate how many of its nodes were usable once it was
-        removed (0 for those never removed).
-    """
+
+def _only_counts(attempt: LinearAttempt) -> bool:
+    """Whether nothing but the number of jobs per node decides which nodes are usable."""
+    books, spec = attempt.selector.books, attempt.job.spec
+    return not books.track_memory and not spec.gres and not spec.features and not spec.licenses
+
+
+def _counting_pass(
+    attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]
+) -> _Found | None:
+    """Remove in `order`, keeping count per node; place once enough nodes are usable."""
+    selector, request = attempt.selector, attempt.request
+    books = selector.books
+    static = selector._static(attempt.job, attempt.nodes, request)
+    most = request.limit - 1
+    start = static & ~books.exclusive.over[0] & ~books.running.above(most)
+    fixed = bin(static | 1 << len(selector.cpus))[:1:-1]
+    alone = not books.running.above(1) and not most and books.total.over == books.running.over
+    running, exclusive = (None, None) if alone else books.counts()
+    usable, wanted = start.bit_count(), request.min_nodes
+    gains = [0] * len(candidates.jobs)
+    gained: list[int] = []
+    tried = False
+    jobs = candidates.jobs
+    for at in order:
+        allocation = jobs[at].allocation
+        if allocation is None or jobs[at].suspended_by is SuspendedBy.ADMIN:
+            continue
+        if running is None or exclusive is None:
+            new = [index for index in allocation.node_indices if fixed[index] == "1"]
+            gains[at] = len(new)
+        else:
+            new = []
+            for index in allocation.node_indices:
+                before = running[index] <= most and not exclusive[index]
+                running[index] -= 1
+                exclusive[index] -= not allocation.shared
+                if fixed[index] == "1" and running[index] <= most and not exclusive[index]:
+                    gains[at] += 1
+                    if not before:
+                        new.append(index)
+        gained += new
+        usable += len(new)
+        if usable < wanted or (tried and not new):
+            continue
+        tried = True
+        found = best_fit(start | bitmap.of(gained), request, selector.cpus, selector.uniform)
+        if found is not None:
+            return attempt.placed_at(found, "nodes of candidates"), at, gains
+    return None
+
+
+def _stepwise_pass(
+    attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]
+) -> _Found | None:
+    """Remove in `order`, looking at the whole cluster after each."""
     trial = attempt.fresh()
     gains = [0] * len(candidates.jobs)
     wanted = attempt.request.min_nodes
     for at in order:
-        job, mode = candidates.jobs[at], candidates.modes[at]
-        trial.remove(job, mode)
-        assert trial._thought is not None
-        usable = trial._thought.usable()
-        gains[at] = (usable & _nodes(job)).bit_count()
+        job = candidates.jobs[at]
+        trial.remove(job, candidates.modes[at])
+        usable = trial.usable_without()
+        held = job.allocation.nodes if job.allocation is not None else 0
+        gains[at] = (usable & held).bit_count()
         if usable.bit_count() < wanted:
             continue
         found = trial.probe()
         if isinstance(found, Placement):
             return found, at, gains
     return None
-
-
-__all__ = ["PreemptMode", "two_passes"]

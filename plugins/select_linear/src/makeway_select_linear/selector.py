@@ -20,6 +20,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
     Seconds,
+    SuspendedBy,
 )
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.books import Books
@@ -373,6 +374,14 @@ class LinearAttempt:
         self._thought.remove(job, mode)
         self.removed.append((job, mode))
 
+    def usable_without(self) -> NodeBits:
+        """Return the nodes that are usable without the jobs removed so far."""
+        return self._thought.usable() if self._thought is not None else 0
+
+    def placed_at(self, nodes: NodeBits, why: str) -> Placement:
+        """Return the placement on exactly `nodes`."""
+        return self._placement(nodes, why)
+
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
         """Describe the problem as "free so many nodes"; None where memory, CPUs or shapes matter."""
         request, selector = self.request, self.selector
@@ -584,8 +593,8 @@ class Thought:
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Take a job out: wholly, or its running count alone (spec slurm-preemption 5.1.3 no. 1)."""
         allocation = job.allocation
-        if allocation is None or mode is PreemptMode.OFF:
-            return
+        if allocation is None or job.suspended_by is SuspendedBy.ADMIN:
+            return  # one suspended by a person cannot be removed (section 10.1 no. 13)
         self._running.remove(allocation.nodes)
         if not allocation.shared:
             self._exclusive.remove(allocation.nodes)

@@ -1,0 +1,133 @@
+"""Take provably the fewest victims, then those that lose the least work (``search/least_disruption``).
+
+Slurm's two-stage search takes victims that are good but need not be the best; its page on preemption lists a
+search that leaves as many jobs alone as possible under future ideas. This is one: of all choices of candidates
+that make room it takes one of the fewest victims, among these one that loses the least work, and among these the
+jobs submitted last. Putting any single victim back makes the placement impossible.
+
+Where the selector can say that the job needs so many nodes, whichever they are (`makeway.model.Cover`), the
+answer comes from a decomposition and a dynamic programme (`parts`, `combine`), else from probing (`probing`).
+Both stop at a limit, and then say in `Choice.method` what is proved and what is not.
+
+========= ================================================================
+module    what it owns
+========= ================================================================
+price     what each candidate would lose
+parts     a cover problem taken apart: who stands alone, who is entangled
+combine   the best choice over all parts
+counting  a good choice, when the best one takes too long to prove
+probing   the same questions where only probes can answer
+effort    the limit
+========= ================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from makeway.builtin.search_least_disruption.combine import combine
+from makeway.builtin.search_least_disruption.counting import at_least, good_choice
+from makeway.builtin.search_least_disruption.effort import Effort, OutOfEffortError
+from makeway.builtin.search_least_disruption.parts import parts_of
+from makeway.builtin.search_least_disruption.price import prices
+from makeway.builtin.search_least_disruption.probing import Found, Prober, by_probing
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Attempt,
+    Candidates,
+    Choice,
+    ClusterView,
+    Cover,
+    PreemptMode,
+    Seconds,
+)
+
+PROVED = "fewest victims, proved"
+COUNT_PROVED = "fewest victims, proved; least work not proved (effort limit)"
+NOT_PROVED = "not proved fewest (effort limit)"
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """Keys of ``[policy.settings."search/least_disruption"]``."""
+
+    effort: int = attrs.field(default=200_000, validator=attrs.validators.ge(0))
+    """Most steps of one search. A step is a removal in thought, a probe, or a partial choice looked at."""
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+@hookimpl
+def makeway_search(
+    attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds
+) -> Choice | None:
+    """Take the fewest victims, then the least work."""
+    return least_disruption(attempt, candidates, view, now, view.settings(Settings).effort)
+
+
+def least_disruption(
+    attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds, effort: int
+) -> Choice | None:
+    """Return the choice that disturbs least; None if removing all candidates does not help."""
+    price = prices(candidates.jobs, view, now)
+    prober = Prober(attempt, candidates)
+    cover = attempt.cover(candidates.jobs, candidates.modes)
+    if cover is not None:
+        budget = Effort(effort)
+        found = by_counting(cover, price, budget)
+        if found is not None:
+            choice = _choice(prober, found, price, budget, len(candidates.jobs))
+            if choice is not None:
+                return choice
+    # No cover, or one that left out a reason for which the job does not fit (a licence, say).
+    budget = Effort(effort)
+    open_to = [at for at, mode in enumerate(candidates.modes) if mode is not PreemptMode.OFF]
+    found = by_probing(prober, open_to, price, budget)
+    return None if found is None else _choice(prober, found, price, budget, len(candidates.jobs))
+
+
+def by_counting(cover: Cover, price: Sequence[int], effort: Effort) -> Found | None:
+    """Return whom to take so that enough nodes are free; None if there are too few."""
+    need = cover.wanted - cover.free
+    if need <= 0:
+        return Found((), 0, complete=True)
+    good = good_choice(cover.blockers, price, need)
+    if good is None:
+        return None
+    effort.at_least = at_least(cover.blockers, need)
+    try:
+        parts = parts_of(cover.blockers, price, need, len(good), effort)
+        best = combine(parts, need, effort)
+    except OutOfEffortError:
+        return Found(tuple(good), sum(price[at] for at in good))
+    if best is None:
+        return None
+    return Found(tuple(best), sum(price[at] for at in best), complete=True)
+
+
+def _choice(
+    prober: Prober, found: Found, price: Sequence[int], effort: Effort, considered: int
+) -> Choice | None:
+    """Ask the selector where the job goes once the victims are gone; None if it does not fit."""
+    victims = sorted(found.victims, key=lambda at: (price[at], at))
+    placement = prober.place(victims)
+    if placement is None:
+        return None
+    return Choice(
+        placement=placement,
+        victims=tuple(victims),
+        method=_method(found, effort),
+        considered=considered,
+    )
+
+
+def _method(found: Found, effort: Effort) -> str:
+    if found.complete:
+        return PROVED
+    return COUNT_PROVED if len(found.victims) <= effort.at_least else NOT_PROVED

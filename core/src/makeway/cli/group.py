@@ -1,0 +1,64 @@
+"""Say what went wrong in one clear text, and choose the exit status.
+
+===  =======================================================================
+  0  done
+  1  the run failed, or a check or a comparison found something
+  2  it cannot be done as asked: flags, files, configuration, missing plugins
+130  interrupted
+===  =======================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+import click
+
+from makeway.errors import ConfigError, MakewayError, PluginError
+
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+DEBUG = "MAKEWAY_DEBUG"
+TRACE = "MAKEWAY_TRACE_HOOKS"
+
+
+def switched_on(variable: str) -> bool:
+    """Whether an environment variable asks for something; unset, empty and 0 do not."""
+    return os.environ.get(variable, "") not in ("", "0")
+
+
+def status_of(error: MakewayError) -> int:
+    """Return the exit status of an error that was raised on purpose."""
+    return REFUSED if isinstance(error, ConfigError | PluginError) else FAILED
+
+
+class Guarded(click.Group):
+    """A group of commands none of which ends with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn what it raises into a text and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, click.ClickException, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except Exception as error:
+            if switched_on(DEBUG):
+                click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            text, status = _told(error)
+            click.echo(f"makeway: {text}", err=True)
+            ctx.exit(status)
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    if isinstance(error, MakewayError):
+        return str(error), status_of(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}", FAILED
+    if isinstance(error, MemoryError):
+        return "out of memory", FAILED
+    kind = f"{type(error).__name__}: {error}".rstrip(": ")
+    return f"internal error, please report it: {kind} ({DEBUG}=1 shows where)", FAILED

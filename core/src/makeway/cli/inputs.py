@@ -1,0 +1,227 @@
+"""Open what people hand over: configurations of any kind, workloads, commands in a configuration."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway import registry
+from makeway.cli.terminal import note
+from makeway.config import Config, parse_toml, validate
+from makeway.errors import ConfigError, MakewayError, PluginError, Problem, nearest
+from makeway.events import Command, Event
+from makeway.model import NOTHING, Seconds
+from makeway.readers.api import ConfigReader, ReadOptions, Workload, WorkloadReader
+from makeway.readers.lines import read_head, read_text
+from makeway.readers.mapping import apply_mapping
+from makeway.readers.native import workload_of_tables
+from makeway.readers.open import READERS, open_workload
+from makeway.readers.slurm_conf import SlurmConfReader
+from makeway.settings import structure
+
+_BROUGHT_BY = {"moab.cfg": "makeway-moab-qos", "maui.cfg": "makeway-moab-qos"}
+_BROUGHT_BY |= {"lsb.queues": "makeway-lsf-queue"}
+"""Foreign files by name, and the distribution whose reader knows them."""
+
+
+@attrs.frozen(kw_only=True)
+class Loaded:
+    """A configuration and where it is from."""
+
+    config: Config
+    path: Path
+    warnings: tuple[str, ...] = ()
+    """What the reader of a foreign file had to say."""
+    places: Mapping[str, str] = NOTHING
+    """Path in the config -> where the foreign file says so."""
+
+
+# -------------------------------------------------------------------------------- configurations
+def load_config(path: Path, release: str | None = None, *, checked: bool = True) -> Loaded:
+    """Read a configuration, native or foreign.
+
+    :param release: release of Slurm to be; None: as the file says.
+    :param checked: whether wrong values are an error at once (always so in foreign files).
+    :raises ConfigError: with all its problems.
+    """
+    reader = reader_of(path, release)
+    if reader is None:
+        config = _read_toml(path, checked=checked)
+        found = Loaded(config=config, path=path)
+    else:
+        imported = guarded(reader.name, lambda: reader.read(path))
+        found = Loaded(
+            config=imported.config,
+            path=path,
+            warnings=tuple(imported.warnings),
+            places=imported.places,
+        )
+    return found if release is None else attrs.evolve(found, config=on(found.config, release))
+
+
+def on(config: Config, release: str) -> Config:
+    """Return `config` for a release of Slurm."""
+    return attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, slurm_release=release))
+
+
+def _read_toml(path: Path, *, checked: bool) -> Config:
+    text = read_text(path)
+    if checked:
+        return parse_toml(text, str(path))
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
+    return structure(data, Config, str(path))
+
+
+def reader_of(path: Path, release: str | None = None) -> ConfigReader | None:
+    """Return the reader that knows a foreign configuration; None: it is TOML.
+
+    :raises ConfigError: it cannot be read, nobody knows it, or more than one reader does.
+    """
+    head = read_head(path)
+    if path.suffix == ".toml":
+        return None
+    offered, failed = registry.offered("makeway_config_readers")
+    readers: list[ConfigReader] = [SlurmConfReader(release=release), *offered]
+    claiming = [reader for reader in readers if _claims(reader, path, head)]
+    if len(claiming) > 1:
+        names = " and ".join(repr(reader.name) for reader in claiming)
+        raise ConfigError(str(path), [Problem("", f"claimed by two readers: {names}")])
+    note("warning", map(str, failed))
+    if claiming:
+        return claiming[0]
+    if not _is_toml(path):
+        raise ConfigError(str(path), [Problem("", _nobody(path, readers))])
+    return None
+
+
+def _claims(reader: Any, path: Path, head: str) -> bool:
+    name = str(getattr(reader, "name", reader))
+    return bool(guarded(name, lambda: reader.claims(path, head)))
+
+
+def guarded(name: str, call: Any) -> Any:
+    """Run a method of a reader that a plugin may have brought.
+
+    :raises PluginError: for whatever it raises that is no MakewayError.
+    """
+    try:
+        return call()
+    except (MakewayError, OSError):
+        raise
+    except Exception as error:
+        text = f"the reader {name!r} raised {type(error).__name__}: {error}"
+        raise PluginError(text) from error
+
+
+def _is_toml(path: Path) -> bool:
+    try:
+        tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _nobody(path: Path, readers: Iterable[ConfigReader]) -> str:
+    known = ", ".join(["TOML", *(reader.name for reader in readers)])
+    package = _BROUGHT_BY.get(path.name)
+    hint = f"; 'pip install {package}' brings a reader for it" if package else ""
+    return f"not a configuration of a known kind; known: {known}{hint}"
+
+
+# ------------------------------------------------------------------------------------- workloads
+def open_jobs(
+    loaded: Loaded, path: Path | None, options: ReadOptions, format: str | None = None
+) -> Workload:
+    """Open the workload, or the jobs in the configuration itself.
+
+    :param path: None: the jobs are in the configuration.
+    :raises ConfigError: there are none, or they cannot be read.
+    """
+    config = options.config
+    if path is not None:
+        if config.job:
+            note("note", [f"the [[job]] tables of {loaded.path} are not used beside {path}"])
+        return open_workload(path, options, format, _workload_readers(path, format))
+    if not config.job:
+        text = "no workload given, and the configuration has no [[job]] tables"
+        raise ConfigError(str(loaded.path), [Problem("", text)])
+    workload = apply_mapping(workload_of_tables(config.job, str(loaded.path)), config)
+    workload.name = loaded.path.name
+    workload.jobs = itertools.islice(workload.jobs, options.limit)
+    return workload
+
+
+def _workload_readers(path: Path, format: str | None) -> Sequence[WorkloadReader]:
+    """Return the built-in readers, and those of all plugins where these do not do."""
+    if format is not None:
+        enough = any(reader.name == format for reader in READERS)
+    else:
+        head = read_head(path)
+        enough = any(reader.claims(path, head) for reader in READERS)
+    if enough:
+        return READERS
+    offered, failed = registry.offered("makeway_workload_readers")
+    note("warning", map(str, failed))
+    return (*READERS, *offered)
+
+
+# -------------------------------------------------------------------------------------- commands
+COMMANDS = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start")
+COMMANDS += ("priority",)
+
+
+@attrs.frozen(kw_only=True)
+class ActionTable:
+    """``[[action]]``: what a person does during the run."""
+
+    at: float
+    command: str
+    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, or priority."""
+    job: str | int
+    user: str | None = None
+    """Who asks; None: an administrator."""
+    value: str | int = ""
+    """The new priority."""
+
+
+def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
+    """Return the commands of a configuration, each with its instant.
+
+    :raises ConfigError: with all problems.
+    """
+    problems: list[Problem] = []
+    commands: list[tuple[Seconds, Event]] = []
+    for at, data in enumerate(config.action):
+        try:
+            table = structure(data, ActionTable, source, f"action[{at}]")
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        if table.command not in COMMANDS:
+            close = nearest(table.command, COMMANDS)
+            text = f"got {table.command!r}; allowed: {', '.join(COMMANDS)}{close}"
+            problems.append(Problem(f"action[{at}].command", text))
+        elif table.at < 0:
+            problems.append(Problem(f"action[{at}].at", f"got {table.at}; allowed: 0 or more"))
+        command = Command(table.command, str(table.job), table.user, str(table.value))
+        commands.append((table.at, command))
+    if problems:
+        raise ConfigError(source, problems)
+    return commands
+
+
+def check_plugins(config: Config) -> None:
+    """Load the plugins that `config` names, and structure their settings.
+
+    :raises PluginError, ConfigError: one is missing, does not fit, or has wrong settings.
+    """
+    validate(config, "config")
+    registry.Policies(config)

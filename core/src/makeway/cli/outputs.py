@@ -1,0 +1,123 @@
+"""Write files that appear whole or not at all.
+
+The text goes to a temporary file beside the target, which takes its name when all is written. So
+what was stored there before survives every failure, and an unwritable place is found out at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from makeway.errors import ConfigError, Problem
+
+STDOUT = "-"
+
+
+class Output:
+    """A file to be; ``-`` is standard output. What is no regular file is written directly."""
+
+    def __init__(self, name: str) -> None:
+        """Open the place.
+
+        :raises ConfigError: nothing can be written there.
+        """
+        self.name = name
+        self._temporary: Path | None = None
+        self._target = Path(os.path.realpath(name))
+        try:
+            self._stream = self._open()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            problem = Problem("", f"cannot be written: {reason or error}")
+            raise ConfigError(name, [problem]) from None
+
+    def _open(self) -> IO[str]:
+        if self.name == STDOUT:
+            return sys.stdout
+        if self._target.is_dir():
+            raise IsADirectoryError(0, "it is a directory")
+        if self._target.exists() and not self._target.is_file():
+            return self._target.open("w", encoding="utf-8")
+        if self._target.exists() and not os.access(self._target, os.W_OK):
+            raise PermissionError(0, "permission denied")
+        handle, name = tempfile.mkstemp(
+            prefix=f".{self._target.name}.", suffix=".part", dir=self._target.parent, text=True
+        )
+        self._temporary = Path(name)
+        return os.fdopen(handle, "w", encoding="utf-8")
+
+    def write(self, text: str) -> None:
+        """Append `text`."""
+        self._stream.write(text)
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._keep()
+        else:
+            self._drop()
+
+    def _keep(self) -> None:
+        try:
+            if self._stream is sys.stdout:
+                self._stream.flush()
+                return
+            self._stream.close()
+            if self._temporary is not None:
+                self._temporary.chmod(_mode_for(self._target))
+                self._temporary.replace(self._target)
+        except OSError:
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+        if self._stream is not sys.stdout:
+            try:
+                self._stream.close()
+            except OSError:
+                pass  # what could not be written is dropped anyway
+
+
+def _mode_for(target: Path) -> int:
+    """Return the permissions of a file that is replaced, or those of a new one."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def check_names(outputs: Sequence[tuple[str, str | None]], inputs: Iterable[Path]) -> None:
+    """Check that no two outputs are one file, and none of them an input.
+
+    :param outputs: option and file name; None: not wanted.
+    :raises ConfigError: names both.
+    """
+    seen = {os.path.realpath(path): f"the input {path}" for path in inputs}
+    for option, name in outputs:
+        if name is None or _is_device(name):
+            continue
+        key = name if name == STDOUT else os.path.realpath(name)
+        if key in seen:
+            raise ConfigError(option, [Problem("", f"{name} is {seen[key]} already")])
+        seen[key] = f"the file of {option}"
+
+
+def _is_device(name: str) -> bool:
+    path = Path(name)
+    return name != STDOUT and path.exists() and not path.is_file()

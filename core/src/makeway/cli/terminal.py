@@ -1,0 +1,99 @@
+"""Know where tables, notes and progress go.
+
+Tables are as wide as they have to be when they go into a file or a pipe, and end no line with
+blanks, so that they can be compared and pasted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+import click
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
+
+from makeway.engine.engine import Engine
+
+_WIDE = 4000
+"""Columns of a file or a pipe."""
+_SELDOM = 256
+"""Steps from one look at the meter to the next."""
+
+
+def console(*, err: bool = False) -> Console:
+    """Return a console on standard output, or standard error."""
+    stream = sys.stderr if err else sys.stdout
+    width = None if stream.isatty() else _WIDE
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def show(renderables: Iterable[RenderableType], *, err: bool = False) -> None:
+    """Print `renderables`, a blank line between two of them."""
+    target = console(err=err)
+    with target.capture() as captured:
+        for at, renderable in enumerate(renderables):
+            if at:
+                target.print()
+            target.print(renderable)
+    lines = captured.get().splitlines()
+    if not target.is_terminal:
+        lines = [line.rstrip() for line in lines]
+    if lines:
+        click.echo("\n".join(lines), err=err, color=target.is_terminal)
+
+
+def note(kind: str, texts: Iterable[str]) -> None:
+    """Print remarks on standard error, one line each."""
+    for text in texts:
+        click.echo(f"{kind}: {text}", err=True)
+
+
+@attrs.define
+class Meter:
+    """Shows how far a replay has come."""
+
+    progress: Progress
+    task: TaskID
+    steps: int = 0
+
+    def read(self, count: int) -> None:
+        """Take note of the bytes read so far."""
+        self.progress.update(self.task, completed=count)
+
+    def stepped(self, engine: Engine) -> None:
+        """Take note of a step of the engine."""
+        self.steps += 1
+        if self.steps % _SELDOM == 0:
+            self.progress.update(self.task, jobs=engine.recorder.metrics.ended)
+
+
+@attrs.frozen
+class Hooks:
+    """Whom to tell about progress; None: nobody looks."""
+
+    read: Callable[[int], None] | None = None
+    stepped: Callable[[Engine], None] | None = None
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int | None) -> Iterator[Hooks]:
+    """Show a bar on standard error while the body runs; only on a terminal.
+
+    :param total: bytes of the workload; None: not known.
+    """
+    target = console(err=True)
+    if not target.is_terminal:
+        yield Hooks()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[jobs]:,} jobs ended"),
+    )
+    with Progress(*columns, console=target, transient=True) as shown:
+        meter = Meter(shown, shown.add_task(title, total=total, jobs=0))
+        yield Hooks(meter.read, meter.stepped)

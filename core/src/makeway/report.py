@@ -1,0 +1,221 @@
+"""Show runs as tables: figures, who displaced whom, waits, what could not be used, and squeue.
+
+Several runs are shown side by side, one column each.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from makeway.engine.engine import Engine
+from makeway.model import Job, JobState, Seconds
+from makeway.readers.api import Workload
+from makeway.record import Recorder
+from makeway.replay import Run
+
+_SHOWN = 5
+"""Rows of the workload that are named."""
+_NOBODY = "(gang)"
+"""In place of a preemptor's partition when nobody in particular took the victim's place."""
+
+
+@attrs.frozen(kw_only=True)
+class Column:
+    """One run and what it is called."""
+
+    label: str
+    run: Run
+    workload: Workload
+    figures: Mapping[str, Any]
+    """Metrics of the summary."""
+
+
+# ----------------------------------------------------------------------------------- words
+def clock(seconds: Seconds) -> str:
+    """Return a length of time: 12.5 s, 0:02:00, 3-04:05:06."""
+    if seconds < 60:
+        return f"{round(seconds, 2):g} s"
+    days, rest = divmod(round(seconds), 86400)
+    hours, rest = divmod(rest, 3600)
+    shown = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}" if days else shown
+
+
+def instant(seconds: Seconds) -> str:
+    """Return an instant of the replay, to the microsecond."""
+    return f"{seconds:,.6f}".rstrip("0").rstrip(".") + " s"
+
+
+def count(number: float, word: str) -> str:
+    """Return 1 job, 2 jobs."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def table(*headings: str, left: int = 1) -> Table:
+    """Return an empty table; the first `left` columns hold words, the others numbers."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for at, heading in enumerate(headings):
+        made.add_column(
+            Text(heading), justify="left" if at < left else "right", no_wrap=at >= left
+        )
+    return made
+
+
+# ------------------------------------------------------------------------------- the summary
+def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
+    """Yield the tables of one run, or of several side by side."""
+    first = columns[0]
+    yield Text(_heading(first))
+    yield _figures(columns)
+    if any(column.run.recorder.metrics.pairs for column in columns):
+        yield _preemptions(columns)
+    yield _waits(first) if len(columns) == 1 else _waits_beside(columns)
+    for column in columns:
+        yield from _left_out(column, named=len(columns) > 1)
+
+
+def _heading(column: Column) -> str:
+    cluster = column.run.recorder.cluster
+    jobs = count(column.figures["jobs"], "job")
+    return f"{jobs} of {column.workload.name} on {count(len(cluster.nodes), 'node')}"
+
+
+def _figures(columns: Sequence[Column]) -> Table:
+    shown = table("", *(column.label for column in columns))
+    rows = [dict(_figures_of(column.figures)) for column in columns]
+    for name in rows[0]:
+        shown.add_row(name, *(row[name] for row in rows))
+    return shown
+
+
+def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "jobs", f"{figures['jobs']:,}"
+    for name in ("mean_wait", "median_wait", "max_wait"):
+        yield name.replace("_", " "), clock(figures[name])
+    yield "mean bounded slowdown", f"{figures['mean_bounded_slowdown']:,.2f}"
+    yield "utilisation", f"{figures['utilisation']:.1%}"
+    yield "makespan", clock(figures["makespan"])
+    yield "preemptions", f"{figures['preemptions']:,}"
+    yield "jobs preempted", f"{figures['jobs_preempted']:,}"
+    yield "core-hours lost", f"{figures['core_seconds_lost'] / 3600:,.1f}"
+    yield "jobs unfinished", f"{figures['jobs_unfinished']:,}"
+    yield "rows unusable", f"{figures['rows_unusable']:,}"
+
+
+def _preemptions(columns: Sequence[Column]) -> Table:
+    pairs = [column.run.recorder.metrics.pairs for column in columns]
+    labels = ["preemptions"] if len(columns) == 1 else [column.label for column in columns]
+    shown = table("preemptor", "victim", "mode", *labels, left=3)
+    for key in sorted({key for each in pairs for key in each}):
+        preemptor, victim, mode = key
+        counts = (f"{each.get(key, 0):,}" for each in pairs)
+        shown.add_row(preemptor or _NOBODY, victim, mode, *counts)
+    return shown
+
+
+_AVERAGES = {"mean wait": statistics.fmean, "median wait": statistics.median, "max wait": max}
+
+
+def _waits(column: Column) -> Table:
+    shown = table("partition", "started", *_AVERAGES)
+    for partition in column.run.recorder.cluster.partitions:
+        waits = column.run.recorder.metrics.waits_in.get(partition.name, [])
+        shown.add_row(partition.name, f"{len(waits):,}", *_averages(waits))
+    return shown
+
+
+def _waits_beside(columns: Sequence[Column]) -> Table:
+    shown = table("partition", "", *(column.label for column in columns), left=2)
+    waits = [column.run.recorder.metrics.waits_in for column in columns]
+    names = dict.fromkeys(p.name for c in columns for p in c.run.recorder.cluster.partitions)
+    for name in names:
+        cells = [[f"{len(each.get(name, [])):,}", *_averages(each.get(name, []))] for each in waits]
+        for at, heading in enumerate(("started", *_AVERAGES)):
+            shown.add_row("" if at else name, heading, *(cell[at] for cell in cells))
+    return shown
+
+
+def _averages(waits: Sequence[Seconds]) -> list[str]:
+    return [clock(average(waits)) if waits else "" for average in _AVERAGES.values()]
+
+
+# -------------------------------------------------------------------------- what was left out
+def rejections(workload: Workload, recorder: Recorder) -> Iterator[str]:
+    """Yield a line for each row that cannot be used, and for each job that can never run here."""
+    for row in workload.rejected:
+        yield f"{workload.name}:{row.line}: {row.reason}" if row.line else row.reason
+    for job, source, reason in recorder.unrunnable:
+        yield f"{source or workload.name}: job {job} can never run here: {reason}"
+
+
+def _left_out(column: Column, *, named: bool) -> Iterator[RenderableType]:
+    recorder = column.run.recorder
+    rows, jobs = column.workload.rejected_count, len(recorder.unrunnable)
+    if rows or jobs:
+        of = f"{column.label}: " if named else ""
+        text = f"{of}{count(rows, 'row')} unusable, {count(jobs, 'job')} that can never run here"
+        lines = list(rejections(column.workload, recorder))
+        yield Text("\n".join([text, *_first(lines, rows + jobs, "--rejected FILE")]))
+    if recorder.refusals:
+        lines = [
+            f"{instant(at)}: {command.name} {command.job_id}: {reason}"
+            for at, command, reason in recorder.refusals
+        ]
+        text = f"{count(len(lines), 'command')} refused"
+        yield Text("\n".join([text, *_first(lines, len(lines), "--log FILE")]))
+
+
+def _first(lines: Sequence[str], total: int, where: str) -> Iterator[str]:
+    for line in lines[:_SHOWN]:
+        yield f"  {line}"
+    if total > _SHOWN:
+        yield f"  and {total - _SHOWN:,} more; {where} has all of them"
+
+
+# ------------------------------------------------------------------------------------ squeue
+_SHORT = {
+    JobState.PENDING: "PD",
+    JobState.RUNNING: "R",
+    JobState.SUSPENDED: "S",
+    JobState.COMPLETING: "CG",
+}
+_HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "NODELIST(REASON)")
+
+
+def squeue(engine: Engine, at: Seconds) -> str:
+    """Return what ``squeue -S i`` would print at the instant `at`."""
+    rows = [_HEADINGS, *(_squeue_row(engine, job, at) for job in engine.ledger.jobs.values())]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = [f"squeue at {instant(at)}"]
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        lines.append(" ".join([*cells, row[-1]]).rstrip())
+    return "\n".join(lines)
+
+
+def _squeue_row(engine: Engine, job: Job, at: Seconds) -> tuple[str, ...]:
+    allocation = job.allocation
+    if allocation is None:
+        size, where = job.size, f"({job.reason})"
+    else:
+        size, where = len(allocation.node_indices), engine.recorder.node_list(allocation.nodes)
+    state = _SHORT.get(job.state, job.state.value)
+    ran = _minutes(job.ran_until(at))
+    place = job.partition.name if allocation else ",".join(p.name for p in job.partitions)
+    return (job.id, place, job.spec.name, job.user, state, ran, str(size), where)
+
+
+def _minutes(seconds: Seconds) -> str:
+    """Return a time as squeue has it: 0:27, 1:02:03, 1-02:03:04."""
+    days, rest = divmod(int(seconds + 1e-6), 86400)
+    hours, rest = divmod(rest, 3600)
+    if days:
+        return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}"
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

@@ -1,0 +1,268 @@
+"""Draw random small clusters, policies and workloads, for Hypothesis (``pip install makeway[testing]``).
+
+Everything is drawn small, so that jobs meet, and from few values, so that instants coincide::
+
+    @given(scenarios())
+    def test_nothing_forbidden_happens(scenario):
+        scenario.replay()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+from makeway.model import Exclusive, JobSpec
+from makeway.testing import builders
+from makeway.testing.builders import Machine
+from makeway.testing.scenario import TableRun, replay_table
+
+POLICIES: tuple[tuple[str, str], ...] = (
+    ("preempt/none", "off"),
+    ("preempt/none", "gang"),
+    ("preempt/partition_prio", "suspend,gang"),
+    ("preempt/partition_prio", "requeue"),
+    ("preempt/partition_prio", "cancel"),
+    ("preempt/partition_prio", "requeue,gang"),
+    ("preempt/partition_prio", "cancel,gang"),
+)
+"""Preempt plugin and cluster-wide mode."""
+SHARING = ("NO", "EXCLUSIVE", "FORCE:1", "FORCE:2", "FORCE:3", "YES:2")
+PARTITION_MODES = (None, None, None, "off", "suspend", "requeue", "cancel")
+SCHEDULERS = ("builtin", "easy", "backfill")
+STRICT_RULES = {
+    "stale_shadows": False,
+    "resume_runs_beside": False,
+    "linear_suspend_frees_memory": False,
+}
+"""Without the defects of Slurm that excuse a broken invariant."""
+MEMORY_MB = 1000
+TIMESLICE = 10.0
+_GRAIN = 5
+"""Instants are multiples of this."""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Scenario:
+    """Everything that one replay needs."""
+
+    machine: Machine
+    settings: Mapping[str, Any]
+    specs: tuple[JobSpec, ...]
+    commands: str = ""
+
+    def replay(self, **more: Any) -> TableRun:
+        """Replay it, with all invariants checked; `more` as for `replay_table`."""
+        return replay_table(
+            self.specs, cluster=self.machine, config=self.settings, commands=self.commands, **more
+        )
+
+    def with_settings(self, **more: Any) -> Scenario:
+        """Return the same with other settings."""
+        return attrs.evolve(self, settings={**self.settings, **more})
+
+    def __repr__(self) -> str:
+        """Show what is not a default, so that a failing case can be read."""
+        jobs = "\n".join(f"    {_short(spec)}" for spec in self.specs)
+        lines = "\n".join(f"    {line.strip()}" for line in self.commands.splitlines())
+        nodes = ", ".join(f"{table.name} ({table.cpus} CPUs)" for table in self.machine)
+        return f"{nodes}\n{dict(self.settings)}\n{jobs}\n{lines}"
+
+
+def _short(spec: JobSpec) -> str:
+    """Return what a job asks for beyond the defaults."""
+    fields = attrs.asdict(spec, recurse=False, filter=lambda field, value: value != field.default)
+    return ", ".join(f"{key}={value!r}" for key, value in fields.items() if value not in ({}, ()))
+
+
+def instants(most: int) -> st.SearchStrategy[float]:
+    """Draw an instant or a length of time, of few different ones."""
+    return st.integers(0, most // _GRAIN).map(lambda steps: float(steps * _GRAIN))
+
+
+@st.composite
+def machines(draw: st.DrawFn, most_nodes: int = 5) -> Machine:
+    """Draw nodes n1, n2, ...; now and then of two kinds."""
+    size = draw(st.integers(1, most_nodes))
+    cpus = draw(st.sampled_from((1, 2, 4)))
+    if size > 1 and draw(st.integers(0, 4)) == 0:
+        cut = draw(st.integers(1, size - 1))
+        heavier = draw(st.sampled_from((1, 5)))
+        return builders.cluster(
+            [
+                builders.node(_hosts(1, cut), cpus=cpus, memory_mb=MEMORY_MB),
+                builders.node(_hosts(cut + 1, size), cpus=4, memory_mb=MEMORY_MB, weight=heavier),
+            ]
+        )
+    return builders.cluster(size, cpus=cpus, memory_mb=MEMORY_MB)
+
+
+def _hosts(first: int, last: int) -> str:
+    return f"n{first}" if first == last else f"n[{first}-{last}]"
+
+
+def size_of(machine: Machine) -> int:
+    """Return the number of nodes."""
+    names = builders.config(machine).node
+    return len(builders.build_cluster(builders.config(names)).nodes)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, size: int, *, gang: bool = False) -> dict[str, dict[str, Any]]:
+    """Draw one to three partitions over a cluster of `size` nodes."""
+    tables: dict[str, dict[str, Any]] = {}
+    for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+        first = draw(st.integers(1, size)) if draw(st.integers(0, 3)) == 0 else 1
+        mode = draw(st.sampled_from(PARTITION_MODES))
+        tables[name] = {
+            "nodes": _hosts(first, size),
+            "priority_tier": draw(st.integers(1, 3)),
+            "oversubscribe": draw(st.sampled_from(SHARING)),
+            "grace_time": draw(st.sampled_from((0.0, 0.0, 10.0, 60.0))),
+        }
+        if mode is not None and (mode != "suspend" or gang):
+            tables[name]["preempt_mode"] = mode
+    return tables
+
+
+@st.composite
+def settings(
+    draw: st.DrawFn,
+    size: int,
+    policies: Sequence[tuple[str, str]] = POLICIES,
+    schedulers: Sequence[str] = SCHEDULERS,
+) -> dict[str, Any]:
+    """Draw a whole flat configuration for a cluster of `size` nodes."""
+    preempt, mode = draw(st.sampled_from(policies))
+    found: dict[str, Any] = {
+        "preempt": preempt,
+        "preempt_mode": mode,
+        "timeslice": TIMESLICE,
+        "partitions": draw(partitions(size, gang="gang" in mode)),
+        "scheduler": draw(st.sampled_from(schedulers)),
+        "clockwork": draw(st.sampled_from(("ideal", "ideal", "slurm"))),
+        "priority": draw(st.sampled_from(("basic", "basic", "equal"))),
+        "enforce_time_limits": draw(st.booleans()),
+        "rules": draw(st.sampled_from(({}, STRICT_RULES))),
+    }
+    if draw(st.integers(0, 3)) == 0:
+        found["select_parameters"] = "CR_Memory"
+    if preempt != "preempt/none":
+        found |= draw(_preemption())
+    return found
+
+
+@st.composite
+def _preemption(draw: st.DrawFn) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if draw(st.integers(0, 3)) == 0:
+        found["exempt_time"] = draw(instants(60))
+    if draw(st.integers(0, 3)) == 0:
+        found["youngest_first"] = True
+    if draw(st.integers(0, 5)) == 0:
+        found["min_exempt_priority"] = 100
+    return found
+
+
+@st.composite
+def workloads(
+    draw: st.DrawFn, size: int, names: Sequence[str], most_jobs: int = 8
+) -> tuple[JobSpec, ...]:
+    """Draw jobs for the partitions `names` of a cluster of `size` nodes, in order of submission."""
+    count = draw(st.integers(1, most_jobs))
+    submissions = sorted(draw(st.lists(instants(60), min_size=count, max_size=count)))
+    return tuple(draw(_jobs(f"j{at + 1}", at, submissions[at], size, names)) for at in range(count))
+
+
+@st.composite
+def _jobs(
+    draw: st.DrawFn, id: str, before: int, submit_at: float, size: int, names: Sequence[str]
+) -> JobSpec:
+    run_time = draw(instants(60))
+    tried = draw(st.permutations(list(names)))[: draw(st.sampled_from((1, 1, 1, 2)))]
+    more: dict[str, Any] = {}
+    if draw(st.booleans()):
+        more["time_limit"] = max(5.0, run_time + draw(st.sampled_from((-5.0, 0.0, 5.0, 30.0))))
+    if before and draw(st.integers(0, 7)) == 0:
+        more["depends_on"] = (f"j{draw(st.integers(1, before))}",)
+    if draw(st.integers(0, 7)) == 0:
+        more["begin_at"] = submit_at + draw(instants(30))
+    if draw(st.integers(0, 5)) == 0:
+        more["priority"] = draw(st.sampled_from((50, 100, 200)))
+    if draw(st.integers(0, 5)) == 0:
+        more["requeue"] = False
+    if draw(st.integers(0, 5)) == 0:
+        more["oversubscribe"] = True
+    if draw(st.integers(0, 7)) == 0:
+        more["exclusive"] = draw(st.sampled_from((Exclusive.NODE, Exclusive.USER)))
+    if draw(st.integers(0, 5)) == 0:
+        more["memory_mb_per_node"] = draw(st.sampled_from((300, 600)))
+    if draw(st.integers(0, 7)) == 0:
+        more["required_nodes"] = (f"n{draw(st.integers(1, size))}",)
+    more["on_term"] = draw(st.sampled_from(("default", "default", "default", "exit", "ignore")))
+    more["steps"] = draw(st.booleans())
+    return JobSpec(
+        id=id,
+        user=draw(st.sampled_from(("ann", "bob"))),
+        partitions=tuple(tried),
+        submit_at=submit_at,
+        run_time=run_time,
+        min_nodes=draw(st.integers(1, size)),
+        **more,
+    )
+
+
+@st.composite
+def commands(draw: st.DrawFn, specs: Sequence[JobSpec], size: int, most: int = 4) -> str:
+    """Draw what people and nodes do."""
+    lines = []
+    for _ in range(draw(st.integers(0, most))):
+        at = draw(instants(100)) + draw(st.sampled_from((0.0, 2.0)))
+        verbs = ("suspend", "resume", "requeue", "cancel", "hold", "release", "priority")
+        word = draw(st.sampled_from((*verbs, "down", "drain", "up")))
+        about = draw(st.sampled_from([spec.id for spec in specs]))
+        if word in ("down", "drain", "up"):
+            about = f"n{draw(st.integers(1, size))}"
+        value = f" {draw(st.sampled_from((0, 1, 150)))}" if word == "priority" else ""
+        lines.append(f"{at:g} {word} {about}{value}")
+    return "\n".join(lines)
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn,
+    policies: Sequence[tuple[str, str]] = POLICIES,
+    schedulers: Sequence[str] = SCHEDULERS,
+    *,
+    most_jobs: int = 8,
+    with_commands: bool = False,
+) -> Scenario:
+    """Draw everything that a replay needs; every job has a run time, so that each replay ends."""
+    machine = draw(machines())
+    size = size_of(machine)
+    chosen = draw(settings(size, policies, schedulers))
+    specs = draw(workloads(size, sorted(chosen["partitions"]), most_jobs))
+    done = draw(commands(specs, size)) if with_commands else ""
+    return Scenario(machine=machine, settings=chosen, specs=specs, commands=done)
+
+
+__all__ = [
+    "MEMORY_MB",
+    "POLICIES",
+    "SCHEDULERS",
+    "SHARING",
+    "STRICT_RULES",
+    "TIMESLICE",
+    "Scenario",
+    "commands",
+    "instants",
+    "machines",
+    "partitions",
+    "scenarios",
+    "settings",
+    "size_of",
+    "workloads",
+]
