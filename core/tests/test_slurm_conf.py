@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -624,6 +625,21 @@ def test_claims(name: str, head: str, claimed: bool) -> None:
 def test_files_come_back_from_toml(name: str, release: str | None) -> None:
     config = import_config(DATA / name, release).config
     assert parse_toml(dump_toml(config), "x.toml") == config
+
+
+SCENARIOS = sorted((DATA.parent / "oracle" / "scenarios").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: str(path.stem))
+def test_recorded_scenarios_are_taken_and_come_back(path: Path) -> None:
+    """Real Slurm started with each of them, so nothing in them is an error."""
+    cluster = tomllib.loads(path.read_text())["cluster"]
+    nodes = [NodeTable(name=each["name"], cpus=each["cpus"]) for each in cluster["nodes"]]
+    qos = [QosTable(name=each["name"]) for each in cluster.get("qos", [])]
+    entries = parse_conf(cluster["slurm_conf"]).entries
+    config = config_from_entries(entries, nodes, path.name, qos=qos).config
+    assert parse_toml(dump_toml(config), "x.toml") == config
+    assert [each for each in check(config) if each.level == "error"] == []
 
 
 NAMES = st.text("abcdefgh0123456789", min_size=1, max_size=5)

@@ -10,11 +10,8 @@ import attrs
 
 from makeway.model import Seconds
 
-_at_least_zero = attrs.validators.ge(0)
-
-
 def _delay(default: Seconds) -> Seconds:
-    value: Seconds = attrs.field(default=default, validator=_at_least_zero)
+    value: Seconds = attrs.field(default=default, validator=attrs.validators.ge(0.0))
     return value
 
 

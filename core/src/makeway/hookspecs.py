@@ -58,7 +58,7 @@ CONTRACT_VERSION = "0.1"
 
 # ------------------------------------------------------------------ 1. before the run: reading
 @hookspec
-def makeway_settings() -> type[Any] | None:  # type: ignore[empty-body]
+def makeway_settings() -> type[Any] | None:
     """Name the class that holds the plugin's settings.
 
     Called once per plugin when a config is read. The class is an attrs class; its fields are the keys of

@@ -332,7 +332,8 @@ class Policies:
         answer = self._first(hook, job, attempt=attempt, candidates=candidates, view=view, now=view.now)
         if answer is None:
             return None
-        if not isinstance(answer, Choice) or not isinstance(answer.placement, Placement):
+        placement: object = getattr(answer, "placement", None)
+        if not isinstance(answer, Choice) or not isinstance(placement, Placement):
             self._blame(hook, job, f"returned {_shown(answer)}; allowed: a Choice with a placement")
         size = len(candidates.jobs)
         for at in answer.victims:
@@ -357,10 +358,12 @@ class Policies:
         if answer is None:
             return [Plan(job=job, mode=mode) for job, mode in zip(victims, modes, strict=True)]
         plans = list(answer)
-        if [id(getattr(plan, "job", None)) for plan in plans] != list(map(id, victims)):
+        if not all(isinstance(plan, Plan) for plan in plans):
+            self._blame(hook, preemptor, f"returned {_shown(plans)}; allowed: one Plan per victim")
+        if [id(plan.job) for plan in plans] != list(map(id, victims)):
             self._blame(hook, preemptor, "its plans are not one per victim, in order")
         for plan in plans:
-            if not isinstance(plan, Plan) or plan.grace_time < 0 or plan.hold_down < 0:
+            if plan.grace_time < 0 or plan.hold_down < 0:
                 self._blame(hook, preemptor, f"returned {_shown(plan)}; allowed: a Plan")
         return plans
 

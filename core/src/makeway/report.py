@@ -6,7 +6,7 @@ Several runs are shown side by side, one column each.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -89,6 +89,7 @@ def _heading(column: Column) -> str:
 
 def _figures(columns: Sequence[Column]) -> Table:
     shown = table("", *(column.label for column in columns))
+    shown.show_header = len(columns) > 1
     rows = [dict(_figures_of(column.figures)) for column in columns]
     for name in rows[0]:
         shown.add_row(name, *(row[name] for row in rows))
@@ -120,7 +121,11 @@ def _preemptions(columns: Sequence[Column]) -> Table:
     return shown
 
 
-_AVERAGES = {"mean wait": statistics.fmean, "median wait": statistics.median, "max wait": max}
+_AVERAGES: Mapping[str, Callable[[Sequence[Seconds]], Seconds]] = {
+    "mean wait": statistics.fmean,
+    "median wait": statistics.median,
+    "max wait": max,
+}
 
 
 def _waits(column: Column) -> Table:

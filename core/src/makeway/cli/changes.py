@@ -53,6 +53,8 @@ def variant(config: Config, text: str, release: str | None = None) -> Config:
     :raises ConfigError: as `change`, or as reading the file.
     """
     if is_file(text):
+        if not Path(text).exists():
+            raise ConfigError(f"--compare {text}", [Problem("", "neither KEY=VALUE nor a file")])
         return load_config(Path(text), release).config
     for part in _PARTS.findall(text):
         if part.strip():

@@ -1,10 +1,10 @@
-"""Open what people hand over: configurations of any kind, workloads, commands in a configuration."""
+"""Open what people hand over: configurations of any kind, workloads, commands of people."""
 
 from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import attrs
 
 from makeway import registry
 from makeway.cli.terminal import note
-from makeway.config import Config, parse_toml, validate
+from makeway.config import Config, parse_toml
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, nearest
 from makeway.events import Command, Event
 from makeway.model import NOTHING, Seconds
@@ -35,6 +35,8 @@ class Loaded:
 
     config: Config
     path: Path
+    reader: str | None = None
+    """Who read a foreign file; None: it is TOML."""
     warnings: tuple[str, ...] = ()
     """What the reader of a foreign file had to say."""
     places: Mapping[str, str] = NOTHING
@@ -58,6 +60,7 @@ def load_config(path: Path, release: str | None = None, *, checked: bool = True)
         found = Loaded(
             config=imported.config,
             path=path,
+            reader=reader.name,
             warnings=tuple(imported.warnings),
             places=imported.places,
         )
@@ -150,6 +153,8 @@ def open_jobs(
         if config.job:
             note("note", [f"the [[job]] tables of {loaded.path} are not used beside {path}"])
         return open_workload(path, options, format, _workload_readers(path, format))
+    if format is not None:
+        raise ConfigError("--format", [Problem("", "no workload is given whose format it could be")])
     if not config.job:
         text = "no workload given, and the configuration has no [[job]] tables"
         raise ConfigError(str(loaded.path), [Problem("", text)])
@@ -174,8 +179,10 @@ def _workload_readers(path: Path, format: str | None) -> Sequence[WorkloadReader
 
 
 # -------------------------------------------------------------------------------------- commands
-COMMANDS = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start")
-COMMANDS += ("priority",)
+COMMANDS = (
+    *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),
+    "priority",
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -218,10 +225,30 @@ def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
     return commands
 
 
-def check_plugins(config: Config) -> None:
+# --------------------------------------------------------------------------------------- plugins
+def check_plugins(config: Config, source: str) -> None:
     """Load the plugins that `config` names, and structure their settings.
 
-    :raises PluginError, ConfigError: one is missing, does not fit, or has wrong settings.
+    :raises PluginError: one does not fit the contract.
+    :raises ConfigError: one is missing or cannot be imported, or settings are wrong.
     """
-    validate(config, "config")
-    registry.Policies(config)
+    problems: list[Problem] = []
+    for key, name in dict.fromkeys(_plugins_named(config)):
+        try:
+            registry.load(name)
+        except PluginError as error:
+            problems.append(Problem(f"policy.{key}", str(error)))
+    if problems:
+        raise ConfigError(source, problems)
+    try:
+        registry.Policies(config)
+    except ConfigError as error:
+        raise ConfigError(source, error.problems) from None
+
+
+def _plugins_named(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield each key of the policy that names a plugin, with the name."""
+    for key in registry.KINDS:
+        value = registry.gang_of(config) if key == "gang" else getattr(config.policy, key)
+        names = value if isinstance(value, tuple) else (value,)
+        yield from ((key, name) for name in names if name is not None)

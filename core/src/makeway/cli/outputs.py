@@ -6,6 +6,7 @@ what was stored there before survives every failure, and an unwritable place is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -87,10 +88,8 @@ class Output:
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
         if self._stream is not sys.stdout:
-            try:
+            with contextlib.suppress(OSError):  # what could not be written is dropped anyway
                 self._stream.close()
-            except OSError:
-                pass  # what could not be written is dropped anyway
 
 
 def _mode_for(target: Path) -> int:

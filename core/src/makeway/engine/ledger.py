@@ -149,7 +149,8 @@ class Ledger:
         found = self._settings.get(cls)
         if found is None:
             found = cls()
-        return found  # type: ignore[no-any-return]  # the registry keyed it by its own class
+        assert isinstance(found, cls)
+        return found
 
     @property
     def active_count(self) -> int:

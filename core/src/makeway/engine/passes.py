@@ -77,10 +77,11 @@ class Passes:
                     break
                 continue
             if job.spec.het_id is not None:
-                if not (het and self._start_het(job, withdrawn)):
+                if het and self._start_het(job, withdrawn):
+                    started = True
+                else:
                     closed.add(partition.index)
                     withdrawn |= partition.nodes
-                started = started or job.state is JobState.RUNNING
                 continue
             allowed = self.ledger.all_nodes & ~withdrawn
             if job.required & ~allowed:

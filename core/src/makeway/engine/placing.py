@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 
@@ -21,6 +22,7 @@ from makeway.model import (
     Blocked,
     Candidates,
     Choice,
+    ClusterView,
     Job,
     JobState,
     Partition,
@@ -245,7 +247,7 @@ class Placer:
     def _limit_without(
         self, job: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]
     ) -> Blocked | None:
-        view = Without(self.ledger, victims, modes)
+        view = cast(ClusterView, Without(self.ledger, victims, modes))  # the rest is delegated
         return self.policies.admit((job,), view).get(job.id)
 
     def _take(

@@ -26,8 +26,9 @@ class Imported:
 class ConfigReader(Protocol):
     """Reads a foreign configuration file."""
 
-    name: str
-    """Short, as in ``--from slurm.conf``."""
+    @property
+    def name(self) -> str:
+        """Short: ``slurm.conf``."""
 
     def claims(self, path: Path, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""

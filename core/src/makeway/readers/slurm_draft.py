@@ -15,6 +15,9 @@ from makeway.rules import version
 
 T = TypeVar("T")
 
+Places = dict[str, dict[str, None]]
+"""Parameter -> its places, in order, each once."""
+
 _SHOWN_PLACES = 3
 
 
@@ -31,10 +34,10 @@ class Draft:
     """Path in the config -> ``file:line Key``."""
     bad: set[str] = attrs.field(factory=set)
     """Paths whose value could not be read, so that nothing is concluded from their default."""
-    unmodelled: dict[str, list[str]] = attrs.field(factory=dict)
-    """Parameter -> places; it may change a replay."""
-    harmless: dict[str, list[str]] = attrs.field(factory=dict)
-    """Parameter -> places; it cannot."""
+    unmodelled: Places = attrs.field(factory=dict)
+    """They may change a replay."""
+    harmless: Places = attrs.field(factory=dict)
+    """They cannot."""
     parameters: dict[str, Setting] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -77,10 +80,7 @@ class Draft:
     def leave_out(self, key: str, at: Setting | Record, relevant: bool = True) -> None:
         """Note a parameter that is known to Slurm but has no place in the config."""
         into = self.unmodelled if relevant else self.harmless
-        places = into.setdefault(key, [])
-        place = f"{short_name(at.file)}:{at.line}"
-        if place not in places:
-            places.append(place)
+        into.setdefault(key, {})[f"{short_name(at.file)}:{at.line}"] = None
 
     def in_file_order(self) -> list[Problem]:
         """Return the problems in reading order, each once."""
@@ -133,11 +133,10 @@ def _all_places(conf: SlurmConf) -> Iterable[str]:
             yield from (setting.where for setting in entry.settings)
 
 
-def _listed(found: dict[str, list[str]]) -> str:
+def _listed(found: Places) -> str:
     """Name parameters by alphabet, each with its first places."""
-    return ", ".join(
-        f"{key} ({_few(found[key])})" for key in sorted(found, key=lambda key: (key.lower(), key))
-    )
+    keys = sorted(found, key=lambda key: (key.lower(), key))
+    return ", ".join(f"{key} ({_few(list(found[key]))})" for key in keys)
 
 
 def _few(places: list[str]) -> str:

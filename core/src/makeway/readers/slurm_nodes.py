@@ -29,12 +29,18 @@ class Nodes:
     names: frozenset[str]
     sets: dict[str, frozenset[str]]
     """NodeSet -> node names."""
+    _resolved: dict[str, str] = attrs.field(factory=dict, init=False)
 
     def resolve(self, text: str) -> str:
         """Return a host list of nodes, or ALL, for the Nodes of a partition.
 
         :raises ValueError: it names what is neither node nor node set.
         """
+        if text not in self._resolved:
+            self._resolved[text] = self._resolve(text)
+        return self._resolved[text]
+
+    def _resolve(self, text: str) -> str:
         written = expand_hostlist(text)
         if any(name.upper() == "ALL" for name in written):
             return "ALL"

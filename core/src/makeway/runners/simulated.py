@@ -170,13 +170,14 @@ class SimulatedRunner:
 
     def _signal(self, job: Job, action: SendSignal, now: Seconds) -> None:
         process = self._processes.get(job.id)
-        if process is None or action.signal not in ("TERM", "INT", "HUP"):
+        if process is None or action.signal in _HARMLESS:
             return
         if action.steps_only and not job.spec.steps:
             return
-        if job.spec.on_term == "ignore":
+        reaction = job.spec.on_term if action.signal == "TERM" else "default"
+        if reaction == "ignore":
             return
-        state = JobState.COMPLETED if job.spec.on_term == "exit" else JobState.FAILED
+        state = JobState.COMPLETED if reaction == "exit" else JobState.FAILED
         self._serial += 1
         process.serial = self._serial
         self._schedule(now, Finished(job.id, state, not self._clockwork.completing_time), process)
@@ -192,4 +193,6 @@ def _natural_end(job: Job) -> JobState:
     return JobState(state) if state in _ENDS else JobState.COMPLETED
 
 
+_HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
+"""Signals that end no process by default."""
 _ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})

@@ -11,6 +11,7 @@ books      who is on which node (4.2.1), memory (4.2.5 end, 4.2.6)
 request    what a job asks of a node, and whether it shares (4.1)
 best_fit   which of the usable nodes are taken (4.2.5)
 selector   node sets, job mate, forecast (4.1.4, 4.2.3, 4.2.4, 4.2.9)
+cover      a blocked attempt as a count of nodes, for exact searches
 search     the two passes over the candidates (5.1.3)
 ========== ===============================================================
 """

@@ -24,6 +24,7 @@ from makeway.model import (
 )
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.books import Books
+from makeway_select_linear.cover import cover_of
 from makeway_select_linear.request import Request, memory_need, over_limit, request_of
 
 _UNLIMITED = 1 << 30
@@ -47,7 +48,7 @@ class LinearSelector:
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
-        self._by_cpus = _at_least(self.cpus)
+        self._by_cpus = _AtLeast(self.cpus)
         self._requests: dict[str, tuple[object, Request]] = {}
         self._by_shape: dict[tuple[object, ...], Request] = {}
         self._possible: dict[str, Blocked | None] = {}
@@ -187,7 +188,7 @@ class LinearSelector:
             taken = books.gres.get(name)
             if taken is None:
                 continue
-            freed = used.get(name, NOTHING)
+            freed: Mapping[int, int] = used.get(name, {})
             nodes &= bitmap.of(
                 [
                     index
@@ -383,37 +384,8 @@ class LinearAttempt:
         return self._placement(nodes, why)
 
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
-        """Describe the problem as "free so many nodes"; None where memory, CPUs or shapes matter."""
-        request, selector = self.request, self.selector
-        if (
-            selector.uniform is None
-            or request.contiguous
-            or request.required
-            or selector.books.track_memory
-            or self.job.spec.gres
-            or self.job.spec.features
-        ):
-            return None
-        static = selector._static(self.job, self.nodes, request)
-        wanted = max(request.min_nodes, -(-request.min_cpus // selector.uniform))
-        free = selector.usable(self.job, request, static, request.limit - 1, _UNLIMITED)
-        running, exclusive = selector.books.counts()
-        holders: dict[int, list[int]] = {}
-        for at, (job, mode) in enumerate(zip(jobs, modes, strict=True)):
-            if mode is not PreemptMode.OFF and job.allocation is not None:
-                for index in job.allocation.node_indices:
-                    holders.setdefault(index, []).append(at)
-        if request.limit > 1 and any(len(at) > 1 for at in holders.values()):
-            return None
-        blockers = {
-            index: tuple(at)
-            for index, at in holders.items()
-            if static >> index & 1
-            and not free >> index & 1
-            and running[index] - len(at) <= request.limit - 1
-            and exclusive[index] <= sum(not jobs[a].allocation.shared for a in at)  # type: ignore[union-attr]
-        }
-        return Cover(wanted=wanted, free=free.bit_count(), blockers=blockers)
+        """Describe the problem as "free so many nodes"; None where it is more than that."""
+        return cover_of(self, jobs, modes)
 
     # ------------------------------------------------------------------------------ probe
     def probe(self) -> Placement | Blocked:
@@ -475,8 +447,8 @@ class LinearAttempt:
     def _place(self, choice: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
         if self._thought is not None:
             usable = self._thought.usable() & choice
-            found = best_fit(usable, request, self.selector.cpus, self.selector.uniform)
-            return (found, "nodes of candidates") if found is not None else None
+            taken = best_fit(usable, request, self.selector.cpus, self.selector.uniform)
+            return (taken, "nodes of candidates") if taken is not None else None
         static = self.selector._static(self.job, self.nodes & choice, request)
         node_sets = self.selector.node_sets if request.shares else self.selector.record_sets
         if len(node_sets) == 1 or self.planning:
@@ -558,7 +530,7 @@ class LinearAttempt:
     def _blocked(self) -> Blocked:
         if not self.removed:
             impossible = self.selector.possible(self.job, self.view)
-            if impossible is not None and not self.view.cluster.nodes == ():
+            if impossible is not None:
                 return impossible
         request = self.request
         static = self.selector._static(self.job, self.nodes, request)
@@ -650,7 +622,7 @@ def _node_sets(cluster: Cluster, *, per_record: bool) -> Iterator[NodeBits]:
         yield bitmap.of(groups[key])
 
 
-class _at_least:
+class _AtLeast:
     """The nodes that have at least so many CPUs; remembered per number."""
 
     def __init__(self, cpus: Sequence[int]) -> None:

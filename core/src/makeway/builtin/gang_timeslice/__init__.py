@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from makeway.builtin.gang_row import Kind, Row, kind_of
+from makeway.builtin.gang_timeslice.row import Kind, Row, kind_of
 from makeway.clockwork import Clockwork
 from makeway.hookspecs import hookimpl
 from makeway.model import (

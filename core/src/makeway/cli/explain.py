@@ -1,0 +1,94 @@
+"""``makeway explain``: tell why one job waited, whom it displaced, or who displaced it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from makeway.cli.group import TRACE, switched_on
+from makeway.cli.inputs import check_plugins, commands_of, load_config
+from makeway.cli.options import workload_options
+from makeway.cli.replay import CONFIGURED, Request, changed, watched
+from makeway.cli.terminal import note
+from makeway.config import Config, MappingRule
+from makeway.engine.engine import Engine
+from makeway.errors import ConfigError, Problem, nearest
+from makeway.explain import Witness
+from makeway.explain import explain as story
+from makeway.model import Seconds
+from makeway.replay import Options
+from makeway.replay import replay as run_replay
+from makeway.report import count
+
+
+@click.command()
+@workload_options
+@click.option("--job", required=True, metavar="ID", help="The job in question.")
+def explain(
+    config: Path,
+    workload: Path | None,
+    maps: tuple[MappingRule, ...],
+    format: str | None,
+    limit: int | None,
+    changes: tuple[str, ...],
+    until: Seconds | None,
+    release: str | None,
+    job: str,
+) -> None:
+    """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
+    loaded = load_config(config, release)
+    configured = changed(loaded.config, changes, maps, config)
+    check_plugins(configured, str(config))
+    request = Request(
+        loaded=loaded,
+        workload=workload,
+        format=format,
+        limit=limit,
+        until=until,
+        keep=True,
+        squeue_at=(),
+        check_invariants=False,
+        all_rejected=True,
+    )
+    if loaded.warnings:
+        note("note", [f"{count(len(loaded.warnings), 'warning')} about {config}; see makeway check"])
+    _check_id(request, configured, job)
+    witness = Witness(job)
+    with watched(request, configured, CONFIGURED) as (jobs, hooks):
+
+        def stepped(engine: Engine) -> None:
+            witness.stepped(engine)
+            if hooks.stepped is not None:
+                hooks.stepped(engine)
+
+        options = Options(
+            until=until, traced=witness.concerns, after_step=stepped, trace=switched_on(TRACE)
+        )
+        commands = commands_of(configured, str(loaded.path))
+        run = run_replay(configured, jobs.jobs, commands, options)
+    paragraphs = list(story(run, witness))
+    if not paragraphs:
+        paragraphs = [f"job {job} was not submitted before --until"]
+    click.echo("\n\n".join(paragraphs))
+
+
+def _check_id(request: Request, config: Config, wanted: str) -> None:
+    """Look through the workload for the job.
+
+    :raises ConfigError: it is not there, or its row cannot be used.
+    """
+    ids: dict[str, None] = {}
+    with watched(request, config, "looking for the job") as (workload, _):
+        for spec in workload.jobs:
+            ids[spec.id] = None
+            if spec.het_id is not None:
+                ids[spec.het_id] = None
+    if wanted in ids:
+        return
+    span = f", {next(iter(ids))} to {next(reversed(ids))}" if ids else ""
+    bad = workload.rejected_count
+    unusable = f", and {bad:,} rows that cannot be used" if bad else ""
+    known = f"there are {len(ids):,}{span}{unusable}"
+    text = f"no job {wanted!r} in {workload.name}; {known}{nearest(wanted, ids)}"
+    raise ConfigError("--job", [Problem("", text)])

@@ -1,0 +1,33 @@
+"""``makeway import``: turn a foreign configuration into TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from makeway.cli.inputs import load_config
+from makeway.cli.options import release_option
+from makeway.cli.outputs import STDOUT, Output, check_names
+from makeway.cli.terminal import note
+from makeway.config import dump_toml
+from makeway.errors import ConfigError, Problem
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", default=STDOUT, metavar="FILE", help="Write there, not to stdout.")
+@release_option
+def import_(file: Path, output: str, release: str | None) -> None:
+    """Turn the foreign configuration FILE (slurm.conf, ...) into TOML.
+
+    What Slurm takes differently from how it is written, and what has no place in a makeway
+    configuration, becomes a warning on standard error.
+    """
+    check_names((("--output", output),), [file])
+    loaded = load_config(file, release)
+    if loaded.reader is None:
+        raise ConfigError(str(file), [Problem("", "it is TOML already; nothing to import")])
+    with Output(output) as target:
+        target.write(f"# From {file.name}, by `makeway import`.\n{dump_toml(loaded.config)}")
+    note("warning", loaded.warnings)

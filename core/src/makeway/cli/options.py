@@ -1,0 +1,92 @@
+"""Arguments and options that several subcommands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makeway import rules
+from makeway.config import MappingRule
+from makeway.readers.mapping import parse_map_flag
+
+Command = Callable[..., Any]
+
+
+class Duration(click.FloatRange):
+    """Seconds from the start of the replay."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0.0, max=1e11)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Read a number that is one."""
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"got {value!r}; allowed: a number of seconds", param, ctx)
+        return number
+
+
+def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    try:
+        if value is not None:
+            rules.version(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return value
+
+
+def _maps(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[MappingRule, ...]:
+    try:
+        return tuple(parse_map_flag(value) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def config_argument(command: Command) -> Command:
+    """Add CONFIG."""
+    return click.argument("config", type=click.Path(path_type=Path))(command)
+
+
+def release_option(command: Command) -> Command:
+    """Add ``--release``."""
+    text = "Release of Slurm whose behaviour counts: 22.05."
+    return click.option("--release", callback=_release, metavar="RELEASE", help=text)(command)
+
+
+_WORKLOAD = (
+    config_argument,
+    click.argument("workload", type=click.Path(path_type=Path), required=False),
+    click.option(
+        "--map",
+        "maps",
+        callback=_maps,
+        multiple=True,
+        metavar="RULE",
+        help="Send jobs to a partition or QOS: user=3,7:high. The first that fits counts.",
+    ),
+    click.option("--format", metavar="NAME", help="Format of the workload: native, sacct, swf."),
+    click.option("--limit", type=click.IntRange(min=1), help="Take only so many jobs."),
+    click.option(
+        "--set",
+        "changes",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change a key of the configuration: policy.preempt_mode=requeue.",
+    ),
+    click.option("--until", type=Duration(), help="Stop at this second of the replay."),
+    release_option,
+)
+
+
+def workload_options(command: Command) -> Command:
+    """Add what says which jobs are replayed, and how."""
+    for decorator in reversed(_WORKLOAD):
+        command = decorator(command)
+    return command

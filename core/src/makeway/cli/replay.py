@@ -1,0 +1,272 @@
+"""``makeway replay``: run a workload through a configuration and show what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from makeway.cli.changes import change, is_file, variant
+from makeway.cli.group import TRACE, switched_on
+from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config, open_jobs
+from makeway.cli.options import Duration, workload_options
+from makeway.cli.outputs import STDOUT, Output, check_names
+from makeway.cli.terminal import Hooks, note, progress, show
+from makeway.config import Config, MappingRule
+from makeway.engine.engine import Engine
+from makeway.errors import ConfigError, Problem
+from makeway.model import Seconds
+from makeway.readers.api import ReadOptions, Workload
+from makeway.readers.mapping import check_mapping
+from makeway.record import to_json
+from makeway.replay import Options
+from makeway.replay import replay as run_replay
+from makeway.report import Column, rejections, squeue, summary
+
+CONFIGURED = "as configured"
+
+
+# ----------------------------------------------------------------------------- what is wanted
+@attrs.frozen(kw_only=True)
+class Request:
+    """What was asked for, the files opened."""
+
+    loaded: Loaded
+    workload: Path | None
+    format: str | None
+    limit: int | None
+    until: Seconds | None
+    keep: bool
+    squeue_at: tuple[Seconds, ...]
+    check_invariants: bool
+    all_rejected: bool
+
+
+def changed(
+    config: Config, changes: Sequence[str], maps: Sequence[MappingRule], source: Path
+) -> Config:
+    """Return `config` with the changes of the command line; rules of ``--map`` come first.
+
+    :raises ConfigError: a change does not fit, or a rule names what does not exist.
+    """
+    for text in changes:
+        config = change(config, text)
+    _check_map(config, str(source))
+    typed = attrs.evolve(config.workload, map=tuple(maps))
+    _check_map(attrs.evolve(config, workload=typed), "--map")
+    table = attrs.evolve(typed, map=(*maps, *config.workload.map))
+    return attrs.evolve(config, workload=table)
+
+
+def _check_map(config: Config, source: str) -> None:
+    try:
+        check_mapping(config)
+    except ConfigError as error:
+        raise ConfigError(source, error.problems) from None
+
+
+# ------------------------------------------------------------------------------------ command
+@click.command()
+@workload_options
+@click.option("--json", "json_file", metavar="FILE", help="Write jobs, preemptions and metrics.")
+@click.option("--log", "log_file", metavar="FILE", help="Write the record, one JSON line each.")
+@click.option("--rejected", "rejected_file", metavar="FILE", help="List all unusable rows.")
+@click.option(
+    "--squeue-at",
+    type=Duration(),
+    multiple=True,
+    metavar="SECONDS",
+    help="Show the queue at this second; repeatable.",
+)
+@click.option(
+    "--compare",
+    "compared",
+    multiple=True,
+    metavar="KEY=VALUE|FILE",
+    help="Run again with a key changed (several with ';' between), or with another configuration, "
+    "and show both. Repeatable.",
+)
+@click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
+def replay(
+    config: Path,
+    workload: Path | None,
+    maps: tuple[MappingRule, ...],
+    format: str | None,
+    limit: int | None,
+    changes: tuple[str, ...],
+    until: Seconds | None,
+    release: str | None,
+    json_file: str | None,
+    log_file: str | None,
+    rejected_file: str | None,
+    squeue_at: tuple[Seconds, ...],
+    compared: tuple[str, ...],
+    check_invariants: bool,
+) -> None:
+    """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
+
+    CONFIG is TOML or a foreign file such as slurm.conf.  WORKLOAD is SWF, sacct -P or makeway's
+    own format, compressed or not; it may be left out if CONFIG has [[job]] tables.  A FILE named -
+    is standard output.
+    """
+    loaded = load_config(config, release)
+    base = changed(loaded.config, changes, maps, config)
+    variants = _variants(base, compared, changes, maps, release)
+    for label, each in variants.items():
+        check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}")
+    _check_times(squeue_at, until)
+    outputs = (("--json", json_file), ("--log", log_file), ("--rejected", rejected_file))
+    check_names(outputs, [path for path in (config, workload) if path is not None])
+    request = Request(
+        loaded=loaded,
+        workload=workload,
+        format=format,
+        limit=limit,
+        until=until,
+        keep=json_file is not None,
+        squeue_at=squeue_at,
+        check_invariants=check_invariants,
+        all_rejected=rejected_file is not None,
+    )
+    note("warning", loaded.warnings)
+    queues: list[str] = []
+    with contextlib.ExitStack() as stack:
+        files = {
+            option: stack.enter_context(Output(name))
+            for option, name in outputs
+            if name is not None
+        }
+        columns = [
+            _column(request, label, each, files.get("--log") if not at else None, queues)
+            for at, (label, each) in enumerate(variants.items())
+        ]
+        _write(columns, files)
+    on_stderr = STDOUT in (json_file, log_file, rejected_file)
+    note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
+    show([*queues, *summary(columns)], err=on_stderr)
+
+
+def _variants(
+    base: Config,
+    compared: Sequence[str],
+    changes: Sequence[str],
+    maps: Sequence[MappingRule],
+    release: str | None,
+) -> dict[str, Config]:
+    """Return the configurations to run, by what their columns are called."""
+    variants = {CONFIGURED: base}
+    for text in compared:
+        other = variant(base, text, release)
+        if is_file(text):
+            other = changed(other, changes, maps, Path(text))
+        variants[text] = other
+    return variants
+
+
+def _check_times(squeue_at: Sequence[Seconds], until: Seconds | None) -> None:
+    late = [at for at in squeue_at if until is not None and at > until]
+    if late:
+        problem = Problem("", f"got {late[0]:g}, which is after --until {until:g}")
+        raise ConfigError("--squeue-at", [problem])
+
+
+# -------------------------------------------------------------------------------------- a run
+def _column(
+    request: Request, label: str, config: Config, log: Output | None, queues: list[str]
+) -> Column:
+    """Replay one configuration."""
+    first = label == CONFIGURED
+    options = Options(
+        until=request.until,
+        sink=None if log is None else _writer(log),
+        keep=request.keep and first,
+        snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
+        trace=switched_on(TRACE),
+    )
+    with watched(request, config, label) as (workload, hooks):
+        checks = [_invariants()] if request.check_invariants else []
+        steps = [*checks, *([hooks.stepped] if hooks.stepped else [])]
+        options = attrs.evolve(options, after_step=_all_of(steps))
+        commands = commands_of(config, str(request.loaded.path))
+        run = run_replay(config, workload.jobs, commands, options)
+    run.recorder.metrics.rows_unusable = workload.rejected_count
+    figures = dict(run.engine.metrics())
+    figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
+    return Column(label=label, run=run, workload=workload, figures=figures)
+
+
+@contextlib.contextmanager
+def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Workload, Hooks]]:
+    """Open the workload, with a progress bar while the body runs."""
+    path = request.workload
+    total = path.stat().st_size if path is not None and path.is_file() else None
+    title = "replaying" if label == CONFIGURED else f"replaying {label}"
+    with progress(title, total) as hooks:
+        options = ReadOptions(
+            config=config,
+            limit=request.limit,
+            progress=hooks.read,
+            most_rejected=None if request.all_rejected else 1000,
+        )
+        yield open_jobs(request.loaded, path, options, request.format), hooks
+
+
+def _all_of(calls: Sequence[Callable[[Engine], None]]) -> Callable[[Engine], None] | None:
+    if not calls:
+        return None
+
+    def stepped(engine: Engine) -> None:
+        for call in calls:
+            call(engine)
+
+    return stepped
+
+
+def _invariants() -> Callable[[Engine], None]:
+    from makeway.testing.invariants import check_invariants
+
+    return check_invariants
+
+
+def _snapshots(
+    instants: Sequence[Seconds], into: list[str], of: str
+) -> Mapping[Seconds, Callable[[Engine], None]]:
+    def look(at: Seconds, engine: Engine) -> None:
+        heading, _, rest = squeue(engine, at).partition("\n")
+        into.append(f"{heading}{of}\n{rest}")
+
+    return {at: functools.partial(look, at) for at in instants}
+
+
+# -------------------------------------------------------------------------------------- files
+def _writer(log: Output) -> Callable[[Any], None]:
+    def write(line: Any) -> None:
+        log.write(f"{to_json(line)}\n")
+
+    return write
+
+
+def _write(columns: Sequence[Column], files: Mapping[str, Output]) -> None:
+    first = columns[0]
+    if "--json" in files:
+        files["--json"].write(json.dumps(_document(columns), indent=1) + "\n")
+    if "--rejected" in files:
+        lines = rejections(first.workload, first.run.recorder)
+        files["--rejected"].write("".join(f"{line}\n" for line in lines))
+
+
+def _document(columns: Sequence[Column]) -> dict[str, Any]:
+    """Return the summary of the first run, and the figures of those it is compared with."""
+    document = columns[0].run.summary()
+    if len(columns) > 1:
+        document["compared"] = {each.label: dict(each.figures) for each in columns[1:]}
+    return document
+
+
+__all__ = ["CONFIGURED", "Request", "changed", "replay", "watched"]

@@ -1,0 +1,94 @@
+"""``makeway verify``: hold replays against recordings of a real scheduler."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from makeway import registry
+from makeway.cli.group import FAILED
+from makeway.cli.terminal import console
+from makeway.errors import ConfigError, PluginError, Problem
+from makeway.play import play
+from makeway.readers.scenario import Scenario
+from makeway.verify import Outcome, Verdict, print_score, verify_one
+
+_GOOD = (Outcome.AGREES, Outcome.SKIPPED)
+
+
+@click.command()
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--recorded",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The recording, or the folder of recordings.",
+)
+@click.option("--only", metavar="GLOB", help="Of a folder, only scenarios so named: 'lin_*'.")
+@click.option("--skip-missing", is_flag=True, help="Skip scenarios whose plugins are missing.")
+def verify(scenario: Path, recorded: Path, only: str | None, skip_missing: bool) -> None:
+    """Replay SCENARIO, a file or a folder, and compare with what a real Slurm did.
+
+    The exit status is 1 if anything differs.
+    """
+    player = _Player(skip_missing=skip_missing)
+    verdicts = [player.verdict(*pair) for pair in _pairs(scenario, recorded, only)]
+    print_score(verdicts, console())
+    if any(verdict.outcome not in _GOOD for verdict in verdicts):
+        raise click.exceptions.Exit(FAILED)
+
+
+def _pairs(scenario: Path, recorded: Path, only: str | None) -> list[tuple[Path, Path]]:
+    """Return scenarios, each with where its recording would be.
+
+    :raises ConfigError: there is none.
+    """
+    if not scenario.is_dir():
+        return [(scenario, _recording_of(scenario, recorded))]
+    if not recorded.is_dir():
+        problem = Problem("", "no such folder; a folder of scenarios needs a folder of recordings")
+        raise ConfigError(str(recorded), [problem])
+    paths = sorted(scenario.glob("*.toml"))
+    kept = [path for path in paths if only is None or fnmatch.fnmatchcase(path.stem, only)]
+    if not kept:
+        of = f" like {only!r} among {len(paths)}" if only is not None else ""
+        raise ConfigError(str(scenario), [Problem("", f"no scenarios{of} (*.toml)")])
+    return [(path, recorded / f"{path.stem}.json") for path in kept]
+
+
+def _recording_of(scenario: Path, recorded: Path) -> Path:
+    found = recorded / f"{scenario.stem}.json" if recorded.is_dir() else recorded
+    if scenario.exists() and not found.exists():
+        raise ConfigError(str(found), [Problem("", "no such file")])
+    return found
+
+
+@attrs.define
+class _Player:
+    """Plays scenarios, and remembers for which of them plugins are missing."""
+
+    skip_missing: bool
+    _missing: str = ""
+
+    def verdict(self, scenario: Path, recording: Path) -> Verdict:
+        """Judge one scenario."""
+        self._missing = ""
+        found = verify_one(scenario, recording, self._play)
+        if not self._missing:
+            return found
+        outcome = Outcome.SKIPPED if self.skip_missing else Outcome.FAILED
+        return attrs.evolve(found, outcome=outcome, why=self._missing)
+
+    def _play(self, scenario: Scenario) -> Mapping[str, Any]:
+        installed = {item.name for item in registry.installed()}
+        absent = [name for name in registry.names_in(scenario.config) if name not in installed]
+        if absent:
+            names = ", ".join(map(repr, absent))
+            self._missing = f"cannot play: no plugin named {names}"
+            raise PluginError(self._missing)
+        return play(scenario)

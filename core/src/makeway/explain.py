@@ -1,0 +1,229 @@
+"""Tell one job's life: where it ran, why it waited, whom it displaced, who displaced it, and why.
+
+Attempts that came to the same are told once, with from, to and how often; numbers that change from
+one to the next are those of the last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from makeway.engine.engine import Engine
+from makeway.model import Job, JobState, Seconds
+from makeway.record import Decision, History, Preemption
+from makeway.replay import Run
+from makeway.report import clock, count, instant
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_MOST_NAMES = 12
+
+
+# ------------------------------------------------------------------------- during the replay
+@attrs.define
+class Wait:
+    """A stretch of time for which a job waited for one reason."""
+
+    start: Seconds
+    end: Seconds
+    reason: str
+
+
+@attrs.define
+class Witness:
+    """Watches some jobs while a replay goes on."""
+
+    wanted: str
+    """Id of a job, or of a heterogeneous job as a whole."""
+    waits: dict[str, list[Wait]] = attrs.field(factory=dict)
+    """Job id -> why it waited, in order of time."""
+    _open: set[str] = attrs.field(factory=set)
+
+    def concerns(self, job: Job) -> bool:
+        """Whether `job` is, or is part of, the job in question."""
+        return self.wanted in (job.id, job.spec.het_id)
+
+    def stepped(self, engine: Engine) -> None:
+        """Take note of why the job waits, after a step of the engine."""
+        now = engine.ledger.now
+        for job_id in self._ids(engine):
+            job = engine.ledger.jobs.get(job_id)
+            waits = self.waits.setdefault(job_id, [])
+            if job_id in self._open:
+                waits[-1].end = now
+            if job is None or job.state is not JobState.PENDING:
+                self._open.discard(job_id)
+            elif job_id not in self._open or waits[-1].reason != job.reason:
+                self._open.add(job_id)
+                waits.append(Wait(now, now, job.reason))
+
+    def _ids(self, engine: Engine) -> list[str]:
+        job = engine.ledger.jobs.get(self.wanted)
+        if job is None and self.waits:
+            return list(self.waits)
+        if job is not None and job.spec.het_id is None:
+            return [job.id]
+        found = engine.ledger.jobs.values()
+        return [job.id for job in found if self.concerns(job)]
+
+
+# ------------------------------------------------------------------------------ after the replay
+def explain(run: Run, witness: Witness) -> Iterator[str]:
+    """Yield the story of the job in question, a paragraph at a time."""
+    for history in run.recorder.histories.values():
+        if witness.concerns(history.job):
+            yield from _story(run, history, witness.waits.get(history.job.id, []))
+
+
+def _story(run: Run, history: History, waits: Sequence[Wait]) -> Iterator[str]:
+    job_id = history.job.id
+    recorder = run.recorder
+    yield "\n".join(_heading(run, history))
+    yield _paragraph("where it was", _intervals(run, history), "nowhere")
+    long = [wait for wait in waits if wait.end > wait.start]
+    yield _paragraph("why it waited", map(_wait, long), "it did not")
+    decisions = [decision for decision in recorder.decisions if decision.job == job_id]
+    told = (line for group in groups(decisions) for line in _told(group))
+    yield _paragraph("what was decided about it", told, "it was never tried")
+    taken = [each for each in recorder.preemptions if each.preemptor == job_id]
+    yield _paragraph("whom it displaced", (_victim(run, each) for each in taken), "nobody")
+    lost = [each for each in recorder.preemptions if each.victim == job_id]
+    yield _paragraph("who displaced it", (_preemptor(run, each) for each in lost), "nobody")
+
+
+def _paragraph(title: str, lines: Iterable[str], otherwise: str) -> str:
+    found = [f"  {line}" for line in lines]
+    return "\n".join([title, *found]) if found else f"{title}: {otherwise}"
+
+
+def _heading(run: Run, history: History) -> Iterator[str]:
+    job, spec = history.job, history.job.spec
+    name = f" ({spec.name})" if spec.name else ""
+    partitions = ", ".join(partition.name for partition in job.partitions)
+    qos = f", QOS {job.qos.name}" if job.qos is not None else ""
+    limit = "no time limit" if job.time_limit is None else f"limit {clock(job.time_limit)}"
+    size = count(job.size, "node")
+    yield (
+        f"job {job.id}{name} of user {job.user}: {size}, {limit}, partition {partitions}{qos},"
+        f" submitted at {instant(spec.submit_at)}"
+    )
+    problems = [reason for id_, _, reason in run.recorder.unrunnable if id_ == job.id]
+    if problems:
+        yield f"it can never run here: {problems[0]}"
+        return
+    yield ", ".join(_outcome(history))
+
+
+def _outcome(history: History) -> Iterator[str]:
+    job = history.job
+    if history.first_start is None:
+        yield "it never started"
+    else:
+        yield f"first start after {clock(history.first_start - job.spec.submit_at)}"
+    state = (history.final_state or history.state).value
+    ended = history.ended_at
+    yield state if ended is None else f"{state} at {instant(ended)}"
+    if job.restarts:
+        yield f"started again {count(job.restarts, 'time')}"
+    if history.lost:
+        yield f"{history.lost / 3600:,.2f} core-hours of work lost"
+
+
+def _intervals(run: Run, history: History) -> Iterator[str]:
+    shown = run.recorder.job_dict(history, run.ended_at)
+    for each in shown["intervals"]:
+        if each["end"] > each["start"] and each["state"] != JobState.PENDING.value:
+            place = f" on {each['nodes']}" if "nodes" in each else ""
+            yield f"{_span(each['start'], each['end'])}: {each['state']}{place}"
+
+
+def _span(start: Seconds, end: Seconds) -> str:
+    return instant(start) if start == end else f"{instant(start)} to {instant(end)}"
+
+
+def _wait(wait: Wait) -> str:
+    return f"{_span(wait.start, wait.end)}: {wait.reason}"
+
+
+# --------------------------------------------------------------------------------- decisions
+def groups(decisions: Iterable[Decision]) -> list[list[Decision]]:
+    """Put decisions together that follow one another and came to the same."""
+    found: list[list[Decision]] = []
+    for decision in decisions:
+        if found and _kind(found[-1][-1]) == _kind(decision):
+            found[-1].append(decision)
+        else:
+            found.append([decision])
+    return found
+
+
+def _kind(decision: Decision) -> tuple[object, ...]:
+    """Return what two decisions have in common if they came to the same; numbers do not count."""
+    protected = {_NUMBER.sub("#", rule) for rule in decision.protected.values()}
+    return (
+        decision.outcome,
+        decision.partition,
+        decision.reason,
+        _NUMBER.sub("#", decision.detail),
+        decision.victims,
+        decision.placement,
+        bool(decision.candidates),
+        tuple(sorted(protected)),
+    )
+
+
+def _told(group: Sequence[Decision]) -> Iterator[str]:
+    last = group[-1]
+    times = f" ({count(len(group), 'attempt')})" if len(group) > 1 else ""
+    when = _span(group[0].at, last.at)
+    yield f"{when}{times}: {_verdict(last)}"
+    if last.candidates:
+        names = [f"{job} ({mode})" for job, mode in last.candidates]
+        yield f"  could displace, in this order: {_few(names)}"
+    by_rule: dict[str, list[str]] = {}
+    for job, rule in last.protected.items():
+        by_rule.setdefault(rule, []).append(job)
+    for rule, jobs in by_rule.items():
+        yield f"  protected: {_few(jobs)}: {rule}"
+    if last.victims:
+        method = f" ({last.method})" if last.method else ""
+        names = [f"{job} ({mode})" for job, mode in last.victims]
+        yield f"  takes{method}: {_few(names)}"
+
+
+def _verdict(last: Decision) -> str:
+    where = f"in partition {last.partition}"
+    if last.outcome == "starts":
+        why = f": {last.detail}" if last.detail else ""
+        return f"starts on {last.placement} {where}{why}"
+    why = f"{last.reason}: {last.detail}" if last.detail else last.reason
+    if last.outcome == "preempts":
+        return f"preempts for {last.placement} {where}; without that {why}"
+    return f"waits {where}, {why}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+# ------------------------------------------------------------------------------- preemptions
+def _victim(run: Run, entry: Preemption) -> str:
+    return f"{instant(entry.at)}: {_named(run, entry.victim)} by {_how(entry)}"
+
+
+def _preemptor(run: Run, entry: Preemption) -> str:
+    if entry.preemptor is None:
+        return f"{instant(entry.at)}: nobody in particular, by {_how(entry)}"
+    return f"{instant(entry.at)}: {_named(run, entry.preemptor)} by {_how(entry)}"
+
+
+def _how(entry: Preemption) -> str:
+    return f"{entry.mode.value}, {entry.why} [{entry.by}]"
+
+
+def _named(run: Run, job_id: str) -> str:
+    history = run.recorder.histories.get(job_id)
+    return f"job {job_id} (partition {history.job.partition.name})" if history else f"job {job_id}"

@@ -1,0 +1,120 @@
+"""Choose the cores of a node (spec slurm-gang-and-select 4.3.8)."""
+
+from __future__ import annotations
+
+from makeway.bitmap import CoreBits, each, first_n
+from makeway_select_cons_tres.cpus import Shape, free_by_socket, most_cpus, threads_for
+from makeway_select_cons_tres.parameters import Unit
+from makeway_select_cons_tres.request import NodeNeed
+
+
+def pick_cores(
+    shape: Shape, free: CoreBits, cpus: int, need: NodeNeed, *, block: bool
+) -> CoreBits | None:
+    """Return the cores out of `free` for `cpus` CPUs; None if there are too few."""
+    sockets = free_by_socket(shape, free, need)
+    threads = threads_for(shape, need)
+    wanted = -(-cpus // threads)
+    most = None
+    if need.tasks_per_socket is not None:
+        most = -(-need.tasks_per_socket * need.cpus_per_task // threads)
+    if block:
+        taken = _block(sockets, wanted, most)
+    elif need.cpus_per_task > 1:
+        taken = _by_task(sockets, wanted, -(-need.cpus_per_task // threads))
+    else:
+        taken = _in_turn(sockets, wanted, most)
+    if taken.bit_count() < wanted:
+        return None
+    return _full_sockets(shape, taken) if need.unit is Unit.SOCKET else taken
+
+
+def charged_cpus(shape: Shape, cores: CoreBits, cpus: int, need: NodeNeed) -> int:
+    """Return the CPUs charged for `cores`: those asked for with CR_CPU, else all of the cores."""
+    return cpus if need.unit is Unit.CPU else cores.bit_count() * shape.threads
+
+
+def cut(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed) -> CoreBits:
+    """Return the first cores by index that provide `cpus` CPUs, if there are more (step 1)."""
+    if most_cpus(shape, free, need) <= cpus:
+        return free
+    kept = 0
+    counted = 0
+    for sockets in free_by_socket(shape, free, need):
+        counted |= sockets
+    for core in each(counted):
+        kept |= core
+        if most_cpus(shape, kept, need) >= cpus:
+            break
+    return kept
+
+
+def _block(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits:
+    """Take the tightest socket that suffices, or the one with most; ascending within it; and on (step 3, block)."""
+    left = [first_n(cores, most) if most is not None else cores for cores in sockets]
+    taken = 0
+    while wanted > 0:
+        best = -1
+        size = 0
+        for at, cores in enumerate(left):
+            count = cores.bit_count()
+            if not count:
+                continue
+            tighter = count >= wanted and (size < wanted or count < size)
+            if best < 0 or tighter or size < count < wanted:
+                best, size = at, count
+        if best < 0:
+            return taken
+        part = first_n(left[best], wanted)
+        taken |= part
+        wanted -= part.bit_count()
+        left[best] = 0
+    return taken
+
+
+def _in_turn(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits:
+    """Take one core of each socket in turn, the lowest that is free (step 3, cyclic)."""
+    left = [first_n(cores, most) if most is not None else cores for cores in sockets]
+    taken = 0
+    while wanted > 0:
+        before = wanted
+        for at, cores in enumerate(left):
+            if cores and wanted > 0:
+                core = cores & -cores
+                left[at] ^= core
+                taken |= core
+                wanted -= 1
+        if wanted == before:
+            return taken
+    return taken
+
+
+def _by_task(sockets: list[CoreBits], wanted: int, per_task: int) -> CoreBits:
+    """Take the cores of each task from one socket as far as possible, sockets in index order."""
+    left = list(sockets)
+    taken = 0
+    while wanted > 0:
+        size = min(per_task, wanted)
+        at = next((at for at, cores in enumerate(left) if cores.bit_count() >= size), -1)
+        if at >= 0:
+            part = first_n(left[at], size)
+            left[at] ^= part
+        else:
+            together = 0
+            for cores in left:
+                together |= cores
+            part = first_n(together, size)
+            left = [cores & ~part for cores in left]
+        if not part:
+            return taken
+        taken |= part
+        wanted -= part.bit_count()
+    return taken
+
+
+def _full_sockets(shape: Shape, cores: CoreBits) -> CoreBits:
+    filled = 0
+    for socket in shape.by_socket(shape.full):
+        if socket & cores:
+            filled |= socket
+    return filled

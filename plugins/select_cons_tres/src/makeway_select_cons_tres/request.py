@@ -1,0 +1,249 @@
+"""Say what a job asks for, of each node and in all, and with whom it shares (spec slurm-gang-and-select 4.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model import NOTHING, Cluster, Exclusive, Job, JobSpec, OverSubscribe, Partition, Sharing
+from makeway_select_cons_tres.parameters import Parameters, Unit
+
+AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
+"""A job's mark on its nodes: others may share, only its own row may, nobody may (section 4.3.1)."""
+
+MARKS: Mapping[tuple[int, bool], frozenset[str]] = {
+    (mark, sharing): frozenset(
+        word for word, on in ((name, True), ("sharing", sharing)) if on
+    )
+    for mark, name in ((AVAILABLE, "available"), (ONE_ROW, "one_row"), (RESERVED, "reserved"))
+    for sharing in (False, True)
+}
+"""How a placement remembers the mark, and whether the job counts as sharing."""
+MARK_OF: Mapping[frozenset[str], tuple[int, bool]] = {words: key for key, words in MARKS.items()}
+
+
+@attrs.frozen(kw_only=True)
+class NodeNeed:
+    """What the choice of CPUs on one node depends on; alike for many jobs, so that answers can be kept."""
+
+    unit: Unit
+    cpus_per_task: int = 1
+    tasks_per_core: int | None = None
+    tasks_per_socket: int | None = None
+    threads_per_core: int | None = None
+    sockets: int = 1
+    """Sockets with a free core that a node must have."""
+    cores_per_socket: int = 1
+    """Free cores that make a socket count."""
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """A job's request in the partition where it is tried, with limits folded in."""
+
+    partition: Partition
+    need: NodeNeed
+    min_nodes: int
+    target: int
+    """Nodes aimed at: the most that the user accepts, if he said so."""
+    max_nodes: int | None
+    min_cpus: int
+    tasks: int | None
+    """None: none given; the count follows from the CPUs."""
+    cpus_per_node: int
+    """CPUs that a node must offer."""
+    tasks_per_node: int | None
+    whole: bool
+    """Wants whole nodes."""
+    shares: bool
+    """Whether other jobs may be on its nodes at all (section 4.1.2)."""
+    mark: int
+    sharing: bool
+    """Counts as "sharing" where others look at what is on a node (spec slurm-preemption 5.2.1)."""
+    memory_per_cpu: int | None
+    memory_per_node: int | None
+    """0: all memory of each node; both None: memory is not handed out."""
+    block: bool
+    """Cores are taken socket by socket."""
+    least_loaded: bool
+    spread: bool
+    contiguous: bool
+    required: NodeBits
+    excluded: NodeBits
+    gres: Mapping[str, int]
+    gres_total: Mapping[str, int]
+    max_cpus_per_node: int | None
+    """Most CPUs on a node for all jobs of the partition."""
+    over_limit: str = ""
+    """Which memory limit forbids it; empty: none."""
+
+    @property
+    def most_on_node(self) -> int | None:
+        """Most CPUs wanted on one node; None: as many as there are."""
+        if self.whole or self.tasks_per_node is None:
+            return None
+        return max(self.tasks_per_node * self.need.cpus_per_task, self.cpus_per_node)
+
+
+def request_of(
+    job: Job, cluster: Cluster, parameters: Parameters, *, implicit_max_nodes: bool
+) -> Request:
+    """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
+
+    :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
+    """
+    spec, partition = job.spec, job.partition
+    memory = _memory(spec, partition, cluster) if parameters.memory else _Memory(spec.cpus_per_task)
+    min_nodes = max(job.size, partition.min_nodes, job.required.bit_count())
+    if spec.tasks is not None and spec.tasks_per_node is not None:
+        min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
+    limits = [partition.max_nodes, spec.max_nodes]
+    if implicit_max_nodes and spec.max_nodes is None and spec.tasks is not None:
+        limits.append(max(spec.tasks, min_nodes))
+    max_nodes = min((each for each in limits if each is not None), default=None)
+    per_task = memory.cpus_per_task
+    one_per_core = parameters.one_task_per_core and spec.tasks_per_core is None
+    whole = wants_whole_nodes(job)
+    cpus = spec.cpus if per_task == spec.cpus_per_task else attrs.evolve(spec, cpus_per_task=per_task).cpus
+    return Request(
+        partition=partition,
+        need=NodeNeed(
+            unit=parameters.unit,
+            cpus_per_task=per_task,
+            tasks_per_core=1 if one_per_core else spec.tasks_per_core,
+            tasks_per_socket=spec.tasks_per_socket,
+            threads_per_core=spec.threads_per_core,
+            sockets=spec.sockets_per_node or 1,
+            cores_per_socket=spec.cores_per_socket or 1,
+        ),
+        min_nodes=min_nodes,
+        target=max(min_nodes, spec.max_nodes) if spec.max_nodes else min_nodes,
+        max_nodes=max_nodes,
+        min_cpus=max(cpus, min_nodes),
+        tasks=spec.tasks,
+        cpus_per_node=max(
+            spec.min_cpus_per_node, per_task * (spec.tasks_per_node or 1), memory.cpus_per_node
+        ),
+        tasks_per_node=spec.tasks_per_node,
+        whole=whole,
+        shares=shares_nodes(job),
+        mark=mark_of(job),
+        sharing=spec.oversubscribe or partition.oversubscribe.sharing is Sharing.FORCE,
+        memory_per_cpu=memory.per_cpu,
+        memory_per_node=memory.per_node,
+        block=_block(spec.distribution, default=parameters.block),
+        least_loaded=parameters.least_loaded,
+        spread=spec.spread,
+        contiguous=spec.contiguous,
+        required=job.required,
+        excluded=job.excluded,
+        gres=spec.gres or NOTHING,
+        gres_total=spec.gres_total or NOTHING,
+        max_cpus_per_node=partition.max_cpus_per_node,
+        over_limit=memory.over_limit,
+    )
+
+
+# ------------------------------------------------------------------------------------- sharing
+def shares_nodes(job: Job) -> bool:
+    """Whether others may be on the job's nodes (the cons_tres column of section 4.1.2)."""
+    over = job.partition.oversubscribe
+    if over.sharing is Sharing.EXCLUSIVE:
+        return False
+    if over.sharing is Sharing.FORCE and over.count > 1:
+        return True
+    return job.spec.exclusive is not Exclusive.NODE
+
+
+def wants_whole_nodes(job: Job) -> bool:
+    """Whether the job gets whole nodes: FORCE takes the wish to be alone away, not the whole nodes."""
+    return (
+        job.spec.exclusive is Exclusive.NODE
+        or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
+    )
+
+
+def mark_of(job: Job) -> int:
+    """Return the mark that the job leaves on its nodes for as long as it is there (section 4.3.1)."""
+    over = job.partition.oversubscribe
+    if over.sharing is Sharing.EXCLUSIVE:
+        return RESERVED
+    if over.sharing is Sharing.FORCE:
+        return AVAILABLE
+    if over.sharing is Sharing.YES and over.count > 1 and job.spec.oversubscribe:
+        return AVAILABLE
+    return ONE_ROW
+
+
+def rows_of(over: OverSubscribe) -> int:
+    """Return how many rows a partition has (section 4.3.1), the extra one of preempt/qos not counted."""
+    return max(1, over.count) if over.sharing in (Sharing.YES, Sharing.FORCE) else 1
+
+
+def _block(distribution: str | None, *, default: bool) -> bool:
+    """Whether the distribution within a node, behind the colon of ``-m``, is block."""
+    parts = (distribution or "").replace(",", ":").split(":")
+    if len(parts) < 2 or parts[1] in ("*", ""):
+        return default
+    return parts[1] == "block"
+
+
+# -------------------------------------------------------------------------------------- memory
+@attrs.frozen
+class _Memory:
+    """Memory asked for, and the CPUs that a limit per CPU turns it into."""
+
+    cpus_per_task: int
+    per_cpu: int | None = None
+    per_node: int | None = None
+    cpus_per_node: int = 1
+    over_limit: str = ""
+
+
+def _memory(spec: JobSpec, partition: Partition, cluster: Cluster) -> _Memory:
+    """Return what is asked, else the first default, else whole nodes' memory; under the limits (4.1.5)."""
+    per_cpu, per_node = _asked(spec, partition, cluster)
+    tasks = spec.cpus_per_task
+    limit_cpu, limit_node = _limits(partition, cluster)
+    if per_cpu is not None:
+        if limit_cpu and per_cpu > limit_cpu:
+            factor = math.ceil(per_cpu / limit_cpu)
+            return _Memory(tasks * factor, per_cpu=math.ceil(per_cpu / factor))
+        if limit_node and per_cpu * max(1, spec.cpus_per_node) > limit_node:
+            wanted = per_cpu * spec.cpus_per_node
+            return _Memory(tasks, per_cpu=per_cpu, over_limit=_over(wanted, limit_node))
+        return _Memory(tasks, per_cpu=per_cpu)
+    wanted = per_node or 0
+    if limit_cpu and wanted > limit_cpu:
+        return _Memory(tasks, per_node=wanted, cpus_per_node=math.ceil(wanted / limit_cpu))
+    over = _over(wanted, limit_node) if limit_node and wanted > limit_node else ""
+    return _Memory(tasks, per_node=wanted, over_limit=over)
+
+
+def _over(wanted: int, limit: int) -> str:
+    return f"{wanted} MB per node; MaxMemPerNode is {limit} MB"
+
+
+def _asked(
+    spec: JobSpec, partition: Partition, cluster: Cluster
+) -> tuple[int | None, int | None]:
+    if spec.memory_mb_per_cpu is not None:
+        return spec.memory_mb_per_cpu, None
+    if spec.memory_mb_per_node is not None:
+        return None, spec.memory_mb_per_node
+    for source in (partition, cluster):
+        if source.def_mem_per_cpu:
+            return source.def_mem_per_cpu, None
+        if source.def_mem_per_node:
+            return None, source.def_mem_per_node
+    return None, 0
+
+
+def _limits(partition: Partition, cluster: Cluster) -> tuple[int | None, int | None]:
+    for source in (partition, cluster):
+        if source.max_mem_per_cpu or source.max_mem_per_node:
+            return source.max_mem_per_cpu, source.max_mem_per_node
+    return None, None

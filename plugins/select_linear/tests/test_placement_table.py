@@ -1,0 +1,160 @@
+"""Which nodes select/linear takes: the tables of spec slurm-gang-and-select 4.2.5 and 6.2."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from makeway import bitmap
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
+from makeway.engine.engine import Engine
+from makeway.events import Submitted
+from makeway.hostlist import expand_hostlist
+from makeway.model import JobSpec, JobState
+from makeway.record import Recorder
+from makeway.registry import Policies
+
+TEN = Config(
+    node=(NodeTable(name="n[1-10]", cpus=2, sockets=1, cores_per_socket=2),),
+    partition=(PartitionTable(name="main", default=True),),
+    policy=PolicyTable(),
+    scheduler=SchedulerTable(type="builtin"),
+)
+"""Ten nodes of two CPUs; n4, n7 and n9 are kept busy."""
+
+
+def engine(config: Config) -> Engine:
+    """Return an engine on the empty cluster of `config`."""
+    return Engine(config, Recorder(build_cluster(config)), Policies(config))
+
+
+def place(run: Engine, job_id: str, **asked: object) -> str:
+    """Submit a job and return its nodes as a host list; empty while it waits."""
+    run.step(run.ledger.now, [Submitted(JobSpec(id=job_id, **asked))])  # type: ignore[arg-type]  # table rows
+    job = run.ledger.jobs[job_id]
+    return run.recorder.node_list(job.nodes) if job.state is JobState.RUNNING else ""
+
+
+def exactly(nodes: int) -> dict[str, object]:
+    """Return what ``-N nodes`` asks for."""
+    return {"min_nodes": nodes, "max_nodes": nodes}
+
+
+TABLE = [
+    ("-N1", exactly(1), "n8"),
+    ("-N2", exactly(2), "n[5-6]"),
+    ("-N3", exactly(3), "n[1-3]"),
+    ("-N4", exactly(4), "n[1-3,8]"),
+    ("-N5", exactly(5), "n[1-3,5-6]"),
+    ("-N7", exactly(7), "n[1-3,5-6,8,10]"),
+    ("-n3 -N1-3", {"tasks": 3, "min_nodes": 1, "max_nodes": 3}, "n[5-6,8]"),
+    ("-N1-4", {"min_nodes": 1, "max_nodes": 4}, "n[5-6,8,10]"),
+    ("-N2 --contiguous", exactly(2) | {"contiguous": True}, "n[5-6]"),
+    ("-N4 --contiguous", exactly(4) | {"contiguous": True}, ""),
+    ("-N2 -w n5", exactly(2) | {"required_nodes": ("n5",)}, "n[5-6]"),
+    ("-N3 -w n5", exactly(3) | {"required_nodes": ("n5",)}, "n[5-6,8]"),
+    ("-N2 -w n2", exactly(2) | {"required_nodes": ("n2",)}, "n[2,8]"),
+    ("-n5", {"tasks": 5}, "n[1-3]"),
+    ("-n7", {"tasks": 7}, "n[1-3,8]"),
+    ("-N2 -x n8", exactly(2) | {"excluded_nodes": ("n8",)}, "n[5-6]"),
+]
+
+
+@pytest.mark.parametrize(("asked", "nodes"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_best_fit_table(asked: dict[str, object], nodes: str) -> None:
+    """L01: ten 2-CPU nodes, n4 n7 n9 busy; every row of the table in section 4.2.5."""
+    run = engine(TEN)
+    for busy in ("n4", "n7", "n9"):
+        assert place(run, busy, required_nodes=(busy,), **exactly(1)) == busy
+    assert place(run, "asked", **asked) == nodes
+
+
+def weights() -> Config:
+    """Return four nodes with weights 10, 1, 5, 1 (L17)."""
+    nodes = [NodeTable(name=f"n{at}", cpus=2, weight=w) for at, w in ((1, 10), (2, 1), (3, 5), (4, 1))]
+    return attrs.evolve(TEN, node=tuple(nodes))
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes"),
+    [
+        pytest.param(exactly(1), "n2", id="-N1"),
+        pytest.param(exactly(2), "n[2,4]", id="-N2"),
+        pytest.param(exactly(3), "n[2-4]", id="-N3"),
+        pytest.param(exactly(2) | {"contiguous": True}, "n[2-3]", id="-N2 contiguous"),
+        pytest.param(exactly(3) | {"contiguous": True}, "n[2-4]", id="-N3 contiguous"),
+    ],
+)
+def test_light_nodes_first(asked: dict[str, object], nodes: str) -> None:
+    """L17: node sets by weight, cumulative."""
+    assert place(engine(weights()), "asked", **asked) == nodes
+
+
+def test_equal_sizes_stack_under_force() -> None:
+    """L03: FORCE:3 under gang; job mates, and the sum of running jobs per node."""
+    partition = PartitionTable(name="main", default=True, oversubscribe="FORCE:3")
+    config = attrs.evolve(
+        TEN,
+        node=(NodeTable(name="n[1-5]", cpus=2),),
+        partition=(partition,),
+        policy=PolicyTable(preempt_mode=("gang",)),
+    )
+    run = engine(config)
+    wanted = [(2, "n[1-2]"), (2, "n[3-4]"), (2, "n[1-2]"), (2, "n[3-4]"), (1, "n5"), (3, "n[1-3]"),
+              (1, "n5"), (2, "n[4-5]")]
+    for at, (size, nodes) in enumerate(wanted):
+        run.step(0.0, [Submitted(JobSpec(id=str(at), **exactly(size)))])  # type: ignore[arg-type]
+        assert run.recorder.node_list(run.ledger.jobs[str(at)].nodes) == nodes
+    states = [run.ledger.jobs[str(at)].state.value[0] for at in range(len(wanted))]
+    assert "".join(states) == "RRSSRSSS"
+
+
+@pytest.mark.parametrize(
+    ("sharing", "offered", "states"),
+    [
+        pytest.param("YES:2", (False, False, True), "RPP", id="YES:2, nobody offered first: L04"),
+        pytest.param("YES:2", (True, True, True), "RRP", id="YES:2, all offer: L05 without gang"),
+        pytest.param("FORCE:1", (False, False), "RP", id="FORCE:1 is exclusive: L10"),
+        pytest.param("FORCE:2", (False, False, False), "RRP", id="FORCE:2 shares whatever is asked"),
+        pytest.param("EXCLUSIVE", (True, True), "RP", id="EXCLUSIVE never shares"),
+        pytest.param("NO", (True, True), "RP", id="NO never shares"),
+    ],
+)
+def test_who_shares(sharing: str, offered: tuple[bool, ...], states: str) -> None:
+    """Section 4.1.2, the linear column; whole-node jobs on one node."""
+    partition = PartitionTable(name="main", default=True, oversubscribe=sharing)
+    run = engine(attrs.evolve(TEN, node=(NodeTable(name="n1", cpus=2),), partition=(partition,)))
+    for at, offer in enumerate(offered):
+        run.step(0.0, [Submitted(JobSpec(id=str(at), oversubscribe=offer))])
+    assert "".join(run.ledger.jobs[str(at)].state.value[0] for at in range(len(offered))) == states
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "states"),
+    [
+        pytest.param((None, None), "RP", id="none given takes the whole node: L06"),
+        pytest.param((400, 400, 400), "RRP", id="three of 400 on 1000: L07"),
+        pytest.param((300, 700), "RR", id="exactly full"),
+        pytest.param((300, 701), "RP", id="one too many"),
+    ],
+)
+def test_memory_is_consumable(mebibytes: tuple[int | None, ...], states: str) -> None:
+    """CR_Memory, FORCE:4, one node of 1000 MB (sections 4.1.5, 4.2.5)."""
+    config = attrs.evolve(
+        TEN,
+        node=(NodeTable(name="n1", cpus=2, memory_mb=1000),),
+        partition=(PartitionTable(name="main", default=True, oversubscribe="FORCE:4"),),
+        policy=PolicyTable(select_parameters=("CR_Memory",)),
+    )
+    run = engine(config)
+    for at, memory in enumerate(mebibytes):
+        run.step(0.0, [Submitted(JobSpec(id=str(at), memory_mb_per_node=memory))])
+    assert "".join(run.ledger.jobs[str(at)].state.value[0] for at in range(len(mebibytes))) == states
+
+
+def test_node_lists_are_the_cluster_s() -> None:
+    """The folded list in a record names what the bitmap holds."""
+    run = engine(TEN)
+    names = [node.name for node in run.ledger.cluster.nodes]
+    assert names == expand_hostlist("n[1-10]")
+    assert run.recorder.node_list(bitmap.of([0, 1, 9])) == "n[1-2,10]"
