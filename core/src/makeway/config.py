@@ -34,7 +34,8 @@ from makeway.preemption import PreemptionTable
 from makeway.settings import structure, unstructure
 
 SCHEDULERS = ("builtin", "easy", "backfill")
-PRIORITIES = ("basic", "equal")
+PRIORITIES = ("basic", "multifactor")
+PRIORITY_WEIGHTS = ("partition", "qos")
 
 
 @attrs.frozen(kw_only=True)
@@ -143,7 +144,7 @@ class PolicyTable:
     """None: the selector's own."""
     protect: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
-    """Any further plugins: queue order, admission, observers."""
+    """Any further plugins: queue order, admission, observers; asked before the others."""
     preemption: PreemptionTable = PreemptionTable()
     mcs: McsTable = McsTable()
     settings: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -173,7 +174,9 @@ class SchedulerTable:
     max_requeues: int | None = None
     """Most automatic requeues before a job is held; None: no limit."""
     priority: str = "basic"
-    """Priority of jobs that are not given one: basic (order of submission) or equal (all alike)."""
+    """Priority of jobs that are not given one: basic (order of submission) or multifactor (by weights)."""
+    priority_weights: Mapping[str, int] = attrs.field(factory=dict)
+    """Weights of multifactor: ``qos`` and ``partition``; without any, all jobs have priority 1."""
     over_time_limit: float = 0.0
     """Seconds that a job may exceed its limit."""
 
@@ -387,6 +390,12 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
         problems.append(
             Problem("scheduler.priority", f"got {table.priority!r}; allowed: {', '.join(PRIORITIES)}{close}")
         )
+    for name, weight in table.priority_weights.items():
+        where = f"scheduler.priority_weights.{name}"
+        if name not in PRIORITY_WEIGHTS:
+            problems.append(Problem(where, unknown("weight", name, PRIORITY_WEIGHTS)))
+        elif weight < 0:
+            problems.append(Problem(where, f"got {weight}; allowed: 0 or more"))
     for name in table.rules:
         if name not in rules.RULES:
             problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, rules.RULES)))

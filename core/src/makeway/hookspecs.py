@@ -6,18 +6,14 @@ config. Only plugins named in the config are imported.
 
 Three kinds of hooks:
 
-========  =======================  ================================  =============================
-kind      asked                    None                              if it raises
-========  =======================  ================================  =============================
-decision  first answer wins        the next plugin, then the         the run ends, PolicyError
-                                   default named in the hook
-veto      all, answers are joined  protects nobody                   the run ends, PolicyError
-observer  all                      normal                            logged; that plugin's observers
-                                                                     are off for this run
-========  =======================  ================================  =============================
+- a *decision* is asked until the first answer; None passes to the next plugin, then to the default that the
+  hook names; an exception ends the run as PolicyError;
+- a *veto* is asked of all, and the answers are joined; None protects nobody; an exception ends the run as
+  PolicyError;
+- an *observer* is told, all of them; an exception is logged, and that plugin's observers are off for the run.
 
-Plugins are asked in the order of the config: ``policy.search``, ``policy.preempt``, ``policy.gang``,
-``policy.select``, then ``policy.plugins`` as listed. A hook takes the arguments that it names and no
+Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.search``, ``policy.preempt``,
+``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others. A hook takes the arguments that it names and no
 others, so arguments may be added at any time. Hooks take and return whole collections. They are pure:
 same arguments, same answer; no clock, no I/O, no chance. What a policy wants to know it asks the view
 (`makeway.model.ClusterView`), its settings included: ``view.settings(Settings)``.
@@ -130,9 +126,9 @@ def makeway_workload_readers() -> Sequence[WorkloadReader]:  # type: ignore[empt
 
 @hookspec
 def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body]
-    """List the worlds that the plugin can run jobs in, by name.
+    """EXPERIMENTAL: list the worlds that the plugin can run jobs in, by name.
 
-    Called when a run is set up. A runner carries actions out and reports events; it decides nothing.
+    Not called yet: replays run in the simulated world. The signature may change without notice. A runner carries actions out and reports events; it decides nothing.
 
     :returns: name -> factory.
     :raises: whatever is raised is reported as PluginError.

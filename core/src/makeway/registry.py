@@ -166,8 +166,8 @@ def _answers(name: str, hook: str) -> list[Any]:
 def names_in(config: Config) -> list[str]:
     """Return the plugins that `config` names, in the order in which they are asked."""
     policy = config.policy
-    wanted = [policy.search, policy.preempt, gang_of(config), policy.select]
-    wanted += [*policy.protect, *policy.plugins]
+    wanted = [*policy.plugins, policy.search, policy.preempt, gang_of(config), policy.select]
+    wanted += policy.protect
     return list(dict.fromkeys(name for name in wanted if name is not None))
 
 

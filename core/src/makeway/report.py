@@ -63,7 +63,7 @@ def table(*headings: str, left: int = 1) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at, heading in enumerate(headings):
         made.add_column(
-            Text(heading), justify="left" if at < left else "right", no_wrap=at >= left
+            Text(heading.replace("; ", ";\n")), justify="left" if at < left else "right", no_wrap=at >= left
         )
     return made
 

@@ -19,7 +19,6 @@ from makeway.config import (
     build_cluster,
 )
 from makeway.engine.engine import Engine
-from makeway.engine.ledger import put
 from makeway.model import (
     Allocation,
     Cover,
@@ -31,7 +30,7 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway_select_linear import LinearAttempt, LinearSelector
+from makeway_select_linear.selector import LinearAttempt, LinearSelector
 
 MODES = [
     PreemptMode.REQUEUE,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -21,13 +22,17 @@ from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
+from makeway.events import Event
 from makeway.model import Seconds
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.mapping import check_mapping
 from makeway.record import to_json
-from makeway.replay import Options
+from makeway.replay import Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, rejections, squeue, summary
+
+if TYPE_CHECKING:
+    from makeway.testing.invariants import InvariantChecker
 
 CONFIGURED = "as configured"
 
@@ -182,19 +187,20 @@ def _column(
 ) -> Column:
     """Replay one configuration."""
     first = label == CONFIGURED
+    commands = commands_of(config, str(request.loaded.path))
+    checker = _checker(commands) if request.check_invariants else None
     options = Options(
         until=request.until,
         sink=None if log is None else _writer(log),
-        keep=request.keep and first,
+        keep=(request.keep and first) or checker is not None,
         snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
         trace=switched_on(TRACE),
     )
     with watched(request, config, label) as (workload, hooks):
-        checks = [_invariants()] if request.check_invariants else []
-        steps = [*checks, *([hooks.stepped] if hooks.stepped else [])]
-        options = attrs.evolve(options, after_step=_all_of(steps))
-        commands = commands_of(config, str(request.loaded.path))
-        run = run_replay(config, workload.jobs, commands, options)
+        after = _both(checker, hooks.stepped)
+        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after))
+    if checker is not None:
+        _finish(checker, run, request.until)
     run.recorder.metrics.rows_unusable = workload.rejected_count
     figures = dict(run.engine.metrics())
     figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
@@ -217,21 +223,36 @@ def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Work
         yield open_jobs(request.loaded, path, options, request.format), hooks
 
 
-def _all_of(calls: Sequence[Callable[[Engine], None]]) -> Callable[[Engine], None] | None:
-    if not calls:
-        return None
+def _both(*calls: Callable[[Engine], None] | None) -> Callable[[Engine], None] | None:
+    wanted = [call for call in calls if call is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
 
     def stepped(engine: Engine) -> None:
-        for call in calls:
+        for call in wanted:
             call(engine)
 
     return stepped
 
 
-def _invariants() -> Callable[[Engine], None]:
-    from makeway.testing.invariants import check_invariants
+def _checker(commands: Sequence[tuple[Seconds, Event]]) -> InvariantChecker:
+    # It comes with the kit for plugin authors, which nobody else has to load.
+    from makeway.testing.invariants import InvariantChecker
 
-    return check_invariants
+    return InvariantChecker(commands)
+
+
+def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
+    """Check what holds in the end, and say what was checked.
+
+    :raises InvariantError: something does not hold.
+    """
+    if until is None:
+        checker.finish(run)
+    excused = Counter(each.excuse for each in checker.excused)
+    shown = ", ".join(f"{excuse} {number:,} times" for excuse, number in sorted(excused.items()))
+    but = f"; as real Slurm does: {shown}" if excused else ""
+    note("note", [f"the invariants held after all of {checker.steps:,} steps{but}"])
 
 
 def _snapshots(

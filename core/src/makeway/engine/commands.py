@@ -90,7 +90,7 @@ class Commands:
             raise Refused(f"the job is {job.state.value.lower()}, not suspended")
         stopped_by_arbiter = job.suspended_by is SuspendedBy.POLICY and not job.held
         if job.held:
-            put(job, priority=self._transitions.next_priority())
+            put(job, priority=self._transitions.fresh_priority(job))
         if not self._ledger.rule("resume_runs_beside"):
             if not stopped_by_arbiter:
                 self._transitions.resume(job)
@@ -135,7 +135,7 @@ class Commands:
     def _release(self, job: Job, _: Command) -> None:
         if not job.held:
             raise Refused("the job is not held")
-        self._set_priority(job, self._transitions.next_priority())
+        self._set_priority(job, self._transitions.fresh_priority(job))
 
     def _priority(self, job: Job, command: Command) -> None:
         if not command.value.isdigit() or len(command.value) > 10:

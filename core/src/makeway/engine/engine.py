@@ -18,9 +18,10 @@ from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
 from makeway.engine.exclusivity import label_of
 from makeway.engine.het import HetStarter
-from makeway.engine.ledger import Ledger
+from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
 from makeway.engine.passes import Passes
+from makeway.engine.priority import Multifactor
 from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
@@ -41,7 +42,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 
 _TINY = 1e-6
-_MOST_STEPS_AT_ONE_INSTANT = 100_000
+_MOST_STEPS_AT_ONE_INSTANT = 10_000
 _NEVER = math.inf
 
 
@@ -77,7 +78,8 @@ class Engine:
             ledger, self.queue, self.selector, self.gang, policies, recorder, self.clockwork
         )
         self.transitions.max_requeues = scheduler.max_requeues
-        self.transitions.equal_priorities = scheduler.priority == "equal"
+        if scheduler.priority == "multifactor":
+            self.transitions.priorities = Multifactor(recorder.cluster, scheduler.priority_weights)
         self.making_way = MakingWay(ledger, policies, self.transitions)
         self.placer = Placer(
             ledger,
@@ -181,7 +183,6 @@ class Engine:
         limit = spec.time_limit
         if limit is None:
             limit = first.default_time if first.default_time is not None else first.max_time
-        priority = self.transitions.next_priority() - spec.nice if spec.priority is None else spec.priority
         required = excluded = 0
         if spec.required_nodes or spec.excluded_nodes:
             required, missing = self._bits(spec.required_nodes)
@@ -199,7 +200,7 @@ class Engine:
             submit_at=now,
             eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
             time_limit=limit,
-            priority=priority,
+            priority=0 if spec.priority is None else spec.priority,
             requeueable=spec.batch
             and (spec.requeue if spec.requeue is not None else self.config.scheduler.requeue),
             size=spec.min_nodes if spec.min_nodes > 1 else 1,
@@ -207,6 +208,8 @@ class Engine:
             excluded=excluded,
             mcs_label=self._label(spec) if self._mcs.label != "none" else None,
         )
+        if spec.priority is None:
+            put(job, priority=self.transitions.fresh_priority(job) - spec.nice)
         self.ledger.enter(job)
         self.recorder.entered(job, now)
         self.queue.add(job, now)

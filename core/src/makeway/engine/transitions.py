@@ -6,7 +6,7 @@ a world has to carry out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put
@@ -54,8 +54,8 @@ class Transitions:
         self.clockwork = clockwork
         self.actions: list[Action] = []
         self.max_requeues: int | None = None
-        self.equal_priorities = False
-        """Whether all jobs have priority 1 (priority/multifactor with zero weights)."""
+        self.priorities: Callable[[Job], int] | None = None
+        """Computes the priority of a job (priority/multifactor); None: by order of submission."""
         self.graces: dict[str, Plan] = {}
         """Jobs in their grace time, and what awaits them."""
         self.survived_grace: set[str] = set()
@@ -71,10 +71,14 @@ class Transitions:
         self._by_preempt = policies.who("makeway_preempt_candidates")
 
     # --------------------------------------------------------------------------- priority
+    def fresh_priority(self, job: Job) -> int:
+        """Return the priority of a job that is submitted, requeued, resumed or released."""
+        if self.priorities is not None:
+            return self.priorities(job)
+        return self.next_priority()
+
     def next_priority(self) -> int:
         """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
-        if self.equal_priorities:
-            return 1
         self._lowest_priority -= 1
         return self._lowest_priority + 1
 
@@ -189,7 +193,7 @@ class Transitions:
     def _wait_again(self, job: Job) -> None:
         now = self.ledger.now
         keep = self.ledger.rule("requeue_keeps_priority") or job.spec.priority is not None
-        priority = job.priority if job.held or keep else self.next_priority()
+        priority = job.priority if job.held or keep else self.fresh_priority(job)
         if self.max_requeues is not None and job.restarts + 1 > self.max_requeues:
             priority = 0
         put(
@@ -292,6 +296,8 @@ class Transitions:
         for order in orders:
             self._check(order)
             job = order.job
+            if self.is_leaving(job):
+                continue  # the arbiter hears of an end only once the nodes are clean (gang 2.3)
             if order.verb is GangVerb.SUSPEND:
                 if job.state is JobState.RUNNING:
                     if order.because_of is not None:
@@ -306,7 +312,7 @@ class Transitions:
     def _check(self, order: GangOrder) -> None:
         if not isinstance(order, GangOrder):
             raise PolicyError(self._by_gang, "makeway_gang", None, f"ordered {order!r}; allowed: GangOrder")
-        if not self.ledger.is_active(order.job):
+        if not self.ledger.is_active(order.job) and not self.is_leaving(order.job):
             raise PolicyError(
                 self._by_gang, "makeway_gang", order.job.id, f"ordered {order.verb.value} of a job that is not active"
             )

@@ -236,8 +236,6 @@ def _priority_type(draft: Draft) -> str | None:
             return None
         return _PRIORITIES[1] if draft.since("23.02.5") else _PRIORITIES[0]
     name = draft.read(setting, one_of(_PRIORITIES), _PRIORITIES[0])
-    if name == "priority/multifactor":
-        draft.leave_out("PriorityType=priority/multifactor", setting)
     return name
 
 

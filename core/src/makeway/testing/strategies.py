@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
+from makeway.config import PRIORITIES
 from makeway.model import Exclusive, JobSpec
 from makeway.testing import builders
 from makeway.testing.builders import Machine
@@ -144,7 +145,7 @@ def settings(
         "partitions": draw(partitions(size, gang="gang" in mode)),
         "scheduler": draw(st.sampled_from(schedulers)),
         "clockwork": draw(st.sampled_from(("ideal", "ideal", "slurm"))),
-        "priority": draw(st.sampled_from(("basic", "basic", "equal"))),
+        "priority": draw(st.sampled_from(PRIORITIES)),
         "enforce_time_limits": draw(st.booleans()),
         "rules": draw(st.sampled_from(({}, STRICT_RULES))),
     }

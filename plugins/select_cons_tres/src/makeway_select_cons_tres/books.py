@@ -1,0 +1,296 @@
+"""Keep the selector's books: rows of cores per partition, memory, counted resources, marks (spec
+slurm-gang-and-select 4.3.1 and 4.3.10).
+
+Everything is kept per node in plain lists, so that taking one job out costs what that job holds. Sets of nodes and
+tables of usable CPUs follow from these lists; the nodes touched are noted, and what follows from them is brought up
+to date when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway import bitmap
+from makeway.bitmap import CoreBits, NodeBits
+from makeway.model import Allocation, Cluster, Job, Partition, SuspendedBy
+from makeway_select_cons_tres.cpus import Shape, shape_of
+from makeway_select_cons_tres.request import MARK_OF, RESERVED, rows_of
+from makeway_select_cons_tres.rows import Row, Rows
+from makeway_select_cons_tres.table import Table, TableKey
+
+
+class Layout:
+    """What does not change: shapes, memory and weights of the nodes."""
+
+    def __init__(self, cluster: Cluster, *, extra_row: bool, track_memory: bool) -> None:
+        nodes = cluster.nodes
+        self.cluster = cluster
+        self.size = len(nodes)
+        self.extra_row = extra_row
+        """Whether every partition has one more row, for preemptors of preempt/qos."""
+        self.track_memory = track_memory
+        shapes = [shape_of(node) for node in nodes]
+        self.shapes: list[Shape] = list(dict.fromkeys(shapes))
+        places = {shape: at for at, shape in enumerate(self.shapes)}
+        self.shape_at = [places[shape] for shape in shapes]
+        """Per node, the place of its shape in `shapes`."""
+        self.full: list[CoreBits] = [shape.full for shape in shapes]
+        self.memory = [node.usable_memory_mb for node in nodes]
+        weights = sorted({node.weight for node in nodes})
+        self.weight = [node.weight for node in nodes]
+        self.by_weight: list[NodeBits] = [
+            bitmap.of([node.index for node in nodes if node.weight == weight]) for weight in weights
+        ]
+        """The nodes of each weight, lowest weight first."""
+
+    def shape(self, node: int) -> Shape:
+        """Return how a node is built."""
+        return self.shapes[self.shape_at[node]]
+
+    def rows_in(self, partition: Partition) -> int:
+        """Return how many rows `partition` has, the extra one included."""
+        return rows_of(partition.oversubscribe) + self.extra_row
+
+
+class Books:
+    """Who holds what; `copy` gives books in which jobs can be taken out in thought."""
+
+    def __init__(self, layout: Layout) -> None:
+        size = layout.size
+        self.layout = layout
+        self.parts: dict[int, Rows] = {}
+        """Rows by index of the partition; only of those where anything ever ran."""
+        self.busy: list[CoreBits] = [0] * size
+        """Per node, the cores in any row."""
+        self.memory = [0] * size
+        self.marks = [0] * size
+        """Per node, the sum of its jobs' marks."""
+        self.sharing = [0] * size
+        """Per node, how many of its jobs count as sharing."""
+        self.gres: dict[str, list[int]] = {}
+        self.busy_nodes: NodeBits = 0
+        self.charged_nodes: NodeBits = 0
+        """Nodes on which memory is charged."""
+        self.marked_nodes: NodeBits = 0
+        """Nodes with a mark other than AVAILABLE."""
+        self.reserved_nodes: NodeBits = 0
+        self.sharing_nodes: NodeBits = 0
+        self.history: list[int] = []
+        """Nodes touched, in order, as far as `sync` has noted them."""
+        self._touched: list[int] = []
+        self._overlaid: set[int] = set()
+        """Nodes on which a core is in several rows."""
+        self._rowless: set[str] = set()
+        """Jobs whose cores are in no row: there was none for them, or a person suspended them."""
+        self._stopped: set[str] = set()
+        """Jobs that a person suspended: of what they held only memory and counted resources are left."""
+        self._tables: dict[TableKey, Table] = {}
+        self._parent: Books | None = None
+        self._own_parts: set[int] = set()
+
+    def copy(self) -> Books:
+        """Return books of the same state, to take jobs out of."""
+        self.sync()
+        twin = Books.__new__(Books)
+        twin.__dict__.update(self.__dict__)
+        twin.parts = dict(self.parts)
+        twin.busy = self.busy.copy()
+        twin.memory = self.memory.copy()
+        twin.marks = self.marks.copy()
+        twin.sharing = self.sharing.copy()
+        twin.gres = {name: used.copy() for name, used in self.gres.items()}
+        twin.history = []
+        twin._touched = []
+        twin._overlaid = self._overlaid.copy()
+        twin._tables = {}
+        twin._parent = self
+        twin._own_parts = set()
+        return twin
+
+    # ------------------------------------------------------------------------------ notices
+    def add(self, job: Job) -> None:
+        """Charge a job that started."""
+        allocation = _held(job)
+        self._seat(job, allocation)
+        self._mark(allocation, 1)
+        self._charge(allocation, 1)
+
+    def remove(self, job: Job) -> None:
+        """Take back what a job holds."""
+        self.take_out(job, wholly=True)
+        self._rowless.discard(job.id)
+        self._stopped.discard(job.id)
+
+    def suspend(self, job: Job) -> None:
+        """A job was stopped: if by a person, its cores leave the row; its memory stays (section 4.3.10)."""
+        if job.suspended_by is not SuspendedBy.ADMIN or job.id in self._stopped:
+            return
+        self.take_out(job, wholly=False)
+        self._rowless.add(job.id)
+        self._stopped.add(job.id)
+
+    def resume(self, job: Job) -> None:
+        """A job continues: if a person had stopped it, its cores go into the first row with room, if there is one."""
+        if job.id not in self._stopped:
+            return
+        allocation = _held(job)
+        self._stopped.discard(job.id)
+        self._rowless.discard(job.id)
+        self._seat(job, allocation)
+        self._mark(allocation, 1)
+
+    # ----------------------------------------------------------------------------- the verbs
+    def rows(self, partition: Partition) -> Rows:
+        """Return the rows of a partition, to read."""
+        found = self.parts.get(partition.index)
+        if found is None:
+            layout = self.layout
+            found = Rows(partition, layout.rows_in(partition), layout.full, sorts=not layout.extra_row)
+            self.parts[partition.index] = found
+            self._own_parts.add(partition.index)
+        return found
+
+    def _rows_to_change(self, partition: Partition) -> Rows:
+        found = self.rows(partition)
+        if self._parent is not None and partition.index not in self._own_parts:
+            found = self.parts[partition.index] = found.copy()
+            self._own_parts.add(partition.index)
+        return found
+
+    def _seat(self, job: Job, allocation: Allocation) -> None:
+        if not self._rows_to_change(job.partition).enter(job, allocation):
+            self._rowless.add(job.id)
+            return
+        full, busy = self.layout.full, self.busy
+        held = allocation.cores
+        for at, index in enumerate(allocation.node_indices):
+            cores = full[index] if held is None else held[at]
+            if busy[index] & cores:
+                self._overlaid.add(index)
+            busy[index] |= cores
+        self._touched += allocation.node_indices
+
+    def take_out(self, job: Job, *, wholly: bool) -> None:
+        """Take a job out of its row, and its mark away; `wholly`: also its memory and counted resources."""
+        allocation = _held(job)
+        if job.id not in self._rowless:
+            self._rows_to_change(job.partition).leave(job, allocation)
+            self._free_cores(allocation)
+        if job.id not in self._stopped:
+            self._mark(allocation, -1)
+        if wholly:
+            self._charge(allocation, -1)
+
+    def _free_cores(self, allocation: Allocation) -> None:
+        full, busy, overlaid = self.layout.full, self.busy, self._overlaid
+        held = allocation.cores
+        for at, index in enumerate(allocation.node_indices):
+            if index in overlaid:
+                busy[index] = self._count_again(index)
+            else:
+                busy[index] &= ~(full[index] if held is None else held[at])
+        self._touched += allocation.node_indices
+
+    def _count_again(self, node: int) -> CoreBits:
+        """Return the cores in any row of a node where rows lie over one another."""
+        cores = 0
+        still = False
+        for part in self.parts.values():
+            for row in part.rows:
+                still = still or bool(cores & row.cores[node])
+                cores |= row.cores[node]
+        if not still:
+            self._overlaid.discard(node)
+        return cores
+
+    def _mark(self, allocation: Allocation, sign: int) -> None:
+        mark, sharing = MARK_OF[allocation.marks]
+        if not mark and not sharing:
+            return
+        marks, shared = self.marks, self.sharing
+        for index in allocation.node_indices:
+            marks[index] += sign * mark
+            shared[index] += sign * sharing
+        self._touched += allocation.node_indices
+
+    def _charge(self, allocation: Allocation, sign: int) -> None:
+        if allocation.memory_mb is not None:
+            memory = self.memory
+            for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
+                memory[index] += sign * amount
+            self._touched += allocation.node_indices
+        for name, amounts in allocation.gres.items():
+            used = self.gres.setdefault(name, [0] * self.layout.size)
+            for index, amount in zip(allocation.node_indices, amounts, strict=True):
+                used[index] += sign * amount
+
+    # ------------------------------------------------------------------------ what follows
+    def sync(self) -> None:
+        """Bring the sets of nodes up to date."""
+        for part in self.parts.values():
+            if part.stale and (self._parent is None or part.partition.index in self._own_parts):
+                part.rebuild()
+        touched = self._touched
+        if not touched:
+            return
+        self._touched = []
+        changed = list(dict.fromkeys(touched)) if len(touched) > 1 else touched
+        self.history += changed
+        gone = ~bitmap.of(changed)
+        busy, memory, marks, sharing = self.busy, self.memory, self.marks, self.sharing
+        self.busy_nodes = self.busy_nodes & gone | bitmap.of([i for i in changed if busy[i]])
+        self.charged_nodes = self.charged_nodes & gone | bitmap.of([i for i in changed if memory[i]])
+        self.marked_nodes = self.marked_nodes & gone | bitmap.of([i for i in changed if marks[i]])
+        self.reserved_nodes = self.reserved_nodes & gone | bitmap.of(
+            [i for i in changed if marks[i] >= RESERVED]
+        )
+        self.sharing_nodes = self.sharing_nodes & gone | bitmap.of([i for i in changed if sharing[i]])
+        if self._parent is None and len(self.history) > 4 * self.layout.size + 1000:
+            self.history.clear()
+            self._tables.clear()
+
+    def table(self, key: TableKey) -> Table:
+        """Return the CPUs of each node that a need can use beside all who are there; `sync` first."""
+        found = self._tables.get(key)
+        if found is None:
+            if self._parent is not None:
+                found = self._parent.table(key).copy()
+            else:
+                found = Table(key, self.layout.size)
+                found.follow(range(self.layout.size), self)
+                found.seen = len(self.history)
+            self._tables[key] = found
+        if found.seen < len(self.history):
+            found.follow(self.history[found.seen :], self)
+            found.seen = len(self.history)
+        return found
+
+    def cores_in(self, parts: Sequence[Rows], nodes: NodeBits) -> dict[int, CoreBits]:
+        """Return the cores of `nodes` that are in any row of `parts`, by node; nodes without are left out."""
+        lists = [row.cores for part in parts for row in part.rows if row.count]
+        if not lists:
+            return {}
+        if len(lists) == 1:
+            only = lists[0]
+            return {i: only[i] for i in bitmap.indices(nodes & self.busy_nodes) if only[i]}
+        found = {}
+        for index in bitmap.indices(nodes & self.busy_nodes):
+            cores = 0
+            for row in lists:
+                cores |= row[index]
+            if cores:
+                found[index] = cores
+        return found
+
+    def holds_no_row(self, job: Job) -> bool:
+        """Whether the cores of an active job are in no row."""
+        return job.id in self._rowless
+
+
+def _held(job: Job) -> Allocation:
+    allocation = job.allocation
+    assert allocation is not None
+    return allocation
+
+
+__all__ = ["Books", "Layout", "Row", "Rows"]

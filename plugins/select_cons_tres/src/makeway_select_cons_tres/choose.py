@@ -1,0 +1,360 @@
+"""Choose among usable nodes, and how many CPUs to take of each (spec slurm-gang-and-select 4.3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway_select_cons_tres.books import Layout
+from makeway_select_cons_tres.parameters import Unit
+from makeway_select_cons_tres.request import Request
+
+Taken = dict[int, int]
+"""CPUs taken, by node index."""
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    """What there is to choose from."""
+
+    nodes: NodeBits
+    cpus: Sequence[int]
+    """Usable CPUs, by node index."""
+    like: int | None
+    """Their number if it is the same on all of `nodes`; None: not known, or it is not."""
+
+
+def choose(request: Request, pool: Pool, layout: Layout, *, first_fit: bool) -> Taken | None:
+    """Return what to take; None if it does not suffice.
+
+    :param first_fit: whether a job limited to one node gets the first one that serves.
+    """
+    required = request.required
+    if required & ~pool.nodes:
+        return None
+    if first_fit and request.max_nodes == 1:
+        return _first(request, pool, layout)
+    taken = _by_method(request, pool, layout)
+    if taken is None and not _hopeless(request, pool):
+        return _without_small_nodes(request, pool, layout)
+    return taken
+
+
+def _by_method(request: Request, pool: Pool, layout: Layout) -> Taken | None:
+    walk = Walk(request, pool, layout)
+    for index in bitmap.indices(request.required):
+        walk.take(index)
+    rest = pool.nodes & ~request.required
+    if request.spread:
+        walk.spread(rest)
+    elif request.least_loaded and not request.contiguous:
+        walk.least_loaded(rest)
+    else:
+        walk.blocks(rest)
+    return walk.taken if walk.is_enough() else None
+
+
+def _first(request: Request, pool: Pool, layout: Layout) -> Taken | None:
+    """Take the first node by weight and index (one-node shortcut)."""
+    nodes = request.required or pool.nodes
+    if request.required.bit_count() > 1:
+        return None
+    for group in layout.by_weight:
+        some = nodes & group
+        while some:
+            index = bitmap.lowest(some)
+            walk = Walk(request, pool, layout)
+            if walk.size(index) >= request.min_cpus:
+                walk.take(index)
+                return walk.taken
+            some &= some - 1
+    return None
+
+
+def _hopeless(request: Request, pool: Pool) -> bool:
+    """Whether all usable nodes together, or as many as are allowed, do not have the CPUs."""
+    indices = bitmap.indices(pool.nodes)
+    if len(indices) < request.min_nodes:
+        return True
+    sizes = [pool.cpus[index] for index in indices]
+    if request.max_nodes is not None and request.max_nodes < len(sizes):
+        sizes = sorted(sizes, reverse=True)[: request.max_nodes]
+    return sum(sizes) < request.min_cpus
+
+
+def _without_small_nodes(request: Request, pool: Pool, layout: Layout) -> Taken | None:
+    """Try again without the nodes that have the fewest CPUs, as long as enough are left."""
+    nodes = pool.nodes
+    while True:
+        indices = bitmap.indices(nodes & ~request.required)
+        if not indices:
+            return None
+        least = min(pool.cpus[index] for index in indices)
+        nodes &= ~bitmap.of([index for index in indices if pool.cpus[index] == least])
+        if nodes.bit_count() < request.min_nodes:
+            return None
+        smaller = attrs.evolve(pool, nodes=nodes)
+        if _hopeless(request, smaller):
+            return None
+        taken = _by_method(request, smaller, layout)
+        if taken is not None:
+            return taken
+
+
+class Walk:
+    """What is taken, and what is still missing."""
+
+    def __init__(self, request: Request, pool: Pool, layout: Layout) -> None:
+        self.taken: Taken = {}
+        self._request = request
+        self._pool = pool
+        self._layout = layout
+        self._cpus = pool.cpus
+        self._most = request.most_on_node
+        self._left = request.min_cpus
+        self._slack = request.target - request.min_nodes
+        self.rem_nodes = request.target
+        self.rem_cpus = request.min_cpus
+
+    # -------------------------------------------------------------------------------- taking
+    def size(self, index: int) -> int:
+        """Return the CPUs that the job could use of a node."""
+        cpus = self._cpus[index]
+        return cpus if self._most is None or cpus < self._most else self._most
+
+    def take(self, index: int) -> None:
+        """Take what is due of a node: pack, but leave a core for each node that is still to come."""
+        request = self._request
+        cpus = self.size(index)
+        if not request.whole:
+            reserve = (self.rem_nodes - 1) * self._unit(index) if self.rem_nodes > 1 else 0
+            cpus = min(cpus, max(self._left - reserve, request.cpus_per_node, 1))
+        self.taken[index] = cpus
+        self.rem_nodes -= 1
+        self.rem_cpus -= cpus
+        self._left -= cpus
+
+    def _unit(self, index: int) -> int:
+        """Return the CPUs of the smallest thing that is handed out."""
+        unit = self._request.need.unit
+        if unit is Unit.CPU:
+            return 1
+        shape = self._layout.shape(index)
+        return shape.threads * (shape.cores_per_socket if unit is Unit.SOCKET else 1)
+
+    def wants_more(self) -> bool:
+        """Whether anything is missing, and another node is allowed."""
+        most = self._request.max_nodes
+        if most is not None and len(self.taken) >= most:
+            return False
+        return self.rem_nodes > 0 or self.rem_cpus > 0
+
+    def is_enough(self) -> bool:
+        """Whether the CPUs are there, and the nodes or at least their minimum."""
+        return self.rem_cpus <= 0 and len(self.taken) >= self._request.min_nodes
+
+    def sufficient(self, nodes: int, cpus: int) -> bool:
+        """Whether a block would complete the job."""
+        return cpus >= self.rem_cpus and nodes >= self.rem_nodes - self._slack
+
+    def _is_useless(self, index: int) -> bool:
+        """Whether it is the last node allowed and does not have what is missing."""
+        most = self._request.max_nodes
+        return (
+            most is not None
+            and len(self.taken) == most - 1
+            and self.size(index) < self.rem_cpus
+        )
+
+    # ------------------------------------------------------------------ consecutive best fit
+    def blocks(self, nodes: NodeBits) -> None:
+        """Take from the tightest blocks of consecutive nodes."""
+        required = self._request.required
+        listed = self._blocks(nodes, required)
+        if self._request.contiguous:
+            self._from_one_block(listed, required)
+            return
+        if self._alike(listed):
+            listed.sort(key=lambda block: -block.cpus)
+            self._from_largest(listed)
+        while listed and self.wants_more():
+            self._take_from(listed.pop(self._best(listed)))
+
+    def _blocks(self, nodes: NodeBits, required: NodeBits) -> list[Block]:
+        groups = self._layout.by_weight
+        if len(groups) == 1 or self._request.contiguous:
+            groups = [-1]
+        found = []
+        for weight, group in enumerate(groups):
+            some = (nodes | required) & group
+            for first, stop in bitmap.runs(some):
+                inside = bitmap.span(first, stop)
+                pivot = bitmap.lowest(inside & required) if required else -1
+                if required:
+                    indices: Sequence[int] = bitmap.indices(inside & nodes)
+                else:
+                    indices = range(first, stop)
+                if indices or pivot >= 0:
+                    found.append(Block(first, indices, self._sum(indices), weight, pivot))
+        found.sort(key=lambda block: block.first)
+        return found
+
+    def _sum(self, indices: Sequence[int]) -> int:
+        """Return the CPUs of consecutive nodes."""
+        if self._pool.like is not None:
+            each = self._pool.like
+            return len(indices) * (each if self._most is None else min(each, self._most))
+        if self._most is None and isinstance(indices, range):
+            return sum(self._cpus[indices.start : indices.stop])
+        return sum(map(self.size, indices))
+
+    def _alike(self, blocks: Sequence[Block]) -> bool:
+        """Whether more CPUs always means more nodes, so that blocks can be sorted once."""
+        return (
+            self._pool.like is not None
+            and len(blocks) > 32
+            and len(self._layout.by_weight) == 1
+            and not self._request.required
+        )
+
+    def _from_largest(self, blocks: list[Block]) -> None:
+        """Take the largest blocks of like nodes, in descending order, while none of them suffices."""
+        at = 0
+        while at < len(blocks) and self.wants_more():
+            block = blocks[at]
+            if self.sufficient(len(block.indices), block.cpus):
+                break
+            self._take_from(block)
+            at += 1
+        del blocks[:at]
+        blocks.sort(key=lambda block: block.first)
+
+    def _best(self, blocks: Sequence[Block]) -> int:
+        """Return which block to take; the last tests of a block's worth may displace one with a required node."""
+        best = 0
+        best_enough = self.sufficient(len(blocks[0].indices), blocks[0].cpus)
+        for at in range(1, len(blocks)):
+            block, chosen = blocks[at], blocks[best]
+            enough = self.sufficient(len(block.indices), block.cpus)
+            if (
+                (block.pivot >= 0 and chosen.pivot < 0)
+                or block.weight < chosen.weight
+                or (
+                    block.weight == chosen.weight
+                    and (
+                        (enough and (not best_enough or block.cpus < chosen.cpus))
+                        or (not enough and block.cpus > chosen.cpus)
+                    )
+                )
+            ):
+                best, best_enough = at, enough
+        return best
+
+    def _take_from(self, block: Block) -> None:
+        if block.pivot < 0 and self.rem_nodes <= 1:
+            single = self._tightest(block)
+            if single >= 0:
+                self.take(single)
+                return
+        if self._request.whole and self._pool.like and self._request.max_nodes is None:
+            self._take_run(block.walk(), self._pool.like)
+            return
+        for index in block.walk():
+            if not self.wants_more():
+                return
+            if not self._is_useless(index):
+                self.take(index)
+
+    def _take_run(self, indices: Sequence[int], each: int) -> None:
+        """Take the first of like nodes at once, whole ones."""
+        count = min(len(indices), max(self.rem_nodes, -(-self.rem_cpus // each)))
+        self.taken.update(dict.fromkeys(indices[:count], each))
+        self.rem_nodes -= count
+        self.rem_cpus -= count * each
+        self._left -= count * each
+
+    def _tightest(self, block: Block) -> int:
+        """Return the node of the block with the fewest CPUs that suffice; -1 if there is none."""
+        wanted = self.rem_cpus
+        found, fewest = -1, 0
+        for index in block.indices:
+            cpus = self.size(index)
+            if cpus >= wanted and (found < 0 or cpus < fewest):
+                found, fewest = index, cpus
+                if cpus == wanted:
+                    break
+        return found
+
+    def _from_one_block(self, blocks: Sequence[Block], required: NodeBits) -> None:
+        """Take everything from one block, which must suffice and have all required nodes."""
+        able = [
+            block
+            for block in blocks
+            if self.sufficient(len(block.indices), block.cpus)
+            and (not required or block.pivot == bitmap.lowest(required))
+            and (not required or not required & ~block.span())
+        ]
+        if not able:
+            self.rem_cpus = max(self.rem_cpus, 1)
+            return
+        self._take_from(min(able, key=lambda block: (block.cpus, block.first)))
+
+    # ------------------------------------------------------------------------- other methods
+    def least_loaded(self, nodes: NodeBits) -> None:
+        """Take the node with the largest share of free CPUs, all that is usable of it, then the next."""
+        total = self._layout.cluster.nodes
+        cpus = self._cpus
+        order = sorted(
+            bitmap.indices(nodes),
+            key=lambda i: (self._layout.weight[i], -cpus[i] / total[i].cpus, i),
+        )
+        for index in order:
+            if not self.wants_more():
+                return
+            if not self._is_useless(index):
+                self.take(index)
+
+    def spread(self, nodes: NodeBits) -> None:
+        """Use as many nodes as are allowed or have a task, lowest weight first (``--spread-job``)."""
+        request = self._request
+        order = sorted(bitmap.indices(nodes), key=lambda i: (self._layout.weight[i], i))
+        room = len(order) + len(self.taken)
+        most = min(room, request.max_nodes or room, request.tasks or request.min_nodes)
+        self.rem_nodes = max(self.rem_nodes, most - len(self.taken))
+        for index in order:
+            if not self.wants_more():
+                return
+            share = -(-self.rem_cpus // max(self.rem_nodes, 1))
+            self.taken[index] = cpus = max(min(self.size(index), share), request.cpus_per_node)
+            self.rem_nodes -= 1
+            self.rem_cpus -= cpus
+            self._left -= cpus
+
+
+@attrs.frozen(eq=False)
+class Block:
+    """Consecutive nodes of one weight."""
+
+    first: int
+    indices: Sequence[int]
+    """Those that can still be taken, ascending."""
+    cpus: int
+    weight: int
+    """Place of the weight among all weights."""
+    pivot: int
+    """The lowest required node in it; -1: there is none."""
+
+    def span(self) -> NodeBits:
+        """Return the nodes from the first to the last."""
+        last = max([self.pivot, *self.indices[-1:]])
+        return bitmap.span(min([self.first, *self.indices[:1]]), last + 1)
+
+    def walk(self) -> Sequence[int]:
+        """Return the nodes in the order in which they are taken: up from a required one, then down from it."""
+        if self.pivot < 0:
+            return self.indices
+        above = [i for i in self.indices if i > self.pivot]
+        return above + [i for i in reversed(self.indices) if i < self.pivot]

@@ -1,0 +1,136 @@
+"""Keep the rows of one partition: who may share a core with whom over time (spec slurm-gang-and-select 4.3.1)."""
+
+from __future__ import annotations
+
+from makeway import bitmap
+from makeway.bitmap import CoreBits
+from makeway.model import Allocation, Job, Partition
+
+
+class Row:
+    """Jobs of a partition that have no core in common."""
+
+    __slots__ = ("cores", "count", "jobs")
+
+    def __init__(self, size: int) -> None:
+        self.cores: list[CoreBits] = [0] * size
+        self.count = 0
+        """How many cores are set."""
+        self.jobs: dict[str, Job] = {}
+        """Who is in it; kept only where there are several rows."""
+
+    def copy(self) -> Row:
+        """Return an independent copy."""
+        twin = Row.__new__(Row)
+        twin.cores = self.cores.copy()
+        twin.count = self.count
+        twin.jobs = self.jobs.copy()
+        return twin
+
+    def has_room(self, allocation: Allocation, full: list[CoreBits]) -> bool:
+        """Whether none of the cores is set."""
+        cores, held = self.cores, allocation.cores
+        if not self.count:
+            return True
+        if held is None:
+            return not any(cores[index] & full[index] for index in allocation.node_indices)
+        return not any(
+            cores[index] & mine for index, mine in zip(allocation.node_indices, held, strict=True)
+        )
+
+    def put(self, allocation: Allocation, full: list[CoreBits]) -> None:
+        """Set the cores of a job."""
+        cores, held = self.cores, allocation.cores
+        for at, index in enumerate(allocation.node_indices):
+            mine = full[index] if held is None else held[at]
+            cores[index] |= mine
+            self.count += mine.bit_count()
+
+    def drop(self, allocation: Allocation, full: list[CoreBits]) -> None:
+        """Clear the cores of a job."""
+        cores, held = self.cores, allocation.cores
+        for at, index in enumerate(allocation.node_indices):
+            mine = full[index] if held is None else held[at]
+            cores[index] &= ~mine
+            self.count -= mine.bit_count()
+
+
+class Rows:
+    """The rows of a partition."""
+
+    def __init__(
+        self, partition: Partition, number: int, full: list[CoreBits], *, sorts: bool
+    ) -> None:
+        self.partition = partition
+        self.rows = [Row(len(full)) for _ in range(number)]
+        self.stale = False
+        """Whether a job left since the rows were last put together."""
+        self._full = full
+        self._sorts = sorts
+        """Whether the fullest row comes first; not with preempt/qos, whose extra row is the last."""
+
+    def copy(self) -> Rows:
+        """Return an independent copy."""
+        twin = Rows.__new__(Rows)
+        twin.__dict__.update(self.__dict__)
+        twin.rows = [row.copy() for row in self.rows]
+        return twin
+
+    def enter(self, job: Job, allocation: Allocation) -> bool:
+        """Put a job into the first row with room; say whether there is one."""
+        rows = self.rows
+        for row in rows:
+            if row.has_room(allocation, self._full):
+                row.put(allocation, self._full)
+                if len(rows) > 1:
+                    row.jobs[job.id] = job
+                return True
+        return False
+
+    def leave(self, job: Job, allocation: Allocation) -> None:
+        """Take a job out of its row."""
+        rows = self.rows
+        row = rows[0]
+        if len(rows) > 1:
+            row = next(row for row in rows if job.id in row.jobs)
+            del row.jobs[job.id]
+            self.stale = True
+        row.drop(allocation, self._full)
+
+    def sort(self) -> None:
+        """Let the fullest row come first."""
+        if self._sorts:
+            self.rows.sort(key=_fullness)
+
+    def rebuild(self) -> None:
+        """Put all jobs into rows anew, unless one of them would find no room.
+
+        In order of the lowest core, then of size; each into the first row with room, the fullest row first.
+        """
+        self.stale = False
+        jobs = [job for row in self.rows for job in row.jobs.values()]
+        jobs.sort(key=_place)
+        fresh = [Row(len(self._full)) for _ in self.rows]
+        for job in jobs:
+            allocation = job.allocation
+            assert allocation is not None
+            row = next((row for row in fresh if row.has_room(allocation, self._full)), None)
+            if row is None:
+                return
+            row.put(allocation, self._full)
+            row.jobs[job.id] = job
+            if self._sorts:
+                fresh.sort(key=_fullness)
+        self.rows = fresh
+
+
+def _fullness(row: Row) -> int:
+    return -row.count
+
+
+def _place(job: Job) -> tuple[int, int, int]:
+    allocation = job.allocation
+    assert allocation is not None
+    first = bitmap.lowest(allocation.cores[0]) if allocation.cores is not None else 0
+    size = sum(allocation.cpus) if allocation.cpus is not None else len(allocation.node_indices)
+    return allocation.node_indices[0], first, size

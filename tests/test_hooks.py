@@ -1,0 +1,260 @@
+"""Every hook has a current entry in docs/hooks.md, and the example in its docstring runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import textwrap
+import types
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway import hookspecs, model
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.events import Command
+from makeway.hookspecs import hookimpl
+from makeway.model import JobSpec
+from makeway.replay import Options, Run, replay
+
+ROOT = Path(__file__).parent.parent
+HOOKS = [name for name in vars(hookspecs) if name.startswith("makeway_")]
+
+
+def generator() -> types.ModuleType:
+    """Import the script that writes the page."""
+    found = importlib.util.spec_from_file_location("generate_hooks", ROOT / "docs" / "generate_hooks.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_current() -> None:
+    """docs/hooks.md is what the hookspecs say; run docs/generate_hooks.py if this fails."""
+    assert (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8") == generator().render()
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_the_docstring_has_the_house_shape(name: str) -> None:
+    """Says who calls it, what it returns, what None means, what it may raise, and since when."""
+    text = inspect.getdoc(vars(hookspecs)[name]) or ""
+    for part in ("alled ", ":raises:", "::\n", ".. versionadded::"):
+        assert part in text, f"{name} lacks {part!r}"
+    signature = inspect.signature(vars(hookspecs)[name])
+    if signature.return_annotation != "None":
+        assert ":returns:" in text
+    for argument in signature.parameters:
+        assert f":param {argument}:" in text, f"{name} does not explain {argument}"
+
+
+def example(name: str) -> str:
+    """Return the code at the end of a hook's docstring."""
+    text = inspect.getdoc(vars(hookspecs)[name]) or ""
+    code = text.rsplit("::\n", 1)[1].split(".. versionadded::")[0]
+    return textwrap.dedent(code)
+
+
+class Whole:
+    """A selector of one node with one place, for the example that names it."""
+
+    def __init__(self, cluster: model.Cluster) -> None:
+        self._cluster = cluster
+        self._busy = False
+
+    def placed(self, job: model.Job) -> None:
+        """Take note."""
+        self._busy = True
+
+    def released(self, job: model.Job) -> None:
+        """Take note."""
+        self._busy = False
+
+    def suspended(self, job: model.Job) -> None:
+        """Nothing changes."""
+
+    def resumed(self, job: model.Job) -> None:
+        """Nothing changes."""
+
+    def screen(self, jobs: Any, nodes: int) -> Any:
+        """Keep all."""
+        return jobs
+
+    def possible(self, job: model.Job, view: Any) -> None:
+        """Everything is."""
+
+    def forecast(self, job: model.Job, nodes: int, view: Any, removable: Any) -> None:
+        """Nobody knows."""
+
+    def attempt(self, job: model.Job, nodes: int, view: Any) -> Any:
+        """Answer by the one place."""
+        held = model.Allocation(nodes=1, node_indices=(0,))
+        answer = model.Blocked() if self._busy else model.Placement(allocation=held)
+        return types.SimpleNamespace(job=job, probe=lambda: answer)
+
+
+SEEN: list[Any] = []
+
+
+def plugin(name: str) -> types.ModuleType:
+    """Return a plugin made of nothing but the example."""
+    module = types.ModuleType("example")
+    names = {key: value for key, value in vars(model).items() if not key.startswith("_")}
+    module.__dict__.update(
+        names, attrs=attrs, hookimpl=hookimpl, Counter=Counter, WholeNodes=Whole, seen=SEEN
+    )
+    exec(example(name), module.__dict__)
+    assert hasattr(module, name), f"the example of {name} does not implement it"
+    return module
+
+
+def config(**policy: Any) -> Config:
+    """Return one node, a low and a high partition, and the example as a plugin."""
+    return Config(
+        node=(NodeTable(name="n1"),),
+        partition=(
+            PartitionTable(name="low", default=True),
+            PartitionTable(name="high", priority_tier=2),
+        ),
+        policy=PolicyTable(**({"plugins": ("example",)} | policy)),
+        scheduler=SchedulerTable(type="builtin"),
+    )
+
+
+PREEMPTING = {"preempt": "preempt/partition_prio", "preempt_mode": ("requeue",)}
+TWO = (
+    JobSpec(id="1", partitions=("low",), run_time=60, user="u"),
+    JobSpec(id="2", partitions=("high",), submit_at=10, run_time=20, user="u"),
+)
+
+
+def run(name: str, commands: tuple[tuple[float, Command], ...] = (), **policy: Any) -> Run:
+    """Replay a low job and a high one that comes 10 s later, with the example in place."""
+    plugins = {"example": plugin(name)}
+    return replay(config(**policy), TWO, commands, Options(plugins=plugins))
+
+
+def starts(result: Run) -> dict[str, float | None]:
+    """Return when each job first started."""
+    return {job_id: history.first_start for job_id, history in result.recorder.histories.items()}
+
+
+def test_hook_settings() -> None:
+    """The example's key has its default, and takes a value from the config."""
+    chosen = config(settings={"example": {"patience": 5.0}})
+    module = plugin("makeway_settings")
+    result = replay(chosen, TWO, (), Options(plugins={"example": module}))
+    assert result.engine.ledger.settings(module.Settings).patience == 5.0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "nothing"),
+    [("makeway_config_readers", []), ("makeway_workload_readers", []), ("makeway_runners", {})],
+)
+def test_hook_readers_and_runners(name: str, nothing: object) -> None:
+    """The examples have nothing to offer, and say so in the right shape."""
+    assert vars(plugin(name))[name]() == nothing
+
+
+def test_hook_selector() -> None:
+    """The example's selector is the one that places."""
+    result = run("makeway_selector", select="example", plugins=())
+    assert isinstance(result.engine.selector, Whole)
+    assert starts(result) == {"1": 0.0, "2": 60.0}
+
+
+def test_hook_gang() -> None:
+    """The example declines, so there is no arbiter."""
+    assert run("makeway_gang").engine.gang is None
+
+
+def test_hook_queue_order() -> None:
+    """Longest wait first: the earlier low job goes before the later high one."""
+    jobs = (
+        JobSpec(id="0", partitions=("low",), run_time=30),
+        JobSpec(id="1", partitions=("low",), submit_at=1, run_time=5),
+        JobSpec(id="2", partitions=("high",), submit_at=2, run_time=5),
+    )
+    result = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_queue_order")}))
+    assert starts(result) == {"0": 0.0, "1": 30.0, "2": 35.0}
+    plain = replay(config(plugins=()), jobs)
+    assert starts(plain) == {"0": 0.0, "2": 30.0, "1": 35.0}
+
+
+def test_hook_admit() -> None:
+    """No more than ten active jobs per user: the eleventh waits for the first to end."""
+    many = attrs.evolve(config(), node=(NodeTable(name="n[1-20]"),))
+    jobs = [JobSpec(id=str(at), run_time=50) for at in range(11)]
+    result = replay(many, jobs, (), Options(plugins={"example": plugin("makeway_admit")}))
+    assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
+
+
+def test_hook_preempt_candidates() -> None:
+    """Anybody may be displaced, so the later job takes the node of the earlier one."""
+    chosen = attrs.evolve(
+        config(preempt="example", preempt_mode=("requeue",), plugins=()),
+        scheduler=SchedulerTable(type="builtin", clockwork={"requeue_delay": 100.0}),
+    )
+    made = {"example": plugin("makeway_preempt_candidates")}
+    result = replay(chosen, TWO, (), Options(plugins=made))
+    assert result.recorder.preemptions[0].victim == "1"
+
+
+def test_hook_preempt_mode() -> None:
+    """Everybody is suspended, whatever the cluster's mode says."""
+    result = run("makeway_preempt_mode")
+    job = attrs.evolve(result.recorder.histories["1"].job)
+    assert result.engine.ledger.mode_of(job) is model.PreemptMode.SUSPEND
+
+
+def test_hook_protect() -> None:
+    """Within five minutes of its end a job is safe; with a longer limit it is not."""
+    near = (attrs.evolve(TWO[0], time_limit=200.0), TWO[1])
+    far = (attrs.evolve(TWO[0], time_limit=20000.0), TWO[1])
+    made = {"example": plugin("makeway_protect")}
+    chosen = config(protect=("example",), plugins=(), **PREEMPTING)
+    assert starts(replay(chosen, near, (), Options(plugins=made))) == {"1": 0.0, "2": 60.0}
+    assert starts(replay(chosen, far, (), Options(plugins=made))) == {"1": 0.0, "2": 10.0}
+
+
+def test_hook_search() -> None:
+    """One at a time until it fits: the only candidate goes."""
+    result = run("makeway_search", search="example", plugins=(), **PREEMPTING)
+    assert [entry.victim for entry in result.recorder.preemptions] == ["1"]
+
+
+def test_hook_preempt_action() -> None:
+    """Ten minutes for everybody: the victim, which needs 60 s, ends by itself before its time is up."""
+    result = run("makeway_preempt_action", **PREEMPTING)
+    assert starts(result)["2"] == 60.0
+
+
+def test_hook_manual() -> None:
+    """Owners may do anything but resume."""
+    commands = (
+        (5.0, Command("suspend", "1", "u")),
+        (6.0, Command("resume", "1", "u")),
+        (7.0, Command("resume", "1", None)),
+    )
+    result = run("makeway_manual", commands)
+    assert [reason for _, _, reason in result.recorder.refusals] == ["a user may not resume his own job"]
+    assert result.recorder.histories["1"].final_state is model.JobState.COMPLETED
+
+
+def test_hook_on_line() -> None:
+    """The observer sees the preemption."""
+    SEEN.clear()
+    run("makeway_on_line", **PREEMPTING)
+    assert [line.job for line in SEEN] == ["1"]
+
+
+def test_every_hook_is_tested() -> None:
+    """Each hook has a test of its own here."""
+    tested = {name for name in globals() if name.startswith("test_hook_")}
+    together = {"makeway_config_readers", "makeway_workload_readers", "makeway_runners"}
+    for name in HOOKS:
+        assert name in together or name.replace("makeway_", "test_hook_") in tested, name
