@@ -480,6 +480,10 @@ class Job:
     restarts: int = 0
     preemptions: int = 0
     """How often it had to make way."""
+    preemptions_before: int = 0
+    """How often of these in earlier incarnations."""
+    stopped: Seconds = 0.0
+    """Time that it spent suspended, up to the suspension that it is in."""
     preempt_at: Seconds | None = None
     """When it was told to make way; None: nobody told it in this incarnation."""
     asked_at: Seconds | None = None
@@ -539,6 +543,8 @@ class Blocked:
     """A sentence for people."""
     never: bool = False
     """True: it could not run on the empty cluster either."""
+    liftable: bool = False
+    """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
 
 
 @attrs.frozen(kw_only=True)
@@ -569,6 +575,8 @@ class Candidates:
     """Why there are none, or what governed the order; for `explain`."""
     ask_again_at: Seconds | None = None
     """When the answer may differ without any event (an exemption ends); None: not known."""
+    reason: str = ""
+    """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -620,6 +628,8 @@ class GangVerb(enum.Enum):
     RESUME = "resume"
     PREEMPT = "preempt"
     """Kill or requeue, as the order's mode says."""
+    MOVE_ON = "move on"
+    """Requeue a suspended job, which counts as no preemption: it waited long enough to try elsewhere."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -632,6 +642,8 @@ class GangOrder:
     because_of: Job | None = None
     """The job that takes its place; None: nobody in particular."""
     why: str = ""
+    allocation: Allocation | None = None
+    """RESUME only: what it holds from now on, as much as before on the same nodes; None: what it holds."""
 
 
 # ------------------------------------------------------------------------------------ the view
@@ -685,6 +697,10 @@ class ClusterView(Protocol):
     @property
     def licenses_free(self) -> Mapping[str, int]:
         """Licences that nobody holds."""
+
+    @property
+    def made_way(self) -> Sequence[Job]:
+        """Jobs that this view shows as suspended or gone although they are not yet; empty: it shows what is."""
 
     def rule(self, name: str) -> bool:
         """Return whether the release-dependent rule `name` (`makeway.rules`) is in force."""
@@ -811,3 +827,6 @@ class Gang(Protocol):
 
     def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
         """A scheduling pass is about to begin."""
+
+    def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """A scheduling pass is over: what pending jobs could use, they have."""

@@ -37,6 +37,8 @@ class Line:
         return {"at": tidy(self.at), "kind": self.kind, "job": self.job, **self.data}
 
 
+_ENDS = frozenset(state for state in JobState if state.ended)
+
 Interval = tuple[JobState, Seconds, Seconds, Allocation | None, int]
 """State, start, end, what was held, and the number of restarts before."""
 
@@ -188,12 +190,12 @@ class Recorder:
         """A job is in another state from now on."""
         history = self.histories[job.id]
         before = history.state
-        if now > history.since or before is not JobState.PENDING:
+        if now > history.since or (before is JobState.RUNNING and state in _ENDS):
             history.intervals.append(
                 (before, history.since, now, history.allocation, job.restarts)
             )
         if before is JobState.RUNNING:
-            self.metrics.core_seconds_used += (now - history.since) * self.cores_of(job)
+            self.metrics.core_seconds_used += (now - history.since) * self._cpus(history.allocation)
         history.since = now
         history.state = state
         if state is JobState.RUNNING:
@@ -284,8 +286,10 @@ class Recorder:
 
     # ------------------------------------------------------------------------ shapes
     def cores_of(self, job: Job) -> int:
-        """Return how many CPUs a job holds, or held last."""
-        allocation = job.allocation
+        """Return how many CPUs a job holds."""
+        return self._cpus(job.allocation)
+
+    def _cpus(self, allocation: Allocation | None) -> int:
         if allocation is None:
             return 0
         if allocation.cpus is not None:

@@ -42,6 +42,16 @@ STRICT_RULES = {
 """Without the defects of Slurm that excuse a broken invariant."""
 MEMORY_MB = 1000
 TIMESLICE = 10.0
+_DELAYS: Mapping[str, tuple[float, ...]] = {
+    "completing_time": (0.0, 3.0),
+    "kill_wait": (0.0, 30.0),
+    "message_timeout": (0.0, 10.0),
+    "limit_sweep": (0.0, 30.0),
+    "requeue_delay": (5.0, 20.0),
+    "bf_interval": (0.0, 15.0),
+    "first_tick": (1.0, 12.0),
+}
+"""Delays that are changed now and then, and to what."""
 _GRAIN = 5
 """Instants are multiples of this."""
 
@@ -144,7 +154,7 @@ def settings(
         "timeslice": TIMESLICE,
         "partitions": draw(partitions(size, gang="gang" in mode)),
         "scheduler": draw(st.sampled_from(schedulers)),
-        "clockwork": draw(st.sampled_from(("ideal", "ideal", "slurm"))),
+        "clockwork": draw(clockworks(gang="gang" in mode)),
         "priority": draw(st.sampled_from(PRIORITIES)),
         "enforce_time_limits": draw(st.booleans()),
         "rules": draw(st.sampled_from(({}, STRICT_RULES))),
@@ -153,6 +163,22 @@ def settings(
         found["select_parameters"] = "CR_Memory"
     if preempt != "preempt/none":
         found |= draw(_preemption())
+    return found
+
+
+@st.composite
+def clockworks(draw: st.DrawFn, *, gang: bool = False) -> dict[str, Any]:
+    """Draw a preset with some delays changed.
+
+    :param gang: without a delay, a job that gang requeues the moment it starts would start and be
+        requeued at one instant for ever.
+    """
+    found: dict[str, Any] = {"preset": draw(st.sampled_from(("ideal", "ideal", "slurm")))}
+    for name, values in _DELAYS.items():
+        if draw(st.integers(0, 4)) == 0:
+            found[name] = draw(st.sampled_from(values))
+    if gang and found["preset"] == "ideal":
+        found.setdefault("requeue_delay", 5.0)
     return found
 
 
@@ -258,6 +284,7 @@ __all__ = [
     "STRICT_RULES",
     "TIMESLICE",
     "Scenario",
+    "clockworks",
     "commands",
     "instants",
     "machines",

@@ -197,7 +197,7 @@ class Walk:
                     indices: Sequence[int] = bitmap.indices(inside & nodes)
                 else:
                     indices = range(first, stop)
-                if indices or pivot >= 0:
+                if indices or (pivot >= 0 and self._request.contiguous):
                     found.append(Block(first, indices, self._sum(indices), weight, pivot))
         found.sort(key=lambda block: block.first)
         return found
@@ -259,7 +259,7 @@ class Walk:
             if single >= 0:
                 self.take(single)
                 return
-        if self._request.whole and self._pool.like and self._request.max_nodes is None:
+        if self._request.whole and self._pool.like:
             self._take_run(block.walk(), self._pool.like)
             return
         for index in block.walk():
@@ -271,6 +271,8 @@ class Walk:
     def _take_run(self, indices: Sequence[int], each: int) -> None:
         """Take the first of like nodes at once, whole ones."""
         count = min(len(indices), max(self.rem_nodes, -(-self.rem_cpus // each)))
+        if self._request.max_nodes is not None:
+            count = min(count, self._request.max_nodes - len(self.taken))
         self.taken.update(dict.fromkeys(indices[:count], each))
         self.rem_nodes -= count
         self.rem_cpus -= count * each

@@ -1,0 +1,45 @@
+"""Give jobs cores and memory, as Slurm's ``select/cons_tres`` does.
+
+A job takes idle cores first, packed on the tightest block of nodes; where its partition, a lower tier or the gang
+scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates are removed
+in thought, in up to three rounds, and those that turn out to be needed are the victims.
+Spec slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
+
+========== ======================================================================
+module     what it owns
+========== ======================================================================
+parameters what SelectTypeParameters mean (4.6)
+request    what a job asks for, with whom it shares (4.1)
+cpus       how many CPUs of a node a job can use (4.3.6, 4.3.8)
+rows       who shares a core over time (4.3.1, 4.3.5)
+books      who holds what (4.3.1, 4.3.10)
+table      usable CPUs of each node, kept up to date
+choose     which nodes are taken, and how many CPUs of each (4.3.6)
+cores      which cores of a node (4.3.8)
+assign     tasks, cores, memory and counted resources on the chosen nodes
+steps      the tests of one hypothetical state (4.3.2 to 4.3.5)
+selector   attempts, licences, what could never run
+forecast   when a job could start (4.3.11)
+search     the rounds over the candidates, the extra row of preempt/qos (5.2.3, 5.2.5)
+========== ======================================================================
+"""
+
+from __future__ import annotations
+
+from makeway.hookspecs import hookimpl
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Selector
+from makeway_select_cons_tres.search import search
+from makeway_select_cons_tres.selector import ConsAttempt, ConsSelector
+
+
+@hookimpl
+def makeway_selector(view: ClusterView) -> Selector:
+    """Build the selector of cores."""
+    return ConsSelector(view)
+
+
+@hookimpl
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
+    """Search as select/cons_tres does, if it was this selector that began the attempt."""
+    del view
+    return search(attempt, candidates) if isinstance(attempt, ConsAttempt) else None

@@ -1,0 +1,411 @@
+"""Try to place a job on one hypothetical state of the cores: the tests 0 to 4 (spec slurm-gang-and-select 4.3.2 to
+4.3.5).
+
+Test 0, "would it fit if every core were free", only saves work: whoever fails it fails the others too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.bitmap import CoreBits, NodeBits
+from makeway.model import Job, Partition, PreemptMode
+from makeway_select_cons_tres.assign import Found, Ground, assign
+from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.choose import Pool, Taken, choose
+from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, Request, rows_of
+from makeway_select_cons_tres.rows import Rows
+from makeway_select_cons_tres.table import Table, TableKey
+
+Cores = dict[int, CoreBits]
+"""Cores that are not to be used, by node index; nodes without any are left out."""
+
+
+@attrs.frozen(kw_only=True)
+class Mode:
+    """What governs a run: the plugins beside this one, and the release."""
+
+    gang: bool
+    partition_prio: bool
+    qos: bool
+    first_fit: bool
+    """One-node jobs take the first node that fits."""
+    trims: bool
+    """Jobs with tasks per node get consecutive cores."""
+    only_sharing_jobs_block: bool
+    exclusive_stops: bool
+    """Without gang only AVAILABLE jobs look beyond idle cores; else RESERVED ones do too."""
+    off_keeps_rows: bool
+    """A partition that is OFF may share its own rows."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Extra:
+    """Leave to use the extra row of preempt/qos (section 4.3.7)."""
+
+    kept: Cores | None = None
+    """Cores of the partition's jobs that do not make way; None: only the row itself counts."""
+
+
+@attrs.define(eq=False)
+class Short:
+    """What was missing at the widest map tried."""
+
+    nodes: int = 0
+    """How many usable nodes more there must be."""
+    resource: str = "cpus"
+    available: int = 0
+
+
+class CoreTest:
+    """One request against one state of the books."""
+
+    def __init__(
+        self,
+        request: Request,
+        books: Books,
+        idle: Table,
+        nodes: NodeBits,
+        mode: Mode,
+        *,
+        exempt: Sequence[Job] = (),
+        extra: Extra | None = None,
+        counts: Sequence[tuple[NodeBits, int]] = (),
+    ) -> None:
+        """Prepare it.
+
+        :param idle: usable CPUs of each node when nobody is there.
+        :param nodes: candidates that could serve the request at all.
+        :param exempt: running jobs whose cores must not be overlaid.
+        :param extra: None: the extra row is hidden.
+        :param counts: nodes with a feature, and how many of them are wanted.
+        """
+        books.sync()
+        self._request = request
+        self._books = books
+        self._layout: Layout = books.layout
+        self._idle = idle
+        self._table = books.table(idle.key)
+        self._mode = mode
+        self._exempt = exempt
+        self._extra = extra
+        self._counts = counts
+        self._wanted = max(request.cpus_per_node, 1)
+        if request.max_nodes == 1:
+            self._wanted = max(self._wanted, request.min_cpus)
+        self._nodes = self._admitted(nodes)
+        self.short = Short()
+
+    # ---------------------------------------------------------------------- node filter (4.3.3)
+    def _admitted(self, nodes: NodeBits) -> NodeBits:
+        books, request = self._books, self._request
+        nodes &= ~books.reserved_nodes
+        if request.mark == ONE_ROW:
+            nodes &= ~self._shared_by_others(nodes)
+        else:
+            nodes &= ~books.marked_nodes
+            if request.mark == RESERVED:
+                nodes &= ~self._if_sharing(books.busy_nodes)
+        if self._layout.track_memory:
+            nodes = self._with_memory(nodes)
+        if request.gres or request.gres_total or (request.whole and books.gres):
+            nodes = self._with_gres(nodes)
+        return nodes
+
+    def _if_sharing(self, nodes: NodeBits) -> NodeBits:
+        if self._mode.only_sharing_jobs_block:
+            return nodes & self._books.sharing_nodes
+        return nodes
+
+    def _shared_by_others(self, nodes: NodeBits) -> NodeBits:
+        """Return the nodes where another partition of several rows is busy."""
+        own = self._request.partition.index
+        several = [
+            part
+            for index, part in self._books.parts.items()
+            if index != own and rows_of(part.partition.oversubscribe) > 1
+        ]
+        if not several:
+            return 0
+        return self._if_sharing(bitmap.of(list(self._books.cores_in(several, nodes))))
+
+    def _with_memory(self, nodes: NodeBits) -> NodeBits:
+        """Drop nodes without the least memory that the job needs there."""
+        request, books, layout = self._request, self._books, self._layout
+        if request.memory_per_cpu is None and not request.memory_per_node:
+            if request.memory_per_node is None:
+                return nodes
+            return nodes & ~books.charged_nodes
+        memory, room = books.memory, layout.memory
+        least = least_memory(request)
+        listed = bitmap.indices(nodes & books.charged_nodes)
+        if request.whole and request.memory_per_cpu is not None:
+            each, machines = request.memory_per_cpu, layout.cluster.nodes
+            short = [i for i in listed if memory[i] + each * machines[i].cpus > room[i]]
+        else:
+            short = [i for i in listed if memory[i] + least > room[i]]
+        return nodes & ~bitmap.of(short) if short else nodes
+
+    def _with_gres(self, nodes: NodeBits) -> NodeBits:
+        """Drop nodes without enough of a counted resource; whole-node jobs want it untouched."""
+        request, gres, machines = self._request, self._books.gres, self._layout.cluster.nodes
+        wanted = {**dict.fromkeys(request.gres_total, 1), **request.gres}
+        if request.max_nodes == 1:
+            wanted |= request.gres_total
+        short = []
+        for index in bitmap.indices(nodes):
+            used = {name: amounts[index] for name, amounts in gres.items() if amounts[index]}
+            if (request.whole and used) or any(
+                machines[index].gres.get(name, 0) - used.get(name, 0) < count
+                for name, count in wanted.items()
+            ):
+                short.append(index)
+        return nodes & ~bitmap.of(short) if short else nodes
+
+    # ------------------------------------------------------------------------------ the tests
+    def run(self) -> Found | None:
+        """Return where the job fits; None: nowhere."""
+        if self._request.required & ~self._nodes:
+            self.short.nodes = 1
+            return None
+        return self._unused() or (self._overlaid() if self._goes_on() else None)
+
+    def _goes_on(self) -> bool:
+        """Whether cores in use are looked at as well (after test 1)."""
+        mark = self._request.mark
+        if self._mode.gang or mark == AVAILABLE:
+            return True
+        return mark == RESERVED and not self._mode.exclusive_stops
+
+    def _unused(self) -> Found | None:
+        """Test 1: cores that nobody uses."""
+        books, table = self._books, self._table
+        nodes = self._nodes & table.at_least(self._wanted)
+        if self._request.whole:
+            nodes &= ~books.busy_nodes
+        full, busy = self._layout.full, books.busy
+        like = None
+        if len(self._layout.shapes) == 1 and not nodes & books.busy_nodes and nodes:
+            like = table.avail[bitmap.lowest(nodes)]
+        ground = Ground(nodes, table.avail, like, lambda index: full[index] & ~busy[index])
+        return self._place(ground, "idle cores")
+
+    def _overlaid(self) -> Found | None:
+        """Tests 2 to 4: cores of jobs that can be overlaid."""
+        forbidden = self._forbidden()
+        anywhere = self._beside(forbidden, "cores of others")
+        if anywhere is None:
+            return None
+        tier = self._request.partition.priority_tier
+        alike = [part for part in self._parts() if part.partition.priority_tier == tier]
+        taken = joined(forbidden, self._books.cores_in(alike, self._nodes))
+        found = self._beside(taken, "cores of lower tiers")
+        return self._spare_lower(taken, found) if found else self._in_rows(forbidden, anywhere)
+
+    def _parts(self) -> list[Rows]:
+        return [self._books.parts[index] for index in sorted(self._books.parts)]
+
+    def _forbidden(self) -> Cores:
+        """Return the cores that test 2 excludes for good."""
+        cores: Cores = {}
+        if self._mode.partition_prio:
+            banned = [part for part in self._parts() if self._is_banned(part)]
+            cores = self._books.cores_in(banned, self._nodes)
+        for job in self._exempt:
+            cores = joined(cores, cores_of(job, self._layout, self._nodes))
+        return cores
+
+    def _is_banned(self, part: Rows) -> bool:
+        """Whether a partition's cores are out of reach: of a higher tier, or OFF."""
+        own = self._request.partition
+        if part.partition is own:
+            exempt = self._mode.off_keeps_rows and len(part.rows) > 1
+            return is_off(own) and not exempt
+        return part.partition.priority_tier > own.priority_tier or is_off(part.partition)
+
+    def _spare_lower(self, taken: Cores, found: Found) -> Found:
+        """Keep off the cores of lower tiers too, the highest of them first, as long as the job fits (test 3)."""
+        tier = self._request.partition.priority_tier
+        lower = [part for part in self._parts() if part.partition.priority_tier < tier]
+        for part in sorted(lower, key=lambda part: -part.partition.priority_tier):
+            taken = joined(taken, self._books.cores_in([part], self._nodes))
+            better = self._beside(taken, f"cores of tiers below {part.partition.priority_tier}")
+            if better is None:
+                return found
+            found = better
+        return found
+
+    def _in_rows(self, forbidden: Cores, anywhere: Found) -> Found | None:
+        """Test 4: the rows of the own partition (section 4.3.5)."""
+        part = self._books.parts.get(self._request.partition.index)
+        if part is None:
+            return attrs.evolve(anywhere, why="first of its partition")
+        part.sort()
+        for number in range(self._usable_rows(part)):
+            row = part.rows[number]
+            if not row.count:
+                return attrs.evolve(anywhere, why="empty row")
+            cores = joined(forbidden, self._cores_of_row(row.cores))
+            found = self._beside(cores, f"row {number + 1} of {len(part.rows)}")
+            if found is not None:
+                return found
+        return self._in_extra_row(part, forbidden) if self._extra is not None else None
+
+    def _cores_of_row(self, cores: Sequence[CoreBits]) -> Cores:
+        busy = bitmap.indices(self._nodes & self._books.busy_nodes)
+        return {index: cores[index] for index in busy if cores[index]}
+
+    def _usable_rows(self, part: Rows) -> int:
+        """Return how many rows may be tried, the extra one not counted."""
+        if not self._mode.qos:
+            return len(part.rows)
+        return len(part.rows) - 1 if self._request.mark == AVAILABLE else 1
+
+    def _in_extra_row(self, part: Rows, forbidden: Cores) -> Found | None:
+        """Try the row that preempt/qos adds; only those marked AVAILABLE reach it (section 4.3.7)."""
+        assert self._extra is not None
+        if self._request.mark != AVAILABLE:
+            return None
+        cores = joined(forbidden, self._cores_of_row(part.rows[-1].cores))
+        if self._extra.kept is not None:
+            cores = joined(cores, self._extra.kept)
+        return self._beside(cores, "extra row")
+
+    # ------------------------------------------------------------------------------- one map
+    def _beside(self, cores: Cores, why: str) -> Found | None:
+        """Place the job on all cores but `cores`."""
+        idle, layout, books = self._idle, self._layout, self._books
+        if idle.key.partition is not None:
+            part = books.parts.get(idle.key.partition)
+            if part is not None:
+                cores = {**dict.fromkeys(books.cores_in([part], self._nodes), 0), **cores}
+        nodes = self._nodes & idle.at_least(self._wanted)
+        avail, full, whole = idle.avail, layout.full, self._request.whole
+        like = None
+        if cores:
+            avail = avail.copy()
+            dropped = []
+            for index, used in cores.items():
+                cpus = 0 if whole and used else idle.cpus_of(index, full[index] & ~used, books)
+                avail[index] = cpus
+                if cpus < self._wanted:
+                    dropped.append(index)
+            nodes &= ~bitmap.of(dropped)
+        elif len(layout.shapes) == 1 and nodes:
+            like = avail[bitmap.lowest(nodes)]
+        ground = Ground(nodes, avail, like, lambda index: full[index] & ~cores.get(index, 0))
+        return self._place(ground, why)
+
+    def _place(self, ground: Ground, why: str) -> Found | None:
+        request = self._request
+        count = ground.nodes.bit_count()
+        self.short = Short(max(0, request.min_nodes - count), "nodes", count)
+        if count < request.min_nodes or request.required & ~ground.nodes:
+            return None
+        ground = self._within_memory(ground)
+        wish = request
+        if self._counts:
+            counted = self._counted(ground)
+            if counted is None:
+                return None
+            wish = attrs.evolve(request, required=request.required | counted)
+        pool = Pool(ground.nodes, ground.cpus, ground.like)
+        taken = choose(wish, pool, self._layout, first_fit=self._mode.first_fit)
+        if taken is None:
+            self.short = Short(0, "cpus", self.short.available)
+            return None
+        found = assign(request, taken, ground, self._books, trims=self._mode.trims, why=why)
+        if found is None:
+            self.short = Short(0, "memory", self.short.available)
+        return found
+
+    def _counted(self, ground: Ground) -> NodeBits | None:
+        """Return nodes for each counted feature, each count solved for itself (section 4.1.3 no. 3)."""
+        chosen: NodeBits = 0
+        for nodes, count in self._counts:
+            least = count * max(self._request.cpus_per_node, 1)
+            part = attrs.evolve(
+                self._request,
+                min_nodes=count,
+                target=count,
+                max_nodes=count,
+                min_cpus=least,
+                tasks=None,
+                required=0,
+            )
+            pool = Pool(ground.nodes & nodes & ~chosen, ground.cpus, ground.like)
+            taken: Taken | None = choose(part, pool, self._layout, first_fit=self._mode.first_fit)
+            if taken is None:
+                return None
+            chosen |= bitmap.of(list(taken))
+        return chosen
+
+    def _within_memory(self, ground: Ground) -> Ground:
+        """Let a node have no more CPUs than its memory serves (section 4.3.6)."""
+        each = self._request.memory_per_cpu
+        if not each or not self._layout.track_memory:
+            return ground
+        memory, room, step = self._books.memory, self._layout.memory, self._request.need.cpus_per_task
+        cpus = ground.cpus
+        changed: dict[int, int] = {}
+        for index in bitmap.indices(ground.nodes):
+            most = (room[index] - memory[index]) // each
+            if most < cpus[index]:
+                changed[index] = most - most % step
+        if not changed:
+            return ground
+        listed = list(cpus)
+        for index, most in changed.items():
+            listed[index] = most
+        dropped = bitmap.of([index for index, most in changed.items() if most < self._wanted])
+        return attrs.evolve(ground, nodes=ground.nodes & ~dropped, cpus=listed, like=None)
+
+
+def least_memory(request: Request) -> int:
+    """Return the least memory that the job needs on a node; 0: none, or all (section 4.3.3 no. 1)."""
+    if request.memory_per_cpu is not None:
+        least = max(request.cpus_per_node, request.tasks_per_node or 1, request.need.cpus_per_task)
+        return request.memory_per_cpu * least
+    return request.memory_per_node or 0
+
+
+def is_off(partition: Partition) -> bool:
+    """Whether the partition's own mode is literally OFF."""
+    mode = partition.preempt_mode
+    return mode is not None and mode.action is PreemptMode.OFF
+
+
+def joined(one: Cores, other: Mapping[int, CoreBits]) -> Cores:
+    """Return the cores of both."""
+    if not other:
+        return one
+    if not one:
+        return dict(other)
+    both = dict(one)
+    for index, cores in other.items():
+        both[index] = both.get(index, 0) | cores
+    return both
+
+
+def cores_of(job: Job, layout: Layout, nodes: NodeBits) -> Cores:
+    """Return what a job holds of `nodes`."""
+    allocation = job.allocation
+    if allocation is None or not allocation.nodes & nodes:
+        return {}
+    held, full = allocation.cores, layout.full
+    return {
+        index: full[index] if held is None else held[at]
+        for at, index in enumerate(allocation.node_indices)
+        if nodes >> index & 1
+    }
+
+
+def table_key(request: Request) -> TableKey:
+    """Return which table of usable CPUs the request looks at."""
+    limit = request.max_cpus_per_node
+    if limit is None:
+        return TableKey(request.need)
+    return TableKey(request.need, request.partition.index, limit)
