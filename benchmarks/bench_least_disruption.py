@@ -1,7 +1,9 @@
-"""Time one decision of ``search/least_disruption`` beside select/linear's own two passes, in the same run.
+"""Time one decision of ``search/least_disruption`` beside select/linear's own two passes, in the
+same run.
 
-Many one-node jobs of one size but of different ages, all candidates, and a preemptor of half the nodes. With
-``--widest 64`` the jobs have 1 to 64 nodes, which is where choosing the fewest is a knapsack problem.
+Many one-node jobs of one size but of different ages, all candidates, and a preemptor of half the
+nodes. With ``--widest 64`` the jobs have 1 to 64 nodes, which is where choosing the fewest is a
+knapsack problem.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Hold ``search/least_disruption`` with select/linear against an integer program, and against Slurm."""
+"""Hold ``search/least_disruption`` with select/linear against an integer program, and against
+Slurm."""
 
 from __future__ import annotations
 
@@ -214,8 +215,8 @@ def start(engine: Engine, spec: JobSpec, held: Sequence[int], *, shared: bool) -
 def program(case: Case) -> tuple[int, int] | None:
     """Return the fewest victims and then the least work, by two integer programs.
 
-    x: a candidate leaves; y: a node is freed, which all who hold it allow. The program is made from the
-    allocations, not from what the selector says.
+    x: a candidate leaves; y: a node is freed, which all who hold it allow. The program is made
+    from the allocations, not from what the selector says.
     """
     jobs = case.candidates.jobs
     units = [work(job, case.engine.ledger, NOW) // 1_000_000 for job in jobs]
@@ -313,19 +314,19 @@ def slurms_choice(case: Case) -> Choice | None:
 def test_never_more_victims_than_slurms_two_passes(shape: dict[str, int]) -> None:
     """And fewer in some cases.
 
-    Where jobs share nodes the two passes name a job only if some node was usable right after its removal, so
-    that the first of two sharers is left out and the victims alone make no room (spec slurm-preemption 5.1.3):
-    such choices are no match.
+    Where jobs share nodes the two passes name a job only if some node was usable right after its
+    removal, so that the first of two sharers is left out and the victims alone make no room (spec
+    slurm-preemption 5.1.3): such choices are no match.
     """
     fewer = 0
     for seed in range(100, 140):
         case = random_case(seed, **shape)
         ours, slurms = case.choose(), slurms_choice(case)
         assert (ours is None) == (slurms is None)
-        if ours is not None and slurms is not None:
+        if ours is not None and slurms is not None and case.fits(slurms.victims):
             assert len(ours.victims) <= len(slurms.victims)
             fewer += len(ours.victims) < len(slurms.victims)
-    assert fewer or shape["widest"] == 1
+    assert fewer or shape["widest"] == 1 or shape["sharers"] > 1
 
 
 def test_a_job_of_many_nodes_among_jobs_of_all_sizes() -> None:

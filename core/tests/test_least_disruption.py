@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from random import Random
@@ -308,9 +309,9 @@ def covers(draw: st.DrawFn, jobs: int = 7, nodes: int = 9) -> tuple[Blockers, li
 
 def solve(blockers: Blockers, price: Sequence[int], need: int, effort: Effort) -> list[int]:
     """Take apart and combine, as the search does."""
-    good = good_choice(blockers, price, need)
-    assert good is not None
-    parts = parts_of(blockers, price, need, len(good), effort)
+    groups = Counter(blockers.values())
+    good = good_choice(groups, price, need)
+    parts = parts_of(groups, price, need, len(good), effort)
     best = combine(parts, need, effort)
     assert best is not None
     return best
@@ -354,15 +355,15 @@ def test_the_quick_choice_is_minimal_and_the_bound_holds(
 ) -> None:
     """Nobody in it can be given back."""
     blockers, price, need = case
-    good = good_choice(blockers, price, need)
-    assert good is not None
+    groups = Counter(blockers.values())
+    good = good_choice(groups, price, need)
 
     def freed(taken: set[int]) -> int:
         return sum(taken.issuperset(group) for group in blockers.values())
 
     assert freed(set(good)) >= need
     assert all(freed(set(good) - {at}) < need for at in good)
-    assert at_least(blockers, need) <= best_by_force(blockers, price, need)[0] <= len(good)
+    assert at_least(groups, need) <= best_by_force(blockers, price, need)[0] <= len(good)
 
 
 @given(covers(jobs=6, nodes=7), st.integers(0, 3), st.data())
@@ -493,7 +494,7 @@ def test_probing_counts_its_steps() -> None:
 def test_alike_components_make_one_pile() -> None:
     """Singles of one size, and pairs of one kind."""
     blockers: Blockers = {0: (0,), 1: (1,), 2: (2, 3), 3: (4, 5), 4: (6,), 5: (6,)}
-    parts = parts_of(blockers, [5, 3, 1, 1, 2, 2, 9], 6, 7, Effort(PLENTY))
+    parts = parts_of(Counter(blockers.values()), [5, 3, 1, 1, 2, 2, 9], 6, 7, Effort(PLENTY))
     piles = [part for part in parts if isinstance(part, Pile)]
     assert len(piles) == len(parts) == 3
     assert [pile.options for pile in piles] == [
@@ -507,7 +508,7 @@ def test_alike_components_make_one_pile() -> None:
 def test_a_component_with_a_choice_is_a_menu() -> None:
     """Options that another one beats are left out."""
     blockers: Blockers = {0: (0, 1), 1: (1, 2), 2: (2,)}
-    (part,) = parts_of(blockers, [1, 1, 1], 3, 3, Effort(PLENTY))
+    (part,) = parts_of(Counter(blockers.values()), [1, 1, 1], 3, 3, Effort(PLENTY))
     assert isinstance(part, Menu)
     assert part.options == [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 3, 3)]
     assert [part.jobs(at) for at in range(4)] == [[], [2], [1, 2], [0, 1, 2]]

@@ -58,8 +58,17 @@ class Clockwork:
     """From leaving its nodes until a requeued job may start again."""
     completing_time: Seconds = _delay(0.0)
     """From the end of a job's processes until its nodes are free (epilog)."""
+    leader_delay: Seconds = _delay(0.0)
+    """By how much the leader of a heterogeneous job that is killed leaves its nodes after the other components."""
     suspend_grace_time: Seconds = _delay(0.0)
     """From SIGTSTP to SIGSTOP."""
+    checkpoint_time: Seconds = _delay(0.0)
+    """How long a job that is checkpointed goes on holding its nodes, to write its state."""
+    restart_time: Seconds = _delay(0.0)
+    """Running time that a job needs to read its state when it starts from a checkpoint."""
+    checkpoint_interval: Seconds = _delay(0.0)
+    """Jobs save their state by themselves every so many seconds of running, and go back to the last time;
+    0: the state is saved when the job is told to leave, and nothing is lost."""
     first_tick: Seconds | None = None
     """First wake-up of the timeslicer; None: one slice after the start."""
 

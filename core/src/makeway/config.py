@@ -33,7 +33,7 @@ from makeway.model import (
 from makeway.preemption import PreemptionTable
 from makeway.settings import structure, unstructure
 
-SCHEDULERS = ("builtin", "easy", "backfill")
+SCHEDULERS = ("builtin", "easy", "greedy", "backfill")
 PRIORITIES = ("basic", "multifactor")
 PRIORITY_WEIGHTS = ("partition", "qos")
 

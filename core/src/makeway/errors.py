@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import attrs
 
@@ -19,6 +20,41 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.where else self.message
+
+
+Level = Literal["error", "warning", "note"]
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One thing that a scheduler refuses, ignores, or does unexpectedly."""
+
+    level: Level
+    where: str
+    """Path in the config, or a line of the foreign file; empty: the whole."""
+    message: str
+    """The reason, in one sentence."""
+    section: str = ""
+    """Section of the specs, as ``slurm-preemption 6.2``; empty: none."""
+
+    def at(self, places: Mapping[str, str]) -> Finding:
+        """Return it with the line of a foreign file in place of the path, where that is known."""
+        return attrs.evolve(self, where=place_of(self.where, places))
+
+    def __str__(self) -> str:
+        section = f" ({self.section})" if self.section else ""
+        where = f"{self.where}: " if self.where else ""
+        return f"{self.level}: {where}{self.message}{section}"
+
+
+def place_of(path: str, places: Mapping[str, str]) -> str:
+    """Return the place of a path, or of the nearest table around it; `path` if none has one."""
+    prefix = path
+    while prefix:
+        if prefix in places:
+            return places[prefix]
+        prefix = prefix.rpartition(".")[0]
+    return path
 
 
 class MakewayError(Exception):

@@ -27,20 +27,26 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from makeway.bitmap import NodeBits
+from makeway.errors import Finding
 from makeway.model import (
     Attempt,
     Blocked,
     Candidates,
+    Check,
     Choice,
+    Cluster,
     ClusterView,
     Gang,
     Job,
     Plan,
     PreemptMode,
     Selector,
+    Vocabulary,
 )
 
 if TYPE_CHECKING:
+    from makeway.config import Config
+    from makeway.foreign import ForeignReader, RecordingReader
     from makeway.readers.api import ConfigReader, WorkloadReader
     from makeway.record import Line
     from makeway.runners.api import RunnerFactory
@@ -81,14 +87,15 @@ def makeway_settings() -> type[Any] | None:
 
 
 @hookspec
-def makeway_config_readers() -> Sequence[ConfigReader]:  # type: ignore[empty-body]
+def makeway_config_readers() -> Sequence[ConfigReader | ForeignReader]:  # type: ignore[empty-body]
     """List readers of foreign configuration files (``slurm.conf``, ``moab.cfg``, ``lsb.queues``).
 
     Called when a config file that is not TOML is opened, on built-in and on all installed plugins: the
     only hook, with `makeway_workload_readers` and `makeway_runners`, for which plugins are imported that
     no config names.
 
-    :returns: readers; each says by file name and by content whether a file is its own.
+    :returns: readers; each says by file name and by content whether a file is its own. A plugin's reader is a
+        `makeway.foreign.ForeignReader`: it is given text and hands back tables.
     :raises: whatever is raised is reported as PluginError.
 
     All answers are joined; two readers that claim one file are an error that names both.
@@ -140,6 +147,77 @@ def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body
         @hookimpl
         def makeway_runners():
             return {}
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_recordings() -> Sequence[RecordingReader]:  # type: ignore[empty-body]
+    """List readers of recordings of a real scheduler, for ``makeway verify``.
+
+    Called when ``makeway verify`` is given files that are not Slurm scenarios, on all installed plugins.
+
+    :returns: readers (`makeway.foreign.RecordingReader`); each says by file name and content whether a file is
+        its own. The core plays the scenario that one returns, and lets it judge the replay.
+    :raises: whatever is raised is reported as PluginError.
+
+    All answers are joined; the first reader that recognises a file reads it.
+
+    Nothing to offer::
+
+        @hookimpl
+        def makeway_recordings():
+            return []
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_check(
+    config: Config, cluster: Cluster, settings: Mapping[type[Any], Any]
+) -> Sequence[Finding] | None:
+    """Find what is wrong or odd about a configuration, beyond what single values show.
+
+    Called by ``makeway check`` on the plugins that the config names, once the config is valid. The checks
+    for Slurm are left out when a plugin that names preempt candidates answers.
+
+    :param config: the whole configuration, as written.
+    :param cluster: what it describes.
+    :param settings: the plugins' settings, by class.
+    :returns: findings, each with the path in the config that it is about. None: the same as none.
+    :raises: whatever is raised is reported as PolicyError.
+
+    All answers are joined, plugins in the order of the config.
+
+    A partition that nobody can use::
+
+        @hookimpl
+        def makeway_check(cluster):
+            return [Finding(level="warning", where=f"partition[{p.index}]", message="it has no nodes")
+                    for p in cluster.partitions if not p.nodes]
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_vocabulary() -> Vocabulary | None:
+    """Name states, reasons and things as the users of another scheduler know them.
+
+    Called by what is shown to people (explain, tables); what is decided and recorded keeps its words.
+
+    :returns: a `makeway.model.Vocabulary`. None: no opinion; if all pass, the words are Slurm's.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    One word::
+
+        @hookimpl
+        def makeway_vocabulary():
+            return Vocabulary(nouns={"partition": "queue"})
 
     .. versionadded:: 0.1
     """
@@ -226,13 +304,16 @@ def makeway_admit(
 ) -> Mapping[str, Blocked] | None:
     """Say which pending jobs a limit keeps out, whatever room there is.
 
-    Called at the start of a pass with all that will be tried, and again for a preemptor with its victims
-    already gone from `view`, so that a preemption that would only run into a limit is not begun.
+    Called for each job that is about to be tried, and again while victims are sought for it, with those
+    chosen so far already gone from `view` (``view.made_way``), so that a preemption that would only run
+    into a limit is not begun. A limit that says of itself that it is ``liftable`` does not end the attempt:
+    victims are sought until the limit lets the job through as well as room is found.
 
     :param jobs: pending jobs in the order in which they will be tried.
     :param view: the cluster as of `now`, or as it would be without the victims.
     :param now: seconds since the start of the replay.
     :returns: job id -> what stands in its way; a job left out may go on. None: nobody is kept out.
+        Jobs in ``view.made_way`` are shown there as they would be: suspended, or not at all.
     :raises: whatever is raised ends the run as PolicyError.
 
     All plugins are asked; the first reason given for a job is the one reported.
@@ -244,6 +325,60 @@ def makeway_admit(
             active = Counter(job.user for job in view.active)
             return {job.id: Blocked(reason="QOSMaxJobsPerUserLimit", resource="jobs", wanted=1)
                     for job in jobs if active[job.user] >= 10}
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_closed_nodes(
+    job: Job, before: Sequence[Job], view: ClusterView, now: float
+) -> NodeBits | None:
+    """Close nodes to one pending job: kept for others, or full by a limit that counts per node.
+
+    Called for each job that is about to be tried, after `makeway_admit`, and again while victims are sought
+    for it, with those chosen so far already gone from `view`.
+
+    :param job: the pending job.
+    :param before: jobs that were tried before it in this pass and have to wait, in that order; schedulers
+        other than ``greedy`` leave it empty.
+    :param view: the cluster as of `now`, or as it would be without the victims.
+    :param now: seconds since the start of the replay.
+    :returns: nodes that the job must leave alone, as a bitmap. None: none.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked, answers are joined.
+
+    The first job that waits keeps what is idle in its partition::
+
+        @hookimpl
+        def makeway_closed_nodes(job, before, view):
+            return before[0].partition.nodes & view.idle if before else 0
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_marks(view: ClusterView, now: float) -> Mapping[str, frozenset[str]] | None:
+    """Say what is to be remembered about single jobs.
+
+    Called at the start of every pass, after the arbiter's `before_pass`. Marks are words of the policy's own
+    (BACKFILL, ...); the engine only keeps them in ``job.marks``, until the job is requeued or marked anew.
+
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: id of a pending or active job -> all of its marks; a job left out keeps those it has. None: nobody
+        is marked anew.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked, in order; the last to mark a job counts.
+
+    Who has run for an hour is a veteran for good::
+
+        @hookimpl
+        def makeway_marks(view, now):
+            return {job.id: job.marks | {"veteran"} for job in view.active if job.ran_until(now) >= 3600}
 
     .. versionadded:: 0.1
     """
@@ -400,6 +535,60 @@ def makeway_preempt_action(
         def makeway_preempt_action(victims, modes):
             return [Plan(job=job, mode=mode, notice=(Signal(name="TERM"),), grace_time=600.0)
                     for job, mode in zip(victims, modes)]
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_over_limit(
+    jobs: Sequence[Job], view: ClusterView, now: float
+) -> Sequence[Plan | None] | None:
+    """Plan how jobs leave that have reached their time limit.
+
+    Called when limits strike, before anything is done about it. A job in its grace time is not among them.
+
+    :param jobs: running jobs over their limit, soonest first.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: one `makeway.model.Plan` per job, same order; None in its place: the job ends as TIMEOUT. None
+        for all: they all do.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    They wait again::
+
+        @hookimpl
+        def makeway_over_limit(jobs):
+            return [Plan(job=job, mode=PreemptMode.REQUEUE, why="over its limit") for job in jobs]
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_explain(job: Job, view: ClusterView, now: float) -> Sequence[Check] | None:
+    """Go through the policy's check list for a job that could not start.
+
+    Called by ``makeway explain`` for the job in question, after each pass in which it was tried and had to
+    wait. Nothing is decided by the answer.
+
+    :param job: the pending job.
+    :param view: the cluster as of `now`, as the pass left it.
+    :param now: seconds since the start of the replay.
+    :returns: `makeway.model.Check`, in the order of the list. None: the plugin has none.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All answers are joined, plugins in the order of the config.
+
+    One question::
+
+        @hookimpl
+        def makeway_explain(job, view):
+            busy = not view.idle & job.partition.nodes
+            return [Check(code="E1", verdict="fail" if busy else "pass", question="is any node idle?",
+                          found="none is" if busy else "yes")]
 
     .. versionadded:: 0.1
     """

@@ -488,14 +488,21 @@ class Job:
     """When it was told to make way; None: nobody told it in this incarnation."""
     asked_at: Seconds | None = None
     """When it last had others killed or requeued as a preemptor."""
+    asked_nodes: NodeBits = 0
+    """Where it wanted to start then; empty: it never asked in this incarnation."""
     checkpointed: Seconds = 0.0
-    """Work that the last checkpoint saved, in seconds of running."""
+    """Work of this incarnation that a checkpoint saved, in seconds of running."""
+    begun_with: Seconds = 0.0
+    """Work that this incarnation took over from checkpoints of earlier ones."""
+    marked_saved: bool = False
+    """Whether it was told to save its state and leave, so that it will go on from `checkpointed`."""
     lost: Seconds = 0.0
     """Running time that requeues and cancels threw away so far."""
     mcs_label: str | None = None
     required: NodeBits = 0
     excluded: NodeBits = 0
     marks: frozenset[str] = frozenset()
+    """What policies remember about it (`makeway_marks`); a requeue takes all away."""
 
     def ran_until(self, now: Seconds) -> Seconds:
         """Return the running time of this incarnation as of `now`."""
@@ -527,6 +534,8 @@ class Placement:
     """Whether it lies on cores of active jobs, which the gang arbiter will stop."""
     why: str = ""
     """How it was found (``idle nodes``, ``shares the nodes of 9``); one phrase for people."""
+    alternative: int = 0
+    """Which of the job's feature alternatives it serves, in the order written."""
 
 
 @attrs.frozen(kw_only=True)
@@ -619,6 +628,24 @@ class Plan:
     """Least time before a suspended victim may resume."""
     why: str = ""
     """The rule that chose the mode; for `explain`."""
+    fails: bool = False
+    """True: what was asked cannot be done; the victim stays, the preemptor waits, and the record says so."""
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """One step of a policy's check list for a job that waits (``makeway explain``)."""
+
+    code: str
+    """Short and lasting, so that people can look it up: ``K03``."""
+    verdict: str
+    """pass, fail or warning."""
+    question: str
+    """What was looked at, as a question."""
+    found: str
+    """What was found, and what would help."""
+    setting: str = ""
+    """Path in the config that decided it; empty: none did."""
 
 
 class GangVerb(enum.Enum):
@@ -644,6 +671,33 @@ class GangOrder:
     why: str = ""
     allocation: Allocation | None = None
     """RESUME only: what it holds from now on, as much as before on the same nodes; None: what it holds."""
+
+
+@attrs.frozen(kw_only=True)
+class Vocabulary:
+    """The words of another scheduler, for what is shown to people."""
+
+    states: Mapping[str, str] = NOTHING
+    """State -> word; ``SUSPENDED by a person`` stands beside ``SUSPENDED``."""
+    reasons: Mapping[str, str] = NOTHING
+    """Pending reason -> what is shown in its place."""
+    nouns: Mapping[str, str] = NOTHING
+    """Thing (partition, node) -> word."""
+
+    def state(self, state: JobState, by: SuspendedBy | None = None) -> str:
+        """Return the word for a state."""
+        if state is JobState.SUSPENDED and by is SuspendedBy.ADMIN:
+            key = "SUSPENDED by a person"
+            return self.states.get(key, self.states.get(state.value, state.value))
+        return self.states.get(state.value, state.value)
+
+    def reason(self, reason: str) -> str:
+        """Return what is shown for a pending reason."""
+        return self.reasons.get(reason, reason)
+
+    def noun(self, noun: str) -> str:
+        """Return the word for a thing."""
+        return self.nouns.get(noun, noun)
 
 
 # ------------------------------------------------------------------------------------ the view
@@ -697,6 +751,10 @@ class ClusterView(Protocol):
     @property
     def licenses_free(self) -> Mapping[str, int]:
         """Licences that nobody holds."""
+
+    @property
+    def told_now(self) -> int:
+        """How many jobs were told to make way at this instant."""
 
     @property
     def made_way(self) -> Sequence[Job]:
@@ -829,4 +887,4 @@ class Gang(Protocol):
         """A scheduling pass is about to begin."""
 
     def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
-        """A scheduling pass is over: what pending jobs could use, they have."""
+        """A scheduling pass is over: what pending jobs could use, they have. May be left out."""

@@ -208,6 +208,71 @@ def sizes(jobs: Sequence[Job]) -> list[int]:
     return [len(job.allocation.node_indices) if job.allocation is not None else 0 for job in jobs]
 
 
+# ----------------------------------------------------------------------------------- the queue
+def preemptors_first(
+    pending: Sequence[Job], view: ClusterView, policy: Policy, *, by_qos: bool
+) -> list[Job]:
+    """Order the queue: who may displace another comes before him, else as they stand (sections 1.13 and 7.1).
+
+    "May displace" need not be transitive, so the outcome depends on how one sorts: a merge sort of the jobs in
+    job-table order, as Slurm's.
+
+    :param pending: in the default order.
+    :param by_qos: whether all jobs of one QOS may displace the same jobs.
+    """
+    if by_qos:
+        ranks = _ranks(pending, view, policy)
+        if ranks is not None:
+            if len(set(ranks.values())) < 2:
+                return list(pending)
+            return sorted(pending, key=lambda job: ranks[_qos_name(job)])
+    places = {id(job): at for at, job in enumerate(pending)}
+
+    def before(one: Job, other: Job) -> bool:
+        if policy.may(one, (other,), view):
+            return True
+        return not policy.may(other, (one,), view) and places[id(one)] < places[id(other)]
+
+    return _merge_sorted(sorted(pending, key=lambda job: (job.index, job.partition.index)), before)
+
+
+def _ranks(
+    pending: Sequence[Job], view: ClusterView, policy: Policy
+) -> dict[str | None, int] | None:
+    """Return QOS name -> how many QOS may displace it; None if that does not say all."""
+    of_kind = {_qos_name(job): job for job in pending}
+    kinds = tuple(of_kind.values())
+    beats = {
+        name: {_qos_name(job) for job in policy.may(of_kind[name], kinds, view)} for name in of_kind
+    }
+    ranks = {name: sum(name in beaten for beaten in beats.values()) for name in of_kind}
+    for name, beaten in beats.items():
+        if any((ranks[name] < ranks[other]) is not (other in beaten) for other in of_kind):
+            return None
+    return ranks
+
+
+def _qos_name(job: Job) -> str | None:
+    return job.qos.name if job.qos is not None else None
+
+
+def _merge_sorted(jobs: list[Job], before: Callable[[Job, Job], bool]) -> list[Job]:
+    """Sort by halves; of two that meet, the first stays first unless the second is `before` it."""
+    if len(jobs) < 2:
+        return jobs
+    middle = len(jobs) // 2
+    left = _merge_sorted(jobs[:middle], before)
+    right = _merge_sorted(jobs[middle:], before)
+    merged: list[Job] = []
+    at = 0
+    for job in right:
+        while at < len(left) and not before(job, left[at]):
+            merged.append(left[at])
+            at += 1
+        merged.append(job)
+    return merged + left[at:]
+
+
 # ------------------------------------------------------------------------------------------ modes
 def action_of(setting: ModeSetting | None, view: ClusterView, *, strip_within: bool) -> PreemptMode:
     """Return the action of a mode, the cluster's where `setting` is None (section 3.1).

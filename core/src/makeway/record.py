@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -111,7 +112,7 @@ class Metrics:
     """Figures of a run, added up as jobs end."""
 
     jobs: int = 0
-    waits: list[Seconds] = attrs.field(factory=list)
+    waits: array[float] = attrs.field(factory=lambda: array("d"))
     slowdowns: float = 0.0
     ended: int = 0
     preemptions: int = 0
@@ -120,6 +121,9 @@ class Metrics:
     core_seconds_used: float = 0.0
     first_submit: Seconds | None = None
     last_end: Seconds = 0.0
+    checkpoints: int = 0
+    core_seconds_checkpointing: float = 0.0
+    """Core-seconds for which nodes were held to write checkpoints."""
     rows_unusable: int = 0
     unfinished: int = 0
     waits_in: dict[str, list[Seconds]] = attrs.field(factory=dict)
@@ -146,6 +150,16 @@ class Metrics:
             "core_seconds_lost": tidy(self.core_seconds_lost),
             "rows_unusable": self.rows_unusable,
             "jobs_unfinished": self.unfinished,
+            **self._checkpoint_figures(),
+        }
+
+    def _checkpoint_figures(self) -> dict[str, Any]:
+        """Return what checkpoints cost; nothing where there were none."""
+        if not self.checkpoints:
+            return {}
+        return {
+            "checkpoints": self.checkpoints,
+            "core_seconds_checkpointing": tidy(self.core_seconds_checkpointing),
         }
 
 
@@ -169,6 +183,8 @@ class Recorder:
         self.unrunnable: list[tuple[str, str, str]] = []
         """Jobs that can never run here: id, place in the workload, reason."""
         self.refusals: list[tuple[Seconds, Command, str]] = []
+        self.failures: list[tuple[Seconds, str, str, str]] = []
+        """Preemptions that could not be carried out: instant, preemptor, victim, reason."""
         self._sink = sink
         self._keep = keep
         self._names: dict[int, str] = {}
@@ -232,6 +248,17 @@ class Recorder:
     def work_kept(self, job: Job, seconds: Seconds) -> None:
         """Running time of an incarnation that counted."""
         self.histories[job.id].worked += seconds
+
+    def checkpointed(self, job: Job, seconds: Seconds, now: Seconds) -> None:
+        """A job saves its state, which keeps its nodes busy for some more `seconds`."""
+        self.metrics.checkpoints += 1
+        self.metrics.core_seconds_checkpointing += seconds * self.cores_of(job)
+        self.note("checkpoint", job.id, now, saved=tidy(job.begun_with + job.checkpointed))
+
+    def failed(self, victim: Job, preemptor: Job, asked: PreemptMode, why: str, now: Seconds) -> None:
+        """A victim was told to make way, but what was asked could not be done."""
+        self.failures.append((now, preemptor.id, victim.id, why))
+        self.note("not_preempted", victim.id, now, preemptor=preemptor.id, asked=asked.value, why=why)
 
     def work_lost(self, job: Job, seconds: Seconds) -> None:
         """Running time that a requeue or cancel threw away."""
@@ -304,7 +331,7 @@ class Recorder:
         if text is None:
             listed = self.cluster.nodes
             text = fold_hostlist([listed[index].name for index in bitmap.indices(nodes)])
-            if len(self._names) < 100_000:
+            if len(self._names) < 10_000:
                 self._names[nodes] = text
         return text
 

@@ -15,13 +15,16 @@ import attrs
 import pluggy
 
 from makeway import hookspecs
+from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.errors import ConfigError, MakewayError, PluginError, PolicyError, Problem, nearest
+from makeway.errors import ConfigError, Finding, MakewayError, PluginError, PolicyError, Problem, nearest
 from makeway.model import (
     Attempt,
     Blocked,
     Candidates,
+    Check,
     Choice,
+    Cluster,
     ClusterView,
     Gang,
     Job,
@@ -29,6 +32,7 @@ from makeway.model import (
     Plan,
     PreemptMode,
     Selector,
+    Vocabulary,
 )
 from makeway.record import Line
 from makeway.settings import structure
@@ -279,6 +283,75 @@ class Policies:
             for job_id, blocked in answer.items():
                 joined.setdefault(job_id, blocked)
         return joined
+
+    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
+        """Return the nodes that `job` must leave alone."""
+        hook = "makeway_closed_nodes"
+        closed = 0
+        for answer in self._all(hook, job, job=job, before=before, view=view, now=view.now):
+            if type(answer) is not int or answer < 0:
+                self._blame(hook, job, f"returned {_shown(answer)}; allowed: a bitmap of nodes")
+            closed |= answer
+        return closed
+
+    def marks(self, view: ClusterView) -> dict[str, frozenset[str]]:
+        """Return job id -> its marks from now on."""
+        hook = "makeway_marks"
+        joined: dict[str, frozenset[str]] = {}
+        for answer in self._all(hook, None, view=view, now=view.now):
+            if not isinstance(answer, Mapping) or not all(isinstance(m, frozenset) for m in answer.values()):
+                self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> frozenset of words")
+            for job_id in answer:
+                if view.job(job_id) is None:
+                    self._blame(hook, None, f"marked job {job_id}, which is neither pending nor active")
+            joined.update(answer)
+        return joined
+
+    def over_limit(self, jobs: Sequence[Job], view: ClusterView) -> list[Plan | None]:
+        """Return how each of `jobs` leaves; None: it ends as TIMEOUT."""
+        hook = "makeway_over_limit"
+        answer = self._first(hook, None, jobs=jobs, view=view, now=view.now)
+        if answer is None:
+            return [None] * len(jobs)
+        plans = list(answer)
+        fits = len(plans) == len(jobs) and all(
+            plan is None or (isinstance(plan, Plan) and plan.job is job)
+            for plan, job in zip(plans, jobs, strict=False)
+        )
+        if not fits:
+            self._blame(hook, None, f"returned {_shown(plans)}; allowed: one Plan or None per job, in order")
+        return plans
+
+    def explain(self, job: Job, view: ClusterView) -> list[Check]:
+        """Return the plugins' check lists for a job that waits."""
+        hook = "makeway_explain"
+        joined: list[Check] = []
+        for answer in self._all(hook, job, job=job, view=view, now=view.now):
+            checks = list(answer)
+            if not all(isinstance(check, Check) for check in checks):
+                self._blame(hook, job, f"returned {_shown(checks)}; allowed: a sequence of Check")
+            joined += checks
+        return joined
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the words to be shown to people."""
+        answer = self._first("makeway_vocabulary", None)
+        if answer is None:
+            return Vocabulary()
+        if not isinstance(answer, Vocabulary):
+            self._blame("makeway_vocabulary", None, f"returned {_shown(answer)}; allowed: a Vocabulary")
+        return answer
+
+    def findings(self, config: Config, cluster: Cluster) -> list[Finding]:
+        """Return what the plugins find wrong or odd about `config`."""
+        hook = "makeway_check"
+        found: list[Finding] = []
+        for answer in self._all(hook, None, config=config, cluster=cluster, settings=self.settings):
+            each = list(answer)
+            if not all(isinstance(finding, Finding) for finding in each):
+                self._blame(hook, None, f"returned {_shown(each)}; allowed: findings")
+            found += each
+        return found
 
     def candidates(self, preemptor: Job, active: Sequence[Job], view: ClusterView) -> Candidates:
         """Return whom `preemptor` may displace; empty if nobody has an opinion."""

@@ -75,20 +75,21 @@ def replay(
         recorder.traced = options.traced
     engine = Engine(config, recorder, policies, options.clockwork)
     runner = SimulatedRunner(jobs, engine.clockwork, commands)
-    with _rare_collections():
+    with _no_cycle_collection():
         ended_at = drive(engine, runner, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Let the garbage collector look seldom: records are many, cycles among them are none."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 20, 100)
+def _no_cycle_collection() -> Iterator[None]:
+    """Keep the cycle collector from walking all records again and again: there are no cycles among them."""
+    before = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        if before:
+            gc.enable()
 
 
 def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[Line], None] | None:

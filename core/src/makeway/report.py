@@ -77,8 +77,11 @@ def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
     if any(column.run.recorder.metrics.pairs for column in columns):
         yield _preemptions(columns)
     yield _waits(first) if len(columns) == 1 else _waits_beside(columns)
-    for column in columns:
-        yield from _left_out(column, named=len(columns) > 1)
+    yield from _left_out(first)
+    for other in columns[1:]:
+        if _what_is_left_out(other) != _what_is_left_out(first):
+            yield Text(f"{other.label}:")
+            yield from _left_out(other)
 
 
 def _heading(column: Column) -> str:
@@ -160,14 +163,20 @@ def rejections(workload: Workload, recorder: Recorder) -> Iterator[str]:
         yield f"{source or workload.name}: job {job} can never run here: {reason}"
 
 
-def _left_out(column: Column, *, named: bool) -> Iterator[RenderableType]:
+def _what_is_left_out(column: Column) -> tuple[object, ...]:
+    recorder = column.run.recorder
+    return (column.workload.rejected_count, recorder.unrunnable, recorder.refusals)
+
+
+def _left_out(column: Column) -> Iterator[RenderableType]:
     recorder = column.run.recorder
     rows, jobs = column.workload.rejected_count, len(recorder.unrunnable)
     if rows or jobs:
-        of = f"{column.label}: " if named else ""
-        text = f"{of}{count(rows, 'row')} unusable, {count(jobs, 'job')} that can never run here"
+        parts = [f"{count(rows, 'row')} unusable"] if rows else []
+        parts += [f"{count(jobs, 'job')} that can never run here"] if jobs else []
         lines = list(rejections(column.workload, recorder))
-        yield Text("\n".join([text, *_first(lines, rows + jobs, "--rejected FILE")]))
+        more = _first(lines, rows + jobs, "--rejected FILE")
+        yield Text("\n".join([", ".join(parts), *more]))
     if recorder.refusals:
         lines = [
             f"{instant(at)}: {command.name} {command.job_id}: {reason}"

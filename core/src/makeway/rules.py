@@ -110,6 +110,10 @@ RULES: Mapping[str, Rule] = {
         "QOS suspension simulates the removal before it uses the extra row", "24.11.2",
         section="slurm-preemption 5.2.5",
     ),
+    "forecast_ends_at_relevant_job": Rule(
+        "an estimated start is the end of a job on the nodes chosen, not of the last one removed",
+        "25.11", section="slurm-preemption 5.2.6",
+    ),
     "het_blocks_pass": Rule(
         "a pending heterogeneous job whose partition is closed ends the main pass", "24.05.5",
         section="slurm-gang-and-select 5.3 no. 6",

@@ -132,7 +132,7 @@ def differences(case: Case, cover: Cover) -> list[tuple[int, ...]]:
 
 
 def random_case(seed: int) -> Case:
-    """Return a small cluster with all that may matter: sharing, memory, gres, odd nodes, odd states."""
+    """Return a small cluster with all that may matter: sharing, memory, gres, odd states."""
     rng = Random(seed)
     size = rng.randint(2, 6)
     memory, gres = rng.random() < 0.4, rng.random() < 0.25

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 import attrs
 
 from makeway import rules
 from makeway.config import Config, build_cluster, parse_mode
+from makeway.errors import Finding, Level, place_of
 from makeway.model import (
     Cluster,
     ModeFlag,
@@ -20,8 +20,6 @@ from makeway.model import (
     Seconds,
     Sharing,
 )
-
-Level = Literal["error", "warning", "note"]
 
 TIMESLICE: Seconds = 30.0
 """SchedulerTimeSlice by default, and in place of one that is too short."""
@@ -38,28 +36,6 @@ Grouped = list[tuple[Partition, list[Partition]]]
 _KINDS = {"preempt/none": "none", "preempt/partition_prio": "partition_prio", "preempt/qos": "qos"}
 _PARTITION_SELECT = ("cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory")
 _SHOWN_NAMES = 5
-
-
-@attrs.frozen(kw_only=True)
-class Finding:
-    """One thing that Slurm refuses, ignores, or does unexpectedly."""
-
-    level: Level
-    where: str
-    """Path in the config, or a line of the foreign file; empty: the whole."""
-    message: str
-    """The reason, in one sentence."""
-    section: str = ""
-    """Section of the specs, as ``slurm-preemption 6.2``; empty: none."""
-
-    def at(self, places: Mapping[str, str]) -> Finding:
-        """Return it with the line of a foreign file in place of the path, where that is known."""
-        return attrs.evolve(self, where=place_of(self.where, places))
-
-    def __str__(self) -> str:
-        section = f" ({self.section})" if self.section else ""
-        where = f"{self.where}: " if self.where else ""
-        return f"{self.level}: {where}{self.message}{section}"
 
 
 @attrs.frozen(kw_only=True)
@@ -199,16 +175,6 @@ def names(found: Sequence[Partition | Qos]) -> str:
     quoted = [repr(each.name) for each in found[:_SHOWN_NAMES]]
     more = len(found) - _SHOWN_NAMES
     return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
-
-
-def place_of(path: str, places: Mapping[str, str]) -> str:
-    """Return the place of a path, or of the nearest table around it; `path` if none has one."""
-    prefix = path
-    while prefix:
-        if prefix in places:
-            return places[prefix]
-        prefix = prefix.rpartition(".")[0]
-    return path
 
 
 def partition_select_is_ignored(cluster: Sequence[str], partition: Sequence[str]) -> str | None:

@@ -17,13 +17,17 @@ from __future__ import annotations
 
 import click
 
-from makeway.cli.check import check
-from makeway.cli.explain import explain
+from makeway.cli import check, explain, importing, plugins, replay, verify
 from makeway.cli.group import Guarded
-from makeway.cli.importing import import_
-from makeway.cli.plugins import plugins
-from makeway.cli.replay import replay
-from makeway.cli.verify import verify
+
+COMMANDS = (
+    replay.replay,
+    check.check,
+    explain.explain,
+    verify.verify,
+    importing.import_,
+    plugins.plugins,
+)
 
 
 @click.group(cls=Guarded, context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,7 +36,7 @@ def cli() -> None:
     """Replay, check and explain preemption and gang scheduling policies."""
 
 
-for _command in (replay, check, explain, verify, import_, plugins):
+for _command in COMMANDS:
     cli.add_command(_command)
 
 

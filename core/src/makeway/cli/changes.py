@@ -140,7 +140,7 @@ class _Changer:
     def _chosen(self, tables: list[Any], step: str, path: str) -> list[Any]:
         if step == EVERY:
             return tables
-        names = [str(table.get("name", table.get("id", ""))) for table in tables]
+        names = [str(table.get("id", table.get("name", ""))) for table in tables]
         found = [table for table, name in zip(tables, names, strict=True) if name == step]
         place = step.strip("[]")
         if not found and place.isdigit() and int(place) < len(tables):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -118,5 +119,10 @@ def check_names(outputs: Sequence[tuple[str, str | None]], inputs: Iterable[Path
 
 
 def _is_device(name: str) -> bool:
-    path = Path(name)
-    return name != STDOUT and path.exists() and not path.is_file()
+    if name == STDOUT:
+        return False
+    try:
+        mode = Path(name).stat().st_mode
+    except (OSError, ValueError):
+        return False  # what is wrong with it is told when it is opened
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)

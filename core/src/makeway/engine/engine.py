@@ -37,7 +37,7 @@ from makeway.events import (
     NodesUp,
     Submitted,
 )
-from makeway.model import Job, JobSpec, JobState, Partition, PreemptMode, Seconds
+from makeway.model import Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
 from makeway.record import Recorder
 from makeway.registry import Policies
 
@@ -98,9 +98,12 @@ class Engine:
         self._count = 0
         self._partition_sets: dict[tuple[str, ...], tuple[tuple[Partition, ...], str]] = {}
         self._type = scheduler.type
+        self._marks = policies.implements("makeway_marks")
+        self._plans_for_late = policies.implements("makeway_over_limit")
         self._enforce = scheduler.enforce_time_limits
         self._last_pass: Seconds | None = None
         self._last_backfill: Seconds | None = None
+        self._grid_pass_at: Seconds | None = None
         self._bf_dirty = False
         self._periodic = self.clockwork.sched_interval > 0
         self._submit_pass_at: Seconds | None = None
@@ -290,7 +293,16 @@ class Engine:
             transitions.survived_grace.discard(job.id)
             transitions.requeue_finished(job, cleaned=event.cleaned)
         else:
-            transitions.finish(job, event.state, cleaned=event.cleaned)
+            late = event.state is JobState.COMPLETED and self._is_late(job)
+            state = JobState.TIMEOUT if late else event.state
+            transitions.finish(job, state, cleaned=event.cleaned)
+
+    def _is_late(self, job: Job) -> bool:
+        """Whether a job that ended by itself did so after a deadline that nobody had noticed yet."""
+        scheduler = self.config.scheduler
+        if job.end_at is None or not scheduler.enforce_time_limits:
+            return False
+        return job.end_at + scheduler.over_time_limit < self.ledger.now - _TINY
 
     def _ends_as_preempted(self, job: Job) -> bool:
         return job.id in self.transitions.graces and self.ledger.rule("grace_exit_is_preemption")
@@ -314,17 +326,32 @@ class Engine:
         if not by_end or by_end[0][0] > now:
             return
         due = [job for at, _, job in by_end if at <= now + _TINY]
+        over = self.config.scheduler.over_time_limit
+        late = []
         for job in due:
             if job.preempt_at is not None and self.making_way.deadline_passed(job):
                 continue
-            over = self.config.scheduler.over_time_limit
             if self.config.scheduler.enforce_time_limits and job.end_at is not None and job.end_at + over <= now + _TINY:
+                late.append(job)
+        if late:
+            self._over_limit(late)
+
+    def _over_limit(self, late: Sequence[Job]) -> None:
+        plans: Sequence[Plan | None] = [None] * len(late)
+        if self._plans_for_late:
+            plans = self.policies.over_limit(late, self.ledger)
+        for job, plan in zip(late, plans, strict=True):
+            if plan is None:
                 self.transitions.kill(job, JobState.TIMEOUT, "time limit")
+            else:
+                self.making_way.send_away(plan)
 
     # ------------------------------------------------------------------------ scheduling
     def _schedule(self, now: Seconds) -> None:
         if not self._periodic:
-            if (self.transitions.changed or self.making_way.due(now)) and (self.queue.entries or self.gang):
+            if self.making_way.due(now):
+                self.passes.again = self.transitions.changed = True
+            if self.transitions.changed and (self.queue.entries or self.gang):
                 self._pass(now, self.clockwork.default_queue_depth, backfill=True)
             else:
                 self.transitions.changed = False
@@ -335,11 +362,12 @@ class Engine:
         clockwork = self.clockwork
         transitions = self.transitions
         on_grid = _on_grid(now, clockwork.sched_phase, clockwork.sched_interval)
+        on_grid = on_grid and self._grid_pass_at != now  # one look per interval
         due = self.making_way.due(now) if on_grid else False
         if transitions.changed:
             self._soon = True
         if due:
-            self._soon = True
+            self._soon = self.passes.again = True
         triggered = False
         if transitions.left_nodes:
             triggered = True
@@ -350,6 +378,7 @@ class Engine:
             self._pass(now, max(depth, 1), backfill=False)
             if on_grid:
                 self._soon = False
+                self._grid_pass_at = now
             self._submit_pass_at = None
             self._bf_dirty = True
         elif transitions.changed and clockwork.pass_on_submit and self._submit_pass_at is None:
@@ -364,7 +393,10 @@ class Engine:
         transitions.left_nodes = False
         if self._type == "backfill" and self._bf_dirty:
             interval = clockwork.bf_interval
-            if not interval or _on_grid(now, clockwork.bf_phase, interval):
+            if not interval or (
+                self._last_backfill != now and _on_grid(now, clockwork.bf_phase, interval)
+            ):
+                self._last_backfill = now
                 self.backfill.run()
                 self._bf_dirty = False
                 self._after_pass()
@@ -373,13 +405,20 @@ class Engine:
         self.transitions.changed = False
         self.transitions.left_nodes = False
         self._last_pass = now
-        self.transitions.before_pass()
+        if self.gang is not None:
+            self.transitions.before_pass()
+        if self._marks:
+            for job_id, marks in self.policies.marks(self.ledger).items():
+                put(self.ledger.jobs[job_id], marks=marks)
         if self._type == "easy":
             self.passes.easy()
+        elif self._type == "greedy":
+            self.passes.greedy()
         else:
             self.passes.main(depth, het=self._type == "builtin")
             if backfill and self._type == "backfill":
                 self.backfill.run()
+        self.transitions.after_pass()
         self._after_pass()
 
     def _after_pass(self) -> None:

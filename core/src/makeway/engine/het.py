@@ -20,7 +20,7 @@ class HetStarter:
 
     def try_start(self, job: Job, allowed: NodeBits, *, preempt: bool = True) -> bool:
         """Start all components of the job that `job` belongs to; say whether it was possible."""
-        components = self._ledger.components(job)
+        components = sorted(self._ledger.components(job), key=_place_in_queue)
         if any(part.state is not JobState.PENDING for part in components):
             return False
         if any(part.eligible_at > self._ledger.now or part.held for part in components):
@@ -68,3 +68,6 @@ class HetStarter:
                 return
             free &= ~taken
 
+
+def _place_in_queue(part: Job) -> tuple[int, int, float, int]:
+    return (-part.partition.priority_tier, -part.priority, part.submit_at, part.index)

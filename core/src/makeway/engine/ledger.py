@@ -66,6 +66,7 @@ class Ledger:
         self._leaving: dict[str, Allocation] = {}
         self._on: list[list[Job]] | None = None
         self._licenses_used: dict[str, int] = {}
+        self._told: tuple[Seconds, int] = (-1.0, 0)
         self._het: dict[str, list[Job]] = {}
         self.anyone_exclusive = 0
         """How many active jobs keep their nodes from other users."""
@@ -114,6 +115,16 @@ class Ledger:
         """Licences that nobody holds."""
         used = self._licenses_used
         return {name: total - used.get(name, 0) for name, total in self.cluster.licenses.items()}
+
+    @property
+    def told_now(self) -> int:
+        """How many jobs were told to make way at this instant."""
+        at, count = self._told
+        return count if at == self.now else 0
+
+    def told(self, count: int) -> None:
+        """Take note that so many jobs are told to make way."""
+        self._told = (self.now, self.told_now + count)
 
     @property
     def made_way(self) -> Sequence[Job]:

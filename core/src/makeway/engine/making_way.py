@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
+import attrs
+
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.transitions import Transitions
 from makeway.model import Job, JobState, ModeFlag, Plan, PreemptMode, Seconds, SuspendedBy
@@ -20,6 +22,7 @@ class MakingWay:
         self._ledger = ledger
         self._policies = policies
         self._transitions = transitions
+        self._recorder = transitions.recorder
         clockwork = transitions.clockwork
         self.window: Seconds = clockwork.kill_wait + clockwork.message_timeout
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
@@ -64,6 +67,11 @@ class MakingWay:
         held_back = asked is not None and asked > now - self.window + _TINY
         if not self.window and self._awaits(preemptor):
             held_back = True
+        if any(plan.fails for plan in plans):
+            for plan in plans:
+                self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, now)
+            return True
+        self._ledger.told(len(plans))
         kills = 0
         for plan in plans:
             if plan.mode is PreemptMode.SUSPEND:
@@ -74,19 +82,23 @@ class MakingWay:
                     self._act(plan, preemptor)
         if kills and not held_back:
             put(preemptor, asked_at=now)
-            self._awaited[preemptor.id] = tuple(
-                plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF)
-            )
+            if not self.window:
+                self._awaited[preemptor.id] = tuple(
+                    plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF)
+                )
             if self.window:
                 self.remember(now + self.window)
         return kills > 0
 
     def _awaits(self, preemptor: Job) -> bool:
         """Whether somebody that `preemptor` had told to leave is still there."""
-        return any(
-            self._transitions.is_leaving(job) or job.id in self._transitions.graces
-            for job in self._awaited.get(preemptor.id, ())
-        )
+        victims = self._awaited.get(preemptor.id)
+        if victims is None:
+            return False
+        if any(self._transitions.is_leaving(job) or job.id in self._transitions.graces for job in victims):
+            return True
+        del self._awaited[preemptor.id]
+        return False
 
     def _note_suspension(self, plan: Plan, preemptor: Job) -> None:
         job = plan.job
@@ -98,17 +110,34 @@ class MakingWay:
             self._transitions.suspend(job, SuspendedBy.POLICY)
 
     def _act(self, plan: Plan, preemptor: Job | None) -> None:
-        """Give notice and wait out the grace time, or act at once (section 4.3)."""
+        """Give notice and wait out the grace time, or act at once (section 4.3).
+
+        Components of a heterogeneous job leave together, once none of them is in its grace time; the leader last.
+        """
+        together = self._components(plan, preemptor)
+        if not any([self._in_grace(part, preemptor) for part in together]):
+            for part in reversed(together):
+                self._carry_out(part, preemptor)
+
+    def _components(self, plan: Plan, preemptor: Job | None) -> list[Plan]:
+        """Return the plans of all components, in the mode of their leader's and with grace times of their own."""
         job = plan.job
-        now = self._ledger.now
+        if job.spec.het_id is None:
+            return [plan]
+        parts = [part for part in self._ledger.components(job) if self._ledger.is_active(part)]
+        plans = self._policies.plans(preemptor, parts, [plan.mode] * len(parts), self._ledger)
+        return [attrs.evolve(each, mode=plan.mode) for each in plans]
+
+    def _in_grace(self, plan: Plan, preemptor: Job | None) -> bool:
+        """Whether a victim has time left; the first time it is told."""
+        job = plan.job
         if job.preempt_at is None:
-            put(job, preempt_at=now)
+            put(job, preempt_at=self._ledger.now)
             if plan.grace_time > 0:
                 self._begin_grace(plan, preemptor)
-                return
-        elif job.id in self._transitions.graces and not self._grace_over(job):
-            return
-        self._carry_out(plan, preemptor)
+                return True
+            return False
+        return job.id in self._transitions.graces and not self._grace_over(job)
 
     def _begin_grace(self, plan: Plan, preemptor: Job | None) -> None:
         job = plan.job
@@ -141,6 +170,15 @@ class MakingWay:
         else:
             transitions.kill(job, JobState.PREEMPTED, "preempted")
 
+    def send_away(self, plan: Plan) -> None:
+        """Let a job leave for nobody in particular: it has reached its limit."""
+        self._ledger.told(1)
+        if plan.mode is PreemptMode.SUSPEND:
+            self._transitions.displaced(plan.job, None, PreemptMode.SUSPEND, plan.why)
+            self._transitions.suspend(plan.job, SuspendedBy.POLICY)
+        elif plan.mode is not PreemptMode.OFF:
+            self._act(plan, None)
+
     # ------------------------------------------------------------------------------ sweeps
     def deadline_passed(self, job: Job) -> bool:
         """Act on a running victim whose deadline has come; say whether it was one (section 4.3)."""
@@ -149,5 +187,8 @@ class MakingWay:
         plan = self._transitions.graces.get(job.id)
         if plan is None:
             plan = Plan(job=job, mode=PreemptMode.CANCEL, why="its deadline came while it made way")
-        self._carry_out(plan, None)
+        if job.spec.het_offset:
+            self._carry_out(plan, None)  # a component whose own grace time ends leaves alone (section 4.3)
+        else:
+            self._act(plan, None)
         return True

@@ -3,11 +3,12 @@
 ``builtin`` and the main part of ``backfill`` follow spec slurm-preemption 7.2 and slurm-gang-and-select 5.3: strict
 order within a partition; a job that cannot start closes its partition and withdraws its nodes for the pass.
 ``easy`` is EASY backfilling as the literature has it: the first blocked job gets a reservation, later jobs may
-start if they do not delay it.
+start if they do not delay it. ``greedy`` lets nobody wait for another.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 
 from makeway import bitmap
@@ -16,7 +17,7 @@ from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer
-from makeway.engine.queue import Entry, Queue, faces
+from makeway.engine.queue import Entry, Key, Queue, faces
 from makeway.model import Forecast, Job, JobState, Seconds
 from makeway.registry import Policies
 
@@ -39,6 +40,11 @@ class Passes:
         self.policies = policies
         self.het = het
         self._custom_order = policies.implements("makeway_queue_order")
+        self._closes = policies.implements("makeway_closed_nodes")
+        self.again = True
+        """Whether the answers of policies may have changed by time alone."""
+        self._settled = -1
+        self._waiting: list[Entry] = []
         self._reserved: _Reserved | None = None
         self._raw = _raw_order(ledger, scheduler)
 
@@ -61,6 +67,7 @@ class Passes:
 
         :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
         """
+        self.queue.arrivals.clear()  # every entry is looked at anyway
         closed: set[int] = set()
         withdrawn: NodeBits = 0
         done: set[str] = set()
@@ -93,7 +100,8 @@ class Passes:
             elif outcome in (Outcome.BUSY, Outcome.PREEMPTING):
                 if outcome is Outcome.PREEMPTING:
                     done.add(job.id)
-                if withdrawn and outcome is Outcome.BUSY and not partition.nodes & allowed & self.ledger.up:
+                left = partition.nodes & allowed & self.ledger.up
+                if withdrawn and outcome is Outcome.BUSY and left.bit_count() < job.size:
                     put(job, reason=_RESERVED)
                 required = job.required
                 if required and required.bit_count() >= job.size:
@@ -105,6 +113,38 @@ class Passes:
 
     def _start_het(self, job: Job, withdrawn: NodeBits) -> bool:
         return self.het.try_start(job, self.ledger.all_nodes & ~withdrawn)
+
+    # ------------------------------------------------------------------------------- greedy
+    def greedy(self) -> None:
+        """Try each job in order, with preemption; one that has to wait holds up nobody.
+
+        What shall be kept for those that wait is up to plugins (`makeway_closed_nodes`). When jobs were
+        submitted since the last pass and nothing else happened, they alone are tried: nobody's start makes
+        room for another.
+        """
+        arrivals = self.queue.take_arrivals()
+        if self._custom_order or self.again or self._settled != self.ledger.freed:
+            entries = self.ordered()
+            self._waiting = []
+        else:
+            entries = sorted(arrivals, key=_key_of)
+            self._waiting = [entry for entry in self._waiting if entry[1].state is JobState.PENDING]
+        self.again = False
+        for entry in entries:
+            if entry[1].state is not JobState.PENDING:
+                continue
+            self.placer.before = self._before(entry)
+            if self._try(entry) is not Outcome.STARTED:
+                bisect.insort(self._waiting, entry, key=_key_of)
+        self.placer.before = ()
+        self._settled = self.ledger.freed
+
+    def _before(self, entry: Entry) -> Sequence[Job]:
+        """Return the jobs that were tried before `entry` and have to wait."""
+        if not self._closes:
+            return ()
+        waiting = [each[1] for each in self._waiting if each[0] < entry[0]]
+        return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
 
     # --------------------------------------------------------------------------------- EASY
     def easy(self) -> None:
@@ -193,6 +233,10 @@ class Passes:
         if job.spec.het_id is not None:
             return self.het.try_start(job, allowed)
         return self.placer.try_start(job, entry[2], allowed, preempt=False) is Outcome.STARTED
+
+
+def _key_of(entry: Entry) -> Key:
+    return entry[0]
 
 
 def _raw_order(ledger: Ledger, scheduler: SchedulerTable) -> bool:

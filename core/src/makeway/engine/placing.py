@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import cast
 
 import attrs
 
@@ -13,16 +12,15 @@ from makeway.bitmap import NodeBits
 from makeway.config import McsTable
 from makeway.engine.exclusivity import node_filter, wants_user
 from makeway.engine.ledger import Ledger, put
+from makeway.engine.limited import LIMIT, LimitedAttempt
 from makeway.engine.making_way import MakingWay
 from makeway.engine.transitions import Transitions
 from makeway.errors import PolicyError
 from makeway.model import (
-    NOTHING,
     Attempt,
     Blocked,
     Candidates,
     Choice,
-    ClusterView,
     Job,
     JobState,
     Partition,
@@ -69,6 +67,9 @@ class Placer:
         self.recorder = recorder
         self.preemption = preemption
         self._limits = policies.implements("makeway_admit")
+        self._closes = policies.implements("makeway_closed_nodes")
+        self.before: Sequence[Job] = ()
+        """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
         self._vetoes = policies.implements("makeway_protect")
         self._by = policies.who("makeway_preempt_candidates")
         self._mcs = ledger.settings(McsTable)
@@ -115,9 +116,14 @@ class Placer:
         if job.partition is not partition:
             put(job, partition=partition)
         if self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
+            if limit.liftable and self.preemption and preempt:
+                return self._preempt(job, allowed, limit)
             return self._waits(job, limit, Outcome.LIMITED)
-        found = self._probe(self.selector.attempt(job, self.nodes_for(job, allowed), self.ledger))
+        closed = self.policies.closed_nodes(job, self.before, self.ledger) if self._closes else 0
+        found = self._probe_open(job, allowed, closed)
         if isinstance(found, Placement):
+            if found.alternative and self.preemption and preempt:
+                return self._preempt_rather(job, allowed, found) or self._start(job, found)
             return self._start(job, found)
         if not found.never and self.preemption and preempt:
             return self._preempt(job, allowed, found)
@@ -125,7 +131,18 @@ class Placer:
             return self._waits(job, found, Outcome.NEVER)
         return self._waits(job, found, _outcome_of(found))
 
+    def _probe_open(self, job: Job, allowed: NodeBits, closed: NodeBits) -> Placement | Blocked:
+        if not closed:
+            return self._probe(self.selector.attempt(job, self.nodes_for(job, allowed), self.ledger))
+        found = self._probe(self.selector.attempt(job, self.nodes_for(job, allowed & ~closed), self.ledger))
+        if isinstance(found, Blocked) and found.never:
+            return attrs.evolve(found, never=False)  # the closed nodes may open again
+        return found
+
     def _attempt(self, job: Job, nodes: NodeBits) -> Attempt:
+        if self._limits or self._closes:
+            closing = self.before if self._closes else None
+            return LimitedAttempt(self, job, nodes, closing, limits=self._limits)
         return self.selector.attempt(job, nodes, self.ledger)
 
     def _probe(self, attempt: Attempt) -> Placement | Blocked:
@@ -162,6 +179,8 @@ class Placer:
         candidates: Candidates | None = None,
         note: str = "",
     ) -> Outcome:
+        if candidates is not None and candidates.reason:
+            blocked = attrs.evolve(blocked, reason=candidates.reason)
         put(job, reason=blocked.reason)
         if self.recorder.traced(job):
             self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
@@ -200,10 +219,26 @@ class Placer:
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
         modes = [candidates.modes[at] for at in choice.victims]
-        if self._limits and (limit := self._limit_without(job, victims, modes)):
-            note = "a limit would still keep it out once its victims were gone"
-            return self._waits(job, limit, Outcome.LIMITED, candidates, note)
         return self._take(job, choice, candidates, victims, modes, blocked)
+
+    def _preempt_rather(self, job: Job, allowed: NodeBits, found: Placement) -> Outcome | None:
+        """Have others make way for a feature alternative written before the one that is free (5.0 no. 6).
+
+        :returns: None: only the last alternative may preempt, or the search did not help an earlier one.
+        """
+        if self.ledger.rule("last_alternative_preempts"):
+            return None
+        candidates = self.candidates(job)
+        if not candidates.jobs:
+            return None
+        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
+        choice = self.policies.search(attempt, candidates, self.ledger)
+        if choice is None or choice.placement.alternative >= found.alternative:
+            return None
+        self._check_place(job, choice.placement, "makeway_search")
+        victims = [candidates.jobs[at] for at in choice.victims]
+        modes = [candidates.modes[at] for at in choice.victims]
+        return self._take(job, choice, candidates, victims, modes, Blocked())
 
     def make_room(self, job: Job, allowed: NodeBits) -> NodeBits | None:
         """Have others make way for a job that starts later, with its other components.
@@ -244,12 +279,6 @@ class Placer:
             protected={**found.protected, **vetoes},
         )
 
-    def _limit_without(
-        self, job: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]
-    ) -> Blocked | None:
-        view = cast(ClusterView, Without(self.ledger, victims, modes))  # the rest is delegated
-        return self.policies.admit((job,), view).get(job.id)
-
     def _take(
         self,
         job: Job,
@@ -272,6 +301,8 @@ class Placer:
         must_wait = self.making_way.tell(job, victims, modes)
         if must_wait:
             put(job, reason="Resources")
+            if job.asked_at == self.ledger.now:
+                put(job, asked_nodes=choice.placement.allocation.nodes)
             return Outcome.PREEMPTING
         self.transitions.start(job, choice.placement.allocation)
         return Outcome.STARTED
@@ -293,30 +324,6 @@ class Placer:
         return PolicyError(self.policies.who(hook), hook, job.id, message)
 
 
-class Without:
-    """The cluster as it would be if some active jobs had made way; for admission limits."""
-
-    def __init__(self, ledger: Ledger, gone: Sequence[Job], modes: Sequence[PreemptMode]) -> None:
-        self._ledger = ledger
-        kills = {
-            id(job) for job, mode in zip(gone, modes, strict=True) if mode is not PreemptMode.SUSPEND
-        }
-        stops = {id(job) for job in gone} - kills
-        self.active = tuple(
-            attrs.evolve(job, state=JobState.SUSPENDED) if id(job) in stops else job
-            for job in ledger.active
-            if id(job) not in kills
-        )
-        free = dict(ledger.licenses_free)
-        for job in gone:
-            held = job.allocation.licenses if job.allocation and id(job) in kills else NOTHING
-            for name, count in held.items():
-                free[name] = free.get(name, 0) + count
-        self.licenses_free = free
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._ledger, name)
-
-
 def _outcome_of(blocked: Blocked) -> Outcome:
-    return Outcome.LIMITED if blocked.resource == "licences" else Outcome.BUSY
+    limited = blocked.resource in ("licences", LIMIT)
+    return Outcome.LIMITED if limited else Outcome.BUSY

@@ -55,7 +55,8 @@ class Queue:
     def add(self, job: Job, now: Seconds) -> None:
         """Let a pending job wait; it becomes eligible when nothing of its own keeps it back."""
         self._waiting[job.id] = job
-        missing = {other for other in job.spec.depends_on if other in self._ledger.jobs}
+        needed = job.spec.depends_on
+        missing = {other for other in needed if other in self._ledger.jobs} if needed else None
         if missing and job.restarts == 0:
             self._blockers[job.id] = missing
             for other in sorted(missing):
@@ -76,9 +77,12 @@ class Queue:
     def _insert(self, job: Job) -> None:
         for partition in job.partitions:
             entry = (_key(job, partition), job, partition)
-            bisect.insort(self.entries, entry, key=_first)
+            bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
-        put(job, reason="Priority" if len(self.entries) > len(job.partitions) else "None")
+        if len(self.entries) > len(job.partitions):
+            put(job, reason="Priority")
+        elif job.reason != "None":
+            put(job, reason="None")
 
     def mature(self, now: Seconds) -> bool:
         """Make jobs eligible whose time has come; say whether there were any."""
@@ -92,6 +96,8 @@ class Queue:
 
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""
+        if not self._dependents:
+            return False
         freed = False
         for dependent in self._dependents.pop(job.id, ()):
             missing = self._blockers.get(dependent.id)
@@ -112,8 +118,7 @@ class Queue:
 
     def _drop_entries(self, job: Job) -> None:
         for partition in job.partitions:
-            key = _key(job, partition)
-            at = bisect.bisect_left(self.entries, key, key=_first)
+            at = bisect.bisect_left(self.entries, (_key(job, partition),))
             if at < len(self.entries) and self.entries[at][1] is job:
                 del self.entries[at]
 
@@ -144,10 +149,6 @@ def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:
             yield job, entry
         else:
             yield attrs.evolve(job, partition=partition), entry
-
-
-def _first(entry: Entry) -> Key:
-    return entry[0]
 
 
 def _key(job: Job, partition: Partition) -> Key:

@@ -21,6 +21,7 @@ from makeway.model import (
     GangVerb,
     Job,
     JobState,
+    ModeFlag,
     Plan,
     PreemptMode,
     Selector,
@@ -68,6 +69,7 @@ class Transitions:
         self.left_nodes = False
         """Whether a job has left its nodes in a way that triggers a pass of its own."""
         self._by_gang = policies.who("makeway_gang")
+        self._takes_turns = gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
         self._by_preempt = policies.who("makeway_preempt_candidates")
 
     # --------------------------------------------------------------------------- priority
@@ -97,7 +99,7 @@ class Transitions:
     # -------------------------------------------------------------------------------- end
     def finish(self, job: Job, state: JobState, *, cleaned: bool = False) -> None:
         """An active job's processes have ended."""
-        self.recorder.work_kept(job, job.ran_until(self.ledger.now))
+        self._keep(job)
         if self.graces:
             self.graces.pop(job.id, None)
         if cleaned:
@@ -133,7 +135,7 @@ class Transitions:
         if final is JobState.PREEMPTED:
             self._lose(job)
         else:
-            self.recorder.work_kept(job, job.ran_until(now))
+            self._keep(job)
         self.graces.pop(job.id, None)
         self._leave(job, final)
         self._told_to_leave.add(job.id)
@@ -167,10 +169,26 @@ class Transitions:
         self._leaving[job.id] = final
         self.changed = True
 
-    def _lose(self, job: Job) -> None:
+    def _keep(self, job: Job) -> None:
+        """Count the running time of an incarnation as work, save what it took to read a checkpoint."""
         run = job.ran_until(self.ledger.now)
-        put(job, lost=job.lost + max(0.0, run - job.checkpointed))
-        self.recorder.work_lost(job, max(0.0, run - job.checkpointed))
+        read = min(run, self.clockwork.restart_time) if job.begun_with else 0.0
+        self.recorder.work_kept(job, run - read)
+        if read:
+            put(job, lost=job.lost + read)
+            self.recorder.work_lost(job, read)
+
+    def _lose(self, job: Job) -> None:
+        """Count what a requeue or cancel throws away: all that no checkpoint taken right now has saved."""
+        run = job.ran_until(self.ledger.now)
+        kept, lost = job.checkpointed, max(0.0, run - job.checkpointed)
+        if job.begun_with and not job.marked_saved:
+            kept -= job.begun_with
+            lost += job.begun_with
+        put(job, lost=job.lost + lost)
+        if kept:
+            self.recorder.work_kept(job, kept)
+        self.recorder.work_lost(job, lost)
 
     def cleaned(self, job: Job) -> None:
         """A job has left its nodes: it reaches its final state, or waits again."""
@@ -194,7 +212,8 @@ class Transitions:
         now = self.ledger.now
         keep = self.ledger.rule("requeue_keeps_priority") or job.spec.priority is not None
         priority = job.priority if job.held or keep else self.fresh_priority(job)
-        if self.max_requeues is not None and job.restarts + 1 > self.max_requeues:
+        too_often = self.max_requeues is not None and job.restarts + 1 > self.max_requeues
+        if too_often:
             priority = 0
         put(
             job,
@@ -211,10 +230,17 @@ class Transitions:
             end_at=None,
             preempt_at=None,
             asked_at=None,
+            asked_nodes=0,
+            marks=frozenset(),
+            begun_with=job.begun_with + job.checkpointed if job.marked_saved else 0.0,
+            checkpointed=0.0,
+            marked_saved=False,
         )
         if job.spec.partitions:
             put(job, partition=job.partitions[0])
         self.queue.add(job, now)
+        if too_often:
+            put(job, reason="JobHoldMaxRequeue")
         self.recorder.moved(job, JobState.PENDING, now)
 
     def cancel_pending(self, job: Job, state: JobState = JobState.CANCELLED) -> None:
@@ -237,7 +263,9 @@ class Transitions:
         self.selector.suspended(job)
         self.actions.append(Suspend(job))
         self.recorder.moved(job, JobState.SUSPENDED, self.ledger.now)
-        self.changed = True
+        shared = job.allocation is not None and job.allocation.shared
+        if by is SuspendedBy.ADMIN or not (shared and self._takes_turns):
+            self.changed = True  # taking turns makes no room for anybody else
 
     def resume(self, job: Job) -> None:
         """Continue a suspended job."""
@@ -253,7 +281,13 @@ class Transitions:
 
     def checkpoint(self, job: Job) -> None:
         """Save the state of a job, so that what it has done so far is not lost."""
-        put(job, checkpointed=job.ran_until(self.ledger.now))
+        run = job.ran_until(self.ledger.now)
+        if job.begun_with:
+            run = max(0.0, run - self.clockwork.restart_time)
+        interval = self.clockwork.checkpoint_interval
+        saved = run - run % interval if interval else run
+        put(job, checkpointed=saved, marked_saved=True)
+        self.recorder.checkpointed(job, self.clockwork.checkpoint_time, self.ledger.now)
         self.actions.append(SaveState(job))
 
     def _move(self, job: Job, state: JobState) -> None:
@@ -291,6 +325,12 @@ class Transitions:
                 guarded(self.policies, "makeway_gang", None, lambda: gang.before_pass(self.ledger))
             )
 
+    def after_pass(self) -> None:
+        """Let the arbiter act after a scheduling pass."""
+        call = getattr(self.gang, "after_pass", None)
+        if call is not None:
+            self.obey(guarded(self.policies, "makeway_gang", None, lambda: call(self.ledger)))
+
     def obey(self, orders: Sequence[GangOrder]) -> None:
         """Carry out orders of the arbiter."""
         for order in orders:
@@ -305,7 +345,13 @@ class Transitions:
                     self.suspend(job, SuspendedBy.POLICY)
             elif order.verb is GangVerb.RESUME:
                 if job.state is JobState.SUSPENDED:
+                    if order.allocation is not None:
+                        self._rearrange(order, order.allocation)
+                    if job.held and job.suspended_by is SuspendedBy.ADMIN:
+                        put(job, priority=self.fresh_priority(job))
                     self.resume(job)
+            elif order.verb is GangVerb.MOVE_ON:
+                self._move_on(order)
             else:
                 self._preempt_now(order)
 
@@ -316,6 +362,28 @@ class Transitions:
             raise PolicyError(
                 self._by_gang, "makeway_gang", order.job.id, f"ordered {order.verb.value} of a job that is not active"
             )
+
+    def _rearrange(self, order: GangOrder, allocation: Allocation) -> None:
+        """Let a suspended job hold other cores of its nodes."""
+        job = order.job
+        held = job.allocation
+        if held is None or held.node_indices != allocation.node_indices or held.cpus != allocation.cpus:
+            text = "moved it to other nodes, or changed how much it holds"
+            raise PolicyError(self._by_gang, "makeway_gang", job.id, text)
+        self.selector.released(job)
+        put(job, allocation=allocation)
+        self.selector.placed(job)
+        self.selector.suspended(job)
+
+    def _move_on(self, order: GangOrder) -> None:
+        """Requeue a suspended job, with its work if it has just been saved."""
+        job = order.job
+        if job.state is not JobState.SUSPENDED or not job.requeueable:
+            text = f"ordered to move on a job that is {job.state.value} or may not be requeued"
+            raise PolicyError(self._by_gang, "makeway_gang", job.id, text)
+        if order.mode is PreemptMode.CHECKPOINT:
+            self.checkpoint(job)
+        self.requeue(job, order.why)
 
     def _preempt_now(self, order: GangOrder) -> None:
         job = order.job

@@ -20,6 +20,9 @@ pass_on_own_end
     26.11 within 0.01 s of .25). Gang resumes, by contrast, come in the instant of the end.
 completing_time
     0.03 s from a kill to "requeued", or to the preemptor's start.
+leader_delay
+    0.02 to 0.03 s between a heterogeneous job's other component and its leader, three times of three,
+    on both releases.
 min_kill_delay
     7.4 s: ten jobs that ignore SIGTERM left 7.31 to 7.46 s after their kill, whatever KillWait=1
     says.
@@ -391,6 +394,7 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "min_kill_delay": _IGNORED_KILL,
         "requeue_delay": (recording.requeue_delay if recording else 6.0) - 0.1,
         "completing_time": 0.03,
+        "leader_delay": 0.02,
         "suspend_grace_time": 0.0,
     }
     if recording is not None and recording.timeslice and recording.timeslice.ticks:

@@ -7,6 +7,7 @@ grace time follow spec slurm-preemption 4.3 and 4.8.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from makeway.clockwork import Clockwork
@@ -31,7 +32,7 @@ _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
 class _Process:
     """The work of one incarnation of a job."""
 
-    __slots__ = ("job_id", "left", "running_since", "serial")
+    __slots__ = ("dying", "job_id", "left", "running_since", "serial")
 
     def __init__(self, job_id: str, left: Seconds | None, since: Seconds, serial: int) -> None:
         self.job_id = job_id
@@ -39,6 +40,8 @@ class _Process:
         self.running_since: Seconds | None = since
         self.serial = serial
         """An end that was planned under another serial is void."""
+        self.dying = False
+        """Whether a signal ends it at this instant."""
 
 
 class SimulatedRunner:
@@ -58,16 +61,24 @@ class SimulatedRunner:
         self._heap: list[_Scheduled] = []
         self._serial = 0
         self._processes: dict[str, _Process] = {}
-        self._saved: dict[str, Seconds] = {}
+        self._saving: set[str] = set()
 
     # ------------------------------------------------------------------------------- wait
     def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
         """Return the next instant at which anything happens, and all that happens then."""
-        at = self._next_instant()
-        if at is None or (until is not None and until < at):
-            return (until, ()) if until is not None else None
+        heap, job, commands = self._heap, self._next_job, self._commands
+        while heap and (process := heap[0][3]) is not None and process.serial != heap[0][4]:
+            heapq.heappop(heap)  # the end of a process that was stopped or killed
+        at = heap[0][0] if heap else math.inf
+        if job is not None and job.submit_at < at:
+            at = job.submit_at
+        if commands and commands[0][0] < at:
+            at = commands[0][0]
+        if until is not None and until < at:
+            return until, ()
+        if at == math.inf:
+            return None
         events: list[Event] = []
-        heap = self._heap
         while heap and heap[0][0] <= at:
             _, _, event, process, serial = heapq.heappop(heap)
             if process is not None:
@@ -75,24 +86,12 @@ class SimulatedRunner:
                     continue
                 del self._processes[process.job_id]
             events.append(event)
-        while self._commands and self._commands[0][0] <= at:
-            events.append(self._commands.pop(0)[1])
-        while self._next_job is not None and self._next_job.submit_at <= at:
-            events.append(Submitted(self._next_job))
-            self._next_job = next(self._jobs, None)
+        while commands and commands[0][0] <= at:
+            events.append(commands.pop(0)[1])
+        while job is not None and job.submit_at <= at:
+            events.append(Submitted(job))
+            job = self._next_job = next(self._jobs, None)
         return at, events
-
-    def _next_instant(self) -> Seconds | None:
-        heap = self._heap
-        while heap and heap[0][3] is not None and heap[0][3].serial != heap[0][4]:
-            heapq.heappop(heap)  # the end of a process that was stopped or killed
-        at = heap[0][0] if heap else None
-        job = self._next_job
-        if job is not None and (at is None or job.submit_at < at):
-            at = job.submit_at
-        if self._commands and (at is None or self._commands[0][0] < at):
-            at = self._commands[0][0]
-        return at
 
     # -------------------------------------------------------------------------------- act
     def act(self, actions: Sequence[Action], now: Seconds) -> None:
@@ -110,7 +109,7 @@ class SimulatedRunner:
             elif type(action) is SendSignal:
                 self._signal(job, action, now)
             elif type(action) is Checkpoint:
-                self._save(job, now)
+                self._save(job)
 
     def _schedule(self, at: Seconds, event: Event, process: _Process | None = None) -> None:
         self._serial += 1
@@ -119,8 +118,8 @@ class SimulatedRunner:
 
     def _start(self, job: Job, now: Seconds) -> None:
         left = job.spec.run_time
-        if left is not None and job.id in self._saved:
-            left = max(0.0, left - self._saved[job.id])
+        if left is not None and job.begun_with:
+            left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
         self._serial += 1
         process = _Process(job.id, left, now, self._serial)
         self._processes[job.id] = process
@@ -157,16 +156,18 @@ class SimulatedRunner:
         if process is not None:
             process.serial = -1
         delay = self._clockwork.completing_time
-        if process is not None and process.running_since is not None and job.spec.on_term == "ignore":
+        if job.id in self._saving:
+            self._saving.discard(job.id)
+            delay += self._clockwork.checkpoint_time
+        stays = process is not None and process.running_since is not None and not process.dying
+        if stays and job.spec.on_term == "ignore":
             delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
+        if job.spec.het_id is not None and not job.spec.het_offset:
+            delay += self._clockwork.leader_delay
         self._schedule(now + delay, Cleaned(job.id))
 
-    def _save(self, job: Job, now: Seconds) -> None:
-        process = self._processes.get(job.id)
-        if process is not None and job.spec.run_time is not None and process.left is not None:
-            since = process.running_since
-            left = process.left - (now - since if since is not None else 0.0)
-            self._saved[job.id] = job.spec.run_time - left
+    def _save(self, job: Job) -> None:
+        self._saving.add(job.id)
 
     def _signal(self, job: Job, action: SendSignal, now: Seconds) -> None:
         process = self._processes.get(job.id)
@@ -178,6 +179,7 @@ class SimulatedRunner:
         if reaction == "ignore":
             return
         state = JobState.COMPLETED if reaction == "exit" else JobState.FAILED
+        process.dying = True
         self._serial += 1
         process.serial = self._serial
         self._schedule(now, Finished(job.id, state, not self._clockwork.completing_time), process)

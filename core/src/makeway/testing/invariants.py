@@ -177,6 +177,8 @@ class InvariantChecker:
             if not engine.ledger.is_active(victim):
                 return ""  # started and displaced within one instant
             seen = _seen(victim)
+        elif victim.priority < seen.priority:
+            seen = attrs.evolve(seen, priority=victim.priority)  # held at this very instant
         preemptor = engine.recorder.histories[entry.preemptor].job
         tiers = [p.priority_tier for p in (*preemptor.partitions, preemptor.partition)]
         if max(tiers) <= seen.partition.priority_tier:

@@ -45,7 +45,7 @@ from makeway.testing import builders
 from makeway.testing.builders import Machine, Settings, build_cluster
 from makeway.testing.invariants import InvariantChecker
 
-_STOPS = ("notice", "suspend", "leave", "requeue", "fail", "complete", "cancel", "preempted")
+_BEGINNINGS = ("start", "resume")
 _ENDS: Mapping[JobState, str] = {
     JobState.COMPLETED: "complete",
     JobState.FAILED: "fail",
@@ -218,13 +218,18 @@ def timeline(text: str) -> Timeline:
 
 
 def _listed(steps: Iterable[Step]) -> Timeline:
-    return tuple(str(step) for step in sorted(steps, key=_place))
+    """Order by instant; within one, jobs by what they do first, and each job's steps as they came."""
+    groups: dict[tuple[Seconds, str], list[Step]] = {}
+    for step in steps:
+        groups.setdefault((round(step.at, 6), step.job), []).append(step)
+    ordered = sorted(groups.values(), key=_place)
+    return tuple(str(step) for group in ordered for step in group)
 
 
-def _place(step: Step) -> tuple[Seconds, bool, Any, bool]:
-    """1. instant, 2. who stops before who starts, 3. names, 4. what a job does first."""
-    starts = step.word in ("start", "resume")
-    return round(step.at, 6), starts, natural_key(step.job), step.word not in _STOPS
+def _place(group: Sequence[Step]) -> tuple[Seconds, bool, Any]:
+    """1. instant, 2. who stops before who starts, 3. names."""
+    first = group[0]
+    return round(first.at, 6), first.word in _BEGINNINGS, natural_key(first.job)
 
 
 def _steps(run: Run) -> list[Step]:
@@ -245,7 +250,7 @@ def _steps_of(job: str, history: History, preemptions: list[Preemption]) -> Iter
         if not word or (word == "leave" and until == at):
             continue
         entry = told.get(at)
-        if entry is not None and word not in ("start", "resume") and at not in used:
+        if entry is not None and word not in _BEGINNINGS and at not in used:
             used.add(at)
             yield Step(at, job, word, entry.preemptor or "")
         else:
@@ -263,6 +268,10 @@ def _moves(history: History) -> Iterator[tuple[Seconds, JobState, JobState, Seco
     spans.append((history.state, history.since, None))
     before = JobState.PENDING
     for state, start, end in spans:
+        if state is JobState.RUNNING and before in (JobState.RUNNING, JobState.COMPLETING):
+            # It was requeued and started again at once: the record has no wait of no length.
+            yield start, before, JobState.PENDING, start
+            before = JobState.PENDING
         yield start, before, state, end
         before = state
 

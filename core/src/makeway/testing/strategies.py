@@ -123,14 +123,16 @@ def size_of(machine: Machine) -> int:
 
 @st.composite
 def partitions(draw: st.DrawFn, size: int, *, gang: bool = False) -> dict[str, dict[str, Any]]:
-    """Draw one to three partitions over a cluster of `size` nodes."""
+    """Draw one to three partitions over a cluster of `size` nodes, mostly of different tiers."""
     tables: dict[str, dict[str, Any]] = {}
-    for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+    names = ("a", "b", "c")[: draw(st.sampled_from((1, 2, 2, 3, 3)))]
+    ranks = draw(st.sampled_from(((1, 2, 3), (3, 2, 1), (1, 3, 2), (1, 1, 2), (2, 2, 1))))
+    for name, tier in zip(names, ranks, strict=False):
         first = draw(st.integers(1, size)) if draw(st.integers(0, 3)) == 0 else 1
         mode = draw(st.sampled_from(PARTITION_MODES))
         tables[name] = {
             "nodes": _hosts(first, size),
-            "priority_tier": draw(st.integers(1, 3)),
+            "priority_tier": tier,
             "oversubscribe": draw(st.sampled_from(SHARING)),
             "grace_time": draw(st.sampled_from((0.0, 0.0, 10.0, 60.0))),
         }
@@ -208,7 +210,7 @@ def workloads(
 def _jobs(
     draw: st.DrawFn, id: str, before: int, submit_at: float, size: int, names: Sequence[str]
 ) -> JobSpec:
-    run_time = draw(instants(60))
+    run_time = draw(st.sampled_from((0.0, 5.0, 10.0, 20.0, 20.0, 40.0, 40.0, 60.0)))
     tried = draw(st.permutations(list(names)))[: draw(st.sampled_from((1, 1, 1, 2)))]
     more: dict[str, Any] = {}
     if draw(st.booleans()):

@@ -51,20 +51,28 @@ def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[
     ]
 
 
-def mode_of(job: Job, view: ClusterView) -> PreemptMode:
-    """Return how `job` makes way: its QOS's mode, or the cluster's (section 3.1).
+def modes_of(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Return how each of `jobs` makes way: its QOS's mode, or the cluster's (section 3.1)."""
+    kinds = {job.qos.name: job.qos for job in jobs if job.qos is not None}
+    mode = {name: mode_in(qos, view) for name, qos in kinds.items()}
+    without = mode_in(None, view)
+    return [mode[job.qos.name] if job.qos is not None else without for job in jobs]
+
+
+def mode_in(qos: Qos | None, view: ClusterView) -> PreemptMode:
+    """Return the mode of jobs of `qos`.
 
     A QOS cannot be switched off: OFF and "nothing" are one value, "as the cluster". One of modifiers alone is OFF.
     """
-    setting = job.qos.preempt_mode if job.qos is not None else None
+    setting = qos.preempt_mode if qos is not None else None
     if setting is not None and setting.action in (None, PreemptMode.OFF) and not setting.flags:
         setting = None
     return action_of(setting, view, strip_within=True)
 
 
-def priority_of(job: Job) -> int:
-    """Return the priority of the QOS of `job`, capped (section 2.1)."""
-    return min(job.qos.priority, PRIORITY_CAP) if job.qos is not None else 0
+def priorities_of(jobs: Sequence[Job]) -> list[int]:
+    """Return the priority of each job's QOS, capped (section 2.1)."""
+    return [min(job.qos.priority, PRIORITY_CAP) if job.qos is not None else 0 for job in jobs]
 
 
 def grace_of(job: Job) -> Seconds:
@@ -81,7 +89,7 @@ def looks_at_priority(qos: Qos | None, view: ClusterView) -> bool:
 
 
 POLICY = Policy(
-    name="preempt/qos", may=may_preempt, rank=priority_of, mode=mode_of, grace=grace_of
+    name="preempt/qos", may=may_preempt, ranks=priorities_of, modes=modes_of, grace=grace_of
 )
 
 
@@ -104,7 +112,7 @@ def makeway_preempt_candidates(
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
     """Say how each job would make way."""
-    return [mode_of(job, view) for job in jobs]
+    return modes_of(jobs, view)
 
 
 @hookimpl

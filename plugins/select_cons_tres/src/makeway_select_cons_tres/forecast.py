@@ -59,7 +59,7 @@ def _batches(attempt: ConsAttempt, gone: set[int]) -> Iterator[list[tuple[Second
     window = _FIRST_WINDOW
     batch: list[tuple[Seconds, Job]] = []
     until = attempt.view.now
-    for end, job in attempt.view.releases():
+    for end, _, job in attempt.view.releases():
         if id(job) in gone:
             continue
         if batch and (end > until or len(batch) >= _MOST_IN_BATCH):

@@ -1,14 +1,16 @@
 """Describe a blocked attempt as "free so many nodes" where it is just that (`makeway.model.Cover`).
 
-It is, if any so many usable nodes will do, whichever they are, and if for each node it is settled who has to
-leave it. Who has to leave is asked of the node's books as a probe would: the candidates without whose going the
-node stays unusable even if all others go. If the node is usable once these are gone, there is no other way to
-free it; if not, one may choose among the others, and the problem is no mere count of nodes.
+It is, if any so many usable nodes will do, whichever they are, and if for each node it is settled
+who has to leave it. Who has to leave is asked of the node's books as a probe would: the candidates
+without whose going the node stays unusable even if all others go. If the node is usable once these
+are gone, there is no other way to free it; if not, one may choose among the others, and the
+problem is no mere count of nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from makeway import bitmap
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from makeway_select_linear.selector import LinearAttempt, LinearSelector
 
 _ANY_NUMBER = 1 << 30
-_Holders = Mapping[int, Sequence[int]]
+_Holders = Mapping[int, tuple[int, ...]]
 
 
 def cover_of(
@@ -56,9 +58,9 @@ def _nodes_wanted(selector: LinearSelector, request: Request, nodes: NodeBits) -
 
 
 def _holders(busy: NodeBits, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> _Holders:
-    """Return the candidates on each node of `busy`; one that a person suspended cannot be removed."""
+    """Return the candidates on each node of `busy`; who was suspended by a person cannot go."""
     inside = set(bitmap.indices(busy))
-    holders: dict[int, list[int]] = {}
+    holders: dict[int, tuple[int, ...]] = {}
     for at, (job, mode) in enumerate(zip(jobs, modes, strict=True)):
         if (
             job.allocation is None
@@ -66,9 +68,11 @@ def _holders(busy: NodeBits, jobs: Sequence[Job], modes: Sequence[PreemptMode]) 
             or job.suspended_by is SuspendedBy.ADMIN
         ):
             continue
+        alone = (at,)
         for index in job.allocation.node_indices:
             if index in inside:
-                holders.setdefault(index, []).append(at)
+                others = holders.get(index)
+                holders[index] = alone if others is None else others + alone
     return holders
 
 
@@ -86,28 +90,53 @@ class _Desk:
         self._gres = attempt.job.spec.gres
         self._counts_only = not self._books.track_memory and not self._gres
         self._suspend_frees_memory = attempt.view.rule("linear_suspend_frees_memory")
-        self._running, self._exclusive = self._books.counts()
+
+    @cached_property
+    def _counts(self) -> tuple[list[int], list[int]]:
+        return self._books.counts()
 
     def who_must_leave(self, holders: _Holders) -> dict[int, tuple[int, ...]] | None:
-        """Return node -> who has to leave it, without nodes that cannot be freed; None if it is open."""
+        """Return node -> who has to leave it; None if that is open. Nodes that stay held are left
+        out."""
         found: dict[int, tuple[int, ...]] = {}
+        hopeless, held_alone = self._by_one()
         for node, here in holders.items():
-            if not self._usable(node, here):
+            if len(here) == 1 and self._counts_only:
+                if node not in hopeless and not (
+                    node in held_alone and self._allocation(here[0]).shared
+                ):
+                    found[node] = here
                 continue
-            needed = tuple(here)
-            if len(here) > 1:
-                needed = tuple(at for at in here if not self._usable(node, [o for o in here if o != at]))
-                if len(needed) < len(here) and not self._usable(node, needed):
-                    return None
-            found[node] = needed
+            needed = self._needed(node, here)
+            if needed is None:
+                return None
+            if needed:
+                found[node] = needed
         return found
+
+    def _by_one(self) -> tuple[set[int], set[int]]:
+        """Return the nodes that no single going frees, and those that a job holds alone; by
+        counts."""
+        books = self._books
+        stay = books.running.above(self._request.limit) | books.exclusive.above(1)
+        sharers = any(job.allocation is not None and job.allocation.shared for job in self._jobs)
+        return set(bitmap.indices(stay)), set(bitmap.indices(books.exclusive.over[0] if sharers else 0))
+
+    def _needed(self, node: int, here: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return whose going frees `node`; empty if nothing does, None if one may choose."""
+        if not self._usable(node, here):
+            return ()
+        if len(here) == 1:
+            return here
+        needed = tuple(at for at in here if not self._usable(node, [o for o in here if o != at]))
+        return needed if len(needed) == len(here) or self._usable(node, needed) else None
 
     def _usable(self, node: int, gone: Sequence[int]) -> bool:
         """Whether the job could use `node` if those of `gone`, who are all on it, had left."""
-        if self._running[node] - len(gone) >= self._request.limit:
+        running, exclusive = self._counts
+        if running[node] - len(gone) >= self._request.limit:
             return False
-        alone = sum(not self._allocation(at).shared for at in gone)
-        if self._exclusive[node] > alone:
+        if exclusive[node] > sum(not self._allocation(at).shared for at in gone):
             return False
         return self._counts_only or (self._memory_fits(node, gone) and self._gres_fits(node, gone))
 

@@ -241,6 +241,8 @@ class LinearSelector:
             if id(other) in gone:
                 continue
             attempt.remove(other, PreemptMode.CANCEL)
+            if attempt.usable_without().bit_count() < request.min_nodes:
+                continue
             found = attempt.probe()
             if isinstance(found, Placement):
                 return _at(max(end, now), found, usable)

@@ -1,13 +1,16 @@
-"""Take provably the fewest victims, then those that lose the least work (``search/least_disruption``).
+"""Take provably the fewest victims, then those that lose the least work
+(``search/least_disruption``).
 
-Slurm's two-stage search takes victims that are good but need not be the best; its page on preemption lists a
-search that leaves as many jobs alone as possible under future ideas. This is one: of all choices of candidates
-that make room it takes one of the fewest victims, among these one that loses the least work, and among these the
-jobs submitted last. Putting any single victim back makes the placement impossible.
+Slurm's two-stage search takes victims that are good but need not be the best; its page on
+preemption lists a search that leaves as many jobs alone as possible under future ideas. This is
+one: of all choices of candidates that make room it takes one of the fewest victims, among these
+one that loses the least work, and among these the jobs submitted last. Putting any single victim
+back makes the placement impossible.
 
-Where the selector can say that the job needs so many nodes, whichever they are (`makeway.model.Cover`), the
-answer comes from a decomposition and a dynamic programme (`parts`, `combine`), else from probing (`probing`).
-Both stop at a limit, and then say in `Choice.method` what is proved and what is not.
+Where the selector can say that the job needs so many nodes, whichever they are
+(`makeway.model.Cover`), the answer comes from a decomposition and a dynamic programme (`parts`,
+`combine`), else from probing (`probing`). Both stop at a limit, and then say in `Choice.method`
+what is proved and what is not.
 
 ========= ================================================================
 module    what it owns
@@ -23,6 +26,7 @@ effort    the limit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import attrs
@@ -54,7 +58,7 @@ class Settings:
     """Keys of ``[policy.settings."search/least_disruption"]``."""
 
     effort: int = attrs.field(default=200_000, validator=attrs.validators.ge(0))
-    """Most steps of one search. A step is a removal in thought, a probe, or a partial choice looked at."""
+    """Most steps of one search: removals in thought, probes, partial choices looked at."""
 
 
 @hookimpl
@@ -97,18 +101,23 @@ def by_counting(cover: Cover, price: Sequence[int], effort: Effort) -> Found | N
     need = cover.wanted - cover.free
     if need <= 0:
         return Found((), 0, complete=True)
-    good = good_choice(cover.blockers, price, need)
-    if good is None:
+    if len(cover.blockers) < need:
         return None
-    effort.at_least = at_least(cover.blockers, need)
+    groups = Counter(cover.blockers.values())
+    most, good = len(price), None
+    if any(len(group) > 1 for group in groups):
+        good = good_choice(groups, price, need)
+        most = len(good)
+        effort.at_least = at_least(groups, need)
     try:
-        parts = parts_of(cover.blockers, price, need, len(good), effort)
-        best = combine(parts, need, effort)
+        best = combine(parts_of(groups, price, need, most, effort), need, effort)
     except OutOfEffortError:
-        return Found(tuple(good), sum(price[at] for at in good))
-    if best is None:
-        return None
-    return Found(tuple(best), sum(price[at] for at in best), complete=True)
+        return _found(good or good_choice(groups, price, need), price, complete=False)
+    return None if best is None else _found(best, price, complete=True)
+
+
+def _found(victims: Sequence[int], price: Sequence[int], *, complete: bool) -> Found:
+    return Found(tuple(victims), sum(price[at] for at in victims), complete)
 
 
 def _choice(

@@ -1,20 +1,23 @@
-"""Choose one option of every part, so that enough nodes are freed by the fewest victims, at the least price.
+"""Choose one option of every part: enough nodes, the fewest victims, the least price.
 
 Method, all in integers:
 
-1. *How many victims.* For any rate r = p/q (nodes per victim) an option that frees n nodes by v victims falls
-   short of the best of its part by ``loss = max(q n' - p v') - (q n - p v) >= 0``. With K victims in all, enough
-   nodes are freed if and only if the losses add up to no more than ``slack = p K + sum of the max - q need``. A
-   negative slack rules K out. r is taken from the linear relaxation, for which the least K with a slack is the
-   best bound; K grows from there until step 4 finds a choice, so the first K found is the least.
-   For candidates that stand alone r is the size of the K-th largest one, the slack what the K largest free too
-   much, and the loss what a smaller one frees less: taking the largest first is what has no loss.
-2. *What is settled already.* An option whose loss alone exceeds the slack is out. Where all candidates are of
-   one size no loss is possible and one pile remains: its K cheapest are the answer.
-3. *Price.* For any rates l (price per node) >= 0 and m (price per victim) the same argument bounds the price:
-   ``l need + m K + sum of min(c - l n - m v)`` is no more than any choice with K victims costs, and an option
-   adds its ``excess`` over that minimum. Options whose excess exceeds the gap to a choice already known are out.
-   l and m come from a secant search on the Lagrangian dual; poor ones cost time, never exactness.
+1. *How many victims.* For any rate r = p/q (nodes per victim) an option that frees n nodes by v
+   victims falls short of the best of its part by ``loss = max(q n' - p v') - (q n - p v) >= 0``.
+   With K victims in all, enough nodes are freed if and only if the losses add up to no more than
+   ``slack = p K + sum of the max - q need``. A negative slack rules K out. r is taken from the
+   linear relaxation, for which the least K with a slack is the best bound; K grows from there
+   until step 4 finds a choice, so the first K found is the least. For candidates that stand alone
+   r is the size of the K-th largest one, the slack what the K largest free too much, and the loss
+   what a smaller one frees less: taking the largest first is what has no loss.
+2. *What is settled already.* An option whose loss alone exceeds the slack is out. Where all
+   candidates are of one size no loss is possible and one pile remains: its K cheapest are the
+   answer.
+3. *Price.* For any rates l (price per node) >= 0 and m (price per victim) the same argument bounds
+   the price: ``l need + m K + sum of min(c - l n - m v)`` is no more than any choice with K
+   victims costs, and an option adds its ``excess`` over that minimum. Choices whose excess exceeds
+   the gap to one already known are out. l and m come from a secant search on the Lagrangian
+   dual; poor ones cost time, never exactness.
 4. *What is left* is decided by dynamic programming over (victims, loss), least price each.
 """
 
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import attrs
@@ -30,6 +34,8 @@ from makeway.builtin.search_least_disruption.effort import Effort
 from makeway.builtin.search_least_disruption.parts import Part, Pile
 
 _SECANTS = 24
+_FIRST_ALLOWANCE = 6
+"""Binary places by which the first allowance is smaller than the gap."""
 
 
 @attrs.frozen
@@ -62,11 +68,11 @@ class Row:
 
 
 def combine(parts: Sequence[Part], need: int, effort: Effort) -> list[int] | None:
-    """Return the candidates to take, fewest first, then cheapest; None if all of them free too few nodes.
+    """Return the fewest and cheapest candidates that free enough nodes; None if all are too few.
 
     :raises OutOfEffortError: with ``effort.at_least`` telling what was proved.
     """
-    if sum(part.options[-1][1] if isinstance(part, Pile) else _most_nodes(part) for part in parts) < need:
+    if sum(_most_nodes(part) for part in parts) < need:
         return None
     rate = critical_rate(parts, need)
     best = [_best_gain(part, rate) for part in parts]
@@ -82,33 +88,33 @@ def combine(parts: Sequence[Part], need: int, effort: Effort) -> list[int] | Non
 
 
 def _most_nodes(part: Part) -> int:
+    if isinstance(part, Pile):
+        return part.options[-1][1]
     return max(nodes for _, nodes, _ in part.options)
 
 
 # ---------------------------------------------------------------------------- 1. how many victims
 def critical_rate(parts: Sequence[Part], need: int) -> Rate:
     """Return the rate at which the linear relaxation frees the last node needed."""
-    blocks = sorted(
-        ((nodes / victims, nodes, victims, times) for part in parts for nodes, victims, times in _steps(part)),
-        key=lambda block: -block[0],
-    )
+    steps = [step for part in parts for step in _steps(part)]
+    steps.sort(key=lambda step: -step[0] / step[1])
     freed = 0
-    for _, nodes, victims, times in blocks:
+    for nodes, victims, times in steps:
         freed += nodes * times
         if freed >= need:
-            break
-    return Rate(nodes, victims)
+            return Rate(nodes, victims)
+    raise AssertionError("all parts together free too few nodes, though they did before")
 
 
 def _steps(part: Part) -> list[tuple[int, int, int]]:
-    """Return the steps of the concave hull over nodes freed: nodes, victims, how many such steps."""
+    """Return the steps of the concave hull over nodes freed: nodes, victims, how often."""
     if isinstance(part, Pile):
         victims, nodes, _ = part.options[1]
         return [(nodes, victims, len(part.options) - 1)]
     hull = _hull([(victims, -nodes) for victims, nodes, _ in part.options])
     return [
         (-(freed - before), victims - fewer, 1)
-        for (fewer, before), (victims, freed) in zip(hull, hull[1:], strict=False)
+        for (fewer, before), (victims, freed) in pairwise(hull)
         if freed < before
     ]
 
@@ -135,7 +141,7 @@ def _best_gain(part: Part, rate: Rate) -> int:
     return max(rate.victims * nodes - rate.nodes * victims for victims, nodes, _ in ends)
 
 
-# ------------------------------------------------------------------------ 2. what is settled already
+# --------------------------------------------------------------------- 2. what is settled already
 def _exactly(
     parts: Sequence[Part],
     best: Sequence[int],
@@ -144,28 +150,55 @@ def _exactly(
     need: int,
     slack: int,
     effort: Effort,
-) -> list[tuple[int, int]] | None:
-    """Return the cheapest choice of `count` victims as (part, option); None if there is none."""
+) -> list[Pick] | None:
+    """Return the cheapest choice of `count` victims; None if there is none."""
     rows = [
         Row(number, _within(part, best[number], rate, count, slack))
         for number, part in enumerate(parts)
     ]
-    rows = _narrowed(rows, count)
+    task = _settled(Task(rows, count, need, slack))
+    if task is None:
+        return None
+    found = _cheapest(task, effort) if len(task.rows) > 1 else _decide(task, None, effort)
+    return None if found is None else found.picks
+
+
+Pick = tuple[int, int]
+"""Part, option."""
+
+
+@attrs.frozen
+class Task:
+    """What is still open: rows with more than one option, and what they have to come to."""
+
+    rows: list[Row]
+    count: int
+    need: int
+    slack: int
+    price: int = 0
+    excess: int = 0
+    picks: list[Pick] = attrs.Factory(list)
+    """What was settled, with its price and excess."""
+
+
+def _settled(task: Task) -> Task | None:
+    """Settle the rows that have one option left; None if there is no choice at all."""
+    rows = task.rows
     if not all(row.options for row in rows):
         return None
-    settled = [row for row in rows if len(row.options) == 1]
-    rows = [row for row in rows if len(row.options) > 1]
-    picks = [(row.part, row.options[0].at) for row in settled]
-    count -= sum(row.options[0].victims for row in settled)
-    need -= sum(row.options[0].nodes for row in settled)
-    slack -= sum(row.options[0].loss for row in settled)
-    if not rows:
-        return picks if count == 0 and slack >= 0 else None
-    gap = 0
-    if len(rows) > 1:
-        rows, gap = _affordable(rows, count, need)
-    rest = _decide(rows, count, slack, gap, effort)
-    return None if rest is None else picks + rest
+    rows = _narrowed(rows, task.count)
+    if not all(row.options for row in rows):
+        return None
+    settled = [(row.part, row.options[0]) for row in rows if len(row.options) == 1]
+    return Task(
+        [row for row in rows if len(row.options) > 1],
+        task.count - sum(option.victims for _, option in settled),
+        task.need - sum(option.nodes for _, option in settled),
+        task.slack - sum(option.loss for _, option in settled),
+        task.price + sum(option.price for _, option in settled),
+        task.excess + sum(option.excess for _, option in settled),
+        task.picks + [(part, option.at) for part, option in settled],
+    )
 
 
 def _within(part: Part, best: int, rate: Rate, count: int, slack: int) -> tuple[Open, ...]:
@@ -190,8 +223,6 @@ def _within(part: Part, best: int, rate: Rate, count: int, slack: int) -> tuple[
 
 def _narrowed(rows: Sequence[Row], count: int) -> list[Row]:
     """Drop options that the other parts cannot complete to `count` victims."""
-    if not all(row.options for row in rows):
-        return list(rows)
     least = sum(row.options[0].victims for row in rows)
     most = sum(row.options[-1].victims for row in rows)
     narrowed = []
@@ -218,26 +249,63 @@ class Relaxed:
     """Whether no victim is taken in part."""
 
 
-def _affordable(rows: Sequence[Row], count: int, need: int) -> tuple[list[Row], int]:
-    """Drop options that no choice as cheap as one already known contains; return the gap left as well."""
+def _cheapest(task: Task, effort: Effort) -> Decision | None:
+    """Decide under a small allowance of excess first, and under a larger one while that proves nothing.
+
+    Any choice beyond an allowance costs more than the bound and the allowance together: one found that
+    costs no more than that is the cheapest of all.
+    """
+    rows, bound, gap = _with_excess(task.rows, task.count, task.need)
+    bound += task.price
+    start = attrs.evolve(task, rows=rows)
+    if gap is None:
+        return _decide(start, None, effort)
+    allowance = gap >> _FIRST_ALLOWANCE
+    while True:
+        found = _decide_within(start, allowance, effort)
+        if allowance >= gap or (found is not None and found.price - bound <= allowance):
+            return found
+        if found is not None:
+            gap = found.price - bound
+        allowance = min(allowance * 4 + 1, gap)
+
+
+def _decide_within(task: Task, allowance: int, effort: Effort) -> Decision | None:
+    rows = [
+        Row(row.part, tuple(option for option in row.options if option.excess <= allowance))
+        for row in task.rows
+    ]
+    smaller = _settled(attrs.evolve(task, rows=rows))
+    return None if smaller is None else _decide(smaller, allowance, effort)
+
+
+def _with_excess(
+    rows: Sequence[Row], count: int, need: int
+) -> tuple[list[Row], int, int | None]:
+    """Find good rates, and note each option's excess at them.
+
+    :returns: the rows, a lower bound of the price, and how much above it a choice already known is;
+        None: none is known.
+    """
     tried = _secants(rows, count, need)
-    known = [each.price for each in tried if each.exact and each.nodes >= need]
-    if not known:
-        return list(rows), 0
     bounds = [_bound(rows, each.per_node, each.per_victim, count, need) for each in tried]
-    gap, at = min((min(known) - bound, at) for at, bound in enumerate(bounds))
-    rates = tried[at]
-    kept = []
+    bound, at = max((bound, -at) for at, bound in enumerate(bounds))
+    rates = tried[-at]
+    noted = []
     for row in rows:
         reduced = [_reduced(option, rates.per_node, rates.per_victim) for option in row.options]
         least = min(reduced)
-        options = (
-            option._replace(excess=cost - least)
-            for option, cost in zip(row.options, reduced, strict=True)
-            if cost - least <= gap
+        noted.append(
+            Row(
+                row.part,
+                tuple(
+                    option._replace(excess=cost - least)
+                    for option, cost in zip(row.options, reduced, strict=True)
+                ),
+            )
         )
-        kept.append(Row(row.part, tuple(options)))
-    return kept, gap
+    known = [each.price for each in tried if each.exact and each.nodes >= need]
+    return noted, bound, min(known) - bound if known else None
 
 
 def _reduced(option: Open, per_node: int, per_victim: int) -> int:
@@ -285,21 +353,21 @@ def _relaxed(rows: Sequence[Row], count: int, per_node: int) -> Relaxed:
         hull = _hull(points)
         start = where[hull[0][0]][1]
         victims, nodes, price = victims + start.victims, nodes + start.nodes, price + start.price
-        for (fewer, before), (more, after) in zip(hull, hull[1:], strict=False):
+        for (fewer, before), (more, after) in pairwise(hull):
             slope = (after - before) // (more - fewer)
             steps.append((slope, number, where[fewer][1], where[more][1]))
     steps.sort(key=lambda step: step[:2])
-    slope = steps[0][0] if steps else 0
-    for slope, _, old, new in steps:
+    per_victim = 0
+    for per_victim, _, old, new in steps:  # noqa: B007  # the last one taken, or the first one not
         if victims >= count:
             break
         victims += new.victims - old.victims
         nodes += new.nodes - old.nodes
         price += new.price - old.price
-    return Relaxed(per_node, slope, nodes, price, victims == count)
+    return Relaxed(per_node, per_victim, nodes, price, victims == count)
 
 
-# ----------------------------------------------------------------------------------- 4. what is left
+# ------------------------------------------------------------------------------- 4. what is left
 class Partial(NamedTuple):
     """The cheapest way to so many victims and such a loss in the parts decided so far."""
 
@@ -314,30 +382,44 @@ _Reached = tuple[int, int]
 _Layer = dict[_Reached, Partial]
 
 
-def _decide(
-    rows: Sequence[Row], count: int, slack: int, gap: int, effort: Effort
-) -> list[tuple[int, int]] | None:
-    """Decide part by part; the one with most options comes last, where exact counts are looked up."""
-    rows = sorted(rows, key=lambda row: (len(row.options), row.part))
+@attrs.frozen
+class Decision:
+    """A choice in all parts of a task."""
+
+    price: int
+    picks: list[Pick]
+
+
+def _decide(task: Task, allowance: int | None, effort: Effort) -> Decision | None:
+    """Decide part by part, the one with most options last, as only exact counts are left there."""
+    rows = sorted(task.rows, key=lambda row: (len(row.options), row.part))
     least = sum(row.options[0].victims for row in rows)
     most = sum(row.options[-1].victims for row in rows)
-    layers: list[_Layer] = [{(0, 0): Partial(0, 0, (0, 0), 0)}]
+    start = Partial(task.price, task.excess, (0, 0), 0)
+    layers: list[_Layer] = [{(0, 0): start} if task.slack >= 0 else {}]
     for row in rows:
         least -= row.options[0].victims
         most -= row.options[-1].victims
-        layers.append(_extended(layers[-1], row, (count - most, count - least), slack, gap, effort))
-    if not layers[-1]:
+        victims = (task.count - most, task.count - least)
+        layers.append(_extended(layers[-1], row, victims, task.slack, allowance, effort))
+    final = {reached: p for reached, p in layers[-1].items() if reached[0] == task.count}
+    if not final:
         return None
-    at = min(layers[-1], key=lambda reached: (layers[-1][reached].price, reached))
-    picks = []
-    for row, layer in zip(reversed(rows), reversed(layers), strict=False):
+    at = min(final, key=lambda reached: (final[reached].price, reached))
+    price, picks = final[at].price, list(task.picks)
+    for row, layer in zip(reversed(rows), layers[:0:-1], strict=True):
         picks.append((row.part, layer[at].pick))
         at = layer[at].before
-    return picks
+    return Decision(price, picks)
 
 
 def _extended(
-    layer: _Layer, row: Row, victims: tuple[int, int], slack: int, gap: int, effort: Effort
+    layer: _Layer,
+    row: Row,
+    victims: tuple[int, int],
+    slack: int,
+    allowance: int | None,
+    effort: Effort,
 ) -> _Layer:
     """Decide one more part so that the victims so far lie within `victims`, both ends included."""
     low, high = victims
@@ -345,13 +427,11 @@ def _extended(
     grown: _Layer = {}
     for reached, partial in layer.items():
         taken, loss = reached
-        open_options = row.options[
-            bisect_left(counts, low - taken) : bisect_right(counts, high - taken)
-        ]
-        effort.spend(1 + len(open_options))
-        for option in open_options:
+        first, stop = bisect_left(counts, low - taken), bisect_right(counts, high - taken)
+        effort.spend(1 + stop - first)
+        for option in row.options[first:stop]:
             excess = partial.excess + option.excess
-            if loss + option.loss > slack or excess > gap:
+            if loss + option.loss > slack or (allowance is not None and excess > allowance):
                 continue
             key = (taken + option.victims, loss + option.loss)
             price = partial.price + option.price

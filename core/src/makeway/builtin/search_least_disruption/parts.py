@@ -1,55 +1,45 @@
 """Take a cover problem apart into pieces that do not touch each other.
 
-Candidates that share a node with no other candidate stand alone; the others fall into the connected components
-of the graph in which two candidates are joined by a node that both have to leave. What is freed by a choice of
-victims is the sum of what is freed in each component, and so are its victims and its price. A component is
-therefore fully described by its *options*: for so many victims, so many nodes at such a price, best ones only.
+Candidates that share a node with no other candidate stand alone; the others fall into the
+connected components of the graph in which two candidates are joined by a node that both have to
+leave. What is freed by a choice of victims is the sum of what is freed in each component, and so
+are its victims and its price. A component is therefore fully described by its *options*: for so
+many victims, so many nodes at such a price, best ones only.
 
-The options of a component of several jobs come from an exact sweep (`options_of_component`). Components with a
-single option besides "nothing" are alike if they free equally many nodes by equally many victims; they are kept
-in a `Pile`, cheapest first: of alike components, taking any but the cheapest *k* is never better.
+The options of a component of several jobs come from an exact sweep (`options_of_component`).
+Components with a single option besides "nothing" are alike if they free equally many nodes by
+equally many victims; they are kept in a `Pile`, cheapest first: of alike components, taking any
+but the cheapest *k* is never better.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate
 
-import attrs
-
+from makeway.builtin.search_least_disruption.counting import Group, Groups
 from makeway.builtin.search_least_disruption.effort import Effort
 
 Option = tuple[int, int, int]
 """Victims, nodes freed, price."""
-Group = tuple[int, ...]
-"""Candidates that have to leave a node, ascending."""
-
-
-@attrs.frozen
-class Bundle:
-    """Candidates of one component that are taken together, or not at all."""
-
-    price: int
-    jobs: Group
+Bundle = tuple[int, Group]
+"""Price, and the candidates of one component that are taken together, or not at all."""
 
 
 class Pile:
     """Components alike: option *k* takes the *k* cheapest bundles."""
 
     def __init__(self, victims: int, nodes: int, bundles: Sequence[Bundle]) -> None:
-        self.bundles = sorted(bundles, key=lambda bundle: (bundle.price, bundle.jobs))
+        self._bundles = sorted(bundles)
         size = len(bundles) + 1
-        freed = range(0, size * nodes, nodes) if nodes else repeat(0, size)
-        spent = accumulate((bundle.price for bundle in self.bundles), initial=0)
-        self.options: list[Option] = list(
-            zip(range(0, size * victims, victims), freed, spent, strict=True)
-        )
+        spent = accumulate((price for price, _ in self._bundles), initial=0)
+        counts, freed = range(0, size * victims, victims), range(0, size * nodes, nodes)
+        self.options: list[Option] = list(zip(counts, freed, spent, strict=True))
 
     def jobs(self, at: int) -> list[int]:
         """Return the candidates of option `at`."""
-        return [job for bundle in self.bundles[:at] for job in bundle.jobs]
+        return [job for _, jobs in self._bundles[:at] for job in jobs]
 
 
 class Menu:
@@ -68,16 +58,14 @@ Part = Pile | Menu
 
 
 def parts_of(
-    blockers: Mapping[int, Group], price: Sequence[int], need: int, most: int, effort: Effort
+    groups: Groups, price: Sequence[int], need: int, most: int, effort: Effort
 ) -> list[Part]:
     """Return the parts of a cover problem.
 
-    :param blockers: node -> candidates that have to leave it.
     :param need: nodes to be freed; more than that are worth nothing.
     :param most: no more victims than this are of interest.
     :raises OutOfEffortError: if a component is too entangled.
     """
-    groups = Counter(blockers.values())
     shared = [group for group in groups if len(group) > 1]
     entangled = {job for group in shared for job in group}
     bundles: dict[tuple[int, int], list[Bundle]] = {}
@@ -85,13 +73,18 @@ def parts_of(
     for group, nodes in groups.items():
         if len(group) == 1 and group[0] not in entangled:
             alike = bundles.setdefault((1, min(nodes, need)), [])
-            alike.append(Bundle(price[group[0]], group))
+            alike.append((price[group[0]], group))
     for component in components(shared):
+        if len(component) == 1 and not any((job,) in groups for job in component[0]):
+            group, nodes = component[0], groups[component[0]]
+            alike = bundles.setdefault((len(group), min(nodes, need)), [])
+            alike.append((sum(price[job] for job in group), group))
+            continue
         inside = [(group, groups[group]) for group in _with_own_nodes(component, groups)]
         options, jobs = options_of_component(inside, price, need, most, effort)
         if len(options) == 2:
             victims, nodes, cost = options[1]
-            bundles.setdefault((victims, nodes), []).append(Bundle(cost, jobs[1]))
+            bundles.setdefault((victims, nodes), []).append((cost, jobs[1]))
         elif len(options) > 2:
             menus.append(Menu(options, jobs))
     piles: list[Part] = [Pile(*kind, bundles[kind]) for kind in sorted(bundles)]
@@ -119,7 +112,7 @@ def components(groups: Sequence[Group]) -> list[list[Group]]:
     return list(found.values())
 
 
-def _with_own_nodes(component: Sequence[Group], groups: Mapping[Group, int]) -> list[Group]:
+def _with_own_nodes(component: Sequence[Group], groups: Groups) -> list[Group]:
     """Add the nodes that one job of the component holds alone."""
     jobs = dict.fromkeys(job for group in component for job in group)
     return [*component, *((job,) for job in jobs if (job,) in groups)]
@@ -135,10 +128,11 @@ def options_of_component(
 ) -> tuple[list[Option], list[Group]]:
     """Return the options of one component that no other option beats, and the candidates of each.
 
-    The jobs are decided one after the other, neighbours in a row. Two partial decisions differ for what is
-    still to come only in the set of nodes of which some job is decided, some is not, and one has stayed; for
-    each such set the best (victims, nodes, price) are kept. This is exact; its cost grows with the number of
-    nodes open at a time, which is small where jobs hold blocks of nodes.
+    The jobs are decided one after the other, neighbours in a row. Two partial decisions differ for
+    what is still to come only in the set of nodes of which some job is decided, some is not, and
+    one has stayed; for each such set the best (victims, nodes, price) are kept. This is exact; its
+    cost grows with the number of nodes open at a time, which is small where jobs hold blocks of
+    nodes.
     """
     order = _row(groups)
     rank = {job: at for at, job in enumerate(order)}
@@ -206,7 +200,7 @@ def _best(entries: _Entries) -> _Entries:
 
 
 def _row(groups: Sequence[tuple[Group, int]]) -> list[int]:
-    """Put the jobs of a component into a row in which neighbours are near: breadth first from an end."""
+    """Put the jobs of a component into a row, neighbours near: breadth first from an end."""
     near: dict[int, set[int]] = {}
     for group, _ in groups:
         for job in group:

@@ -1,10 +1,11 @@
 """Put a price on each candidate: the work that would be lost, or disturbed, in exact integers.
 
-Work is the running time since the last checkpoint times the CPUs held, in CPU-microseconds: sums of integers
-do not depend on the order in which they are added. A job that is suspended loses nothing, but the same figure
-says how much is disturbed, so that the youngest and smallest goes. The lower bits hold a tie-break that adds up
-too: between choices of equally many jobs and equal work, the one with the larger sum of job indices is cheaper,
-so that jobs that were submitted last go first.
+Work is the running time since the last checkpoint times the CPUs held, in CPU-microseconds: sums
+of integers do not depend on the order in which they are added. A job that is suspended loses
+nothing, but the same figure says how much is disturbed, so that the youngest and smallest goes.
+The lower bits hold a tie-break that adds up too: between choices of equally many jobs and equal
+work, the one with the larger sum of job indices is cheaper, so that jobs that were submitted last
+go first.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TIE_BITS = 64
 
 
 def prices(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> list[int]:
-    """Return the price of each of `jobs`; only sums over equally many jobs compare to the last bit."""
+    """Return the price of each of `jobs`; ties count only between choices of equally many jobs."""
     newest = max((job.index for job in jobs), default=0)
     return [(work(job, view, now) << _TIE_BITS) + newest - job.index for job in jobs]
 
@@ -43,4 +44,4 @@ def cpus_held(job: Job, view: ClusterView) -> int:
     if allocation.cpus is not None:
         return sum(allocation.cpus)
     nodes = view.cluster.nodes
-    return sum(nodes[index].cpus for index in allocation.node_indices)
+    return sum([nodes[index].cpus for index in allocation.node_indices])

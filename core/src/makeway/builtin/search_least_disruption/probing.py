@@ -1,18 +1,20 @@
 """Choose victims by probing alone, for problems that are about more than the number of nodes.
 
-All that is assumed of `makeway.model.Attempt.probe` is that removing one more candidate never hurts.
+All that is assumed of `makeway.model.Attempt.probe` is that removing one more candidate never
+hurts.
 
 1. All candidates are removed. If the job does not fit then, nothing helps.
-2. *A good choice*: take until it fits; keep those on the nodes chosen if that still fits; give back in reverse
-   while it still fits. In three orders (cheapest first, most nodes first, as the policy listed them); the
-   fewest victims win, then the least price.
-3. *The best choice*: for 1, 2, ... victims up to the size of the good one, all choices in order of price, depth
-   first. A branch is left when its price with the cheapest that may still follow reaches that of the best
-   choice known, or when it does not fit even with everybody who may still follow removed. The first size at
-   which anything fits is the least, and the cheapest choice of that size the answer.
+2. *A good choice*: take until it fits; keep those on the nodes chosen if that still fits; give
+   back in reverse while it still fits. In three orders (cheapest first, most nodes first, as the
+   policy listed them); the fewest victims win, then the least price.
+3. *The best choice*: for 1, 2, ... victims up to the size of the good one, all choices in order of
+   price, depth first. A branch is left when its price with the cheapest that may still follow
+   reaches that of the best choice known, or when it does not fit even with everybody who may still
+   follow removed. The first size at which anything fits is the least, and the cheapest choice of
+   that size the answer.
 
-Step 3 takes a limited number of steps (one removal in thought, or one probe); when they are used up, the best
-choice known is returned, with what is proved about it. Steps 1 and 2 are not limited.
+Step 3 takes a limited number of steps (one removal in thought, or one probe); when they are used
+up, the best choice known is returned, with what is proved about it. Steps 1 and 2 are not limited.
 """
 
 from __future__ import annotations
@@ -56,15 +58,15 @@ class Prober:
         found = trial.probe()
         return found if isinstance(found, Placement) else None
 
-    def take(self, order: Sequence[int]) -> tuple[list[int], Placement]:
-        """Remove in `order` until the job fits; it has to fit without all of them."""
+    def take(self, order: Sequence[int], known: Placement) -> tuple[list[int], Placement]:
+        """Remove in `order` until the job fits; without all of them it does, at `known`."""
         trial = self._attempt.fresh()
         for at, candidate in enumerate(order):
             trial.remove(self._candidates.jobs[candidate], self._candidates.modes[candidate])
             found = trial.probe()
             if isinstance(found, Placement):
                 return list(order[: at + 1]), found
-        raise AssertionError("the job does not fit without all candidates, though it did before")
+        return list(order), known
 
     def on(self, at: int, placement: Placement) -> bool:
         """Whether candidate `at` holds a node of `placement`."""
@@ -81,16 +83,20 @@ def by_probing(
     """Return whom to take out of `open_to`; None if removing all of them does not help."""
     if prober.place(()) is not None:
         return Found((), 0, complete=True)
-    if prober.place(open_to) is None:
+    known = prober.place(open_to)
+    if known is None:
         return None
     cheapest = sorted(open_to, key=lambda at: (price[at], at))
     largest = sorted(cheapest, key=lambda at: -prober.size(at))
-    good = min((_good(prober, o, price) for o in (cheapest, largest, open_to)), key=lambda f: f.rank)
+    orders = (cheapest, largest, open_to)
+    good = min((_good(prober, order, price, known) for order in orders), key=lambda f: f.rank)
     return _Deepening(prober, cheapest, price, effort).improve(good)
 
 
-def _good(prober: Prober, order: Sequence[int], price: Sequence[int]) -> Found:
-    taken, placement = prober.take(order)
+def _good(
+    prober: Prober, order: Sequence[int], price: Sequence[int], known: Placement
+) -> Found:
+    taken, placement = prober.take(order, known)
     on_nodes = [at for at in taken if prober.on(at, placement)]
     if len(on_nodes) < len(taken) and prober.place(on_nodes) is not None:
         taken = on_nodes

@@ -1,0 +1,134 @@
+"""Say what a plugin offers that reads foreign files: configurations, and recordings of a real scheduler.
+
+A plugin touches no file: the core reads, hands over text (`Source`), and takes tables back. The tables have the
+shape of the TOML file (docs/config.md), so that ``makeway import`` is a matter of writing them out; the core
+structures and checks them as if a person had written them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from makeway.model import NOTHING, JobSpec, Seconds
+
+
+class Source(Protocol):
+    """A text file, read by the core."""
+
+    @property
+    def name(self) -> str:
+        """File name without folders, for messages."""
+
+    @property
+    def text(self) -> str:
+        """All of it, line ends as they are."""
+
+    def beside(self, name: str) -> Source:
+        """Return another file, relative to this one's folder.
+
+        :raises ConfigError: it cannot be read.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class ForeignConfig:
+    """What a foreign configuration became."""
+
+    tables: Mapping[str, Any]
+    """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""
+    warnings: tuple[str, ...] = ()
+    """One line each; one of them names the parameters that are not modelled."""
+    places: Mapping[str, str] = NOTHING
+    """Path in the config -> ``file:line`` that says so."""
+
+
+class ForeignReader(Protocol):
+    """Reads a foreign configuration."""
+
+    @property
+    def name(self) -> str:
+        """Short: ``moab.cfg``."""
+
+    def claims(self, name: str, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+
+    def translate(self, source: Source) -> ForeignConfig:
+        """Read it.
+
+        :raises ConfigError: with all problems, each with file and line.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class Played:
+    """What a replay of a recorded scenario came to."""
+
+    summary: Mapping[str, Any]
+    """The record in its summary form."""
+    most_jobs_on_a_node: int
+    """Most jobs that held one node at the same time."""
+
+
+@attrs.frozen(kw_only=True)
+class Judgement:
+    """How a replay compares with a recording."""
+
+    differences: tuple[tuple[str, Seconds | None, str, str], ...] = ()
+    """Job, instant, recorded, replayed; empty: they agree."""
+    not_imitated: str = ""
+    """Why the recording is no measure (undefined behaviour, an artefact); empty: it is one."""
+
+
+class RecordedScenario(Protocol):
+    """A scenario with what a real scheduler did."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def release(self) -> str:
+        """Name and version of the scheduler that was recorded."""
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """The configuration, as nested tables."""
+
+    @property
+    def jobs(self) -> Sequence[JobSpec]:
+        """In order of submission."""
+
+    @property
+    def commands(self) -> Sequence[Mapping[str, Any]]:
+        """What people did, as ``[[action]]`` tables."""
+
+    @property
+    def until(self) -> Seconds:
+        """End of the observation."""
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """What the scenario asks for that cannot be played; empty: nothing."""
+
+    def judge(self, played: Played) -> Judgement:
+        """Compare a replay with the recording."""
+
+
+class RecordingReader(Protocol):
+    """Reads recordings of a real scheduler for ``makeway verify``."""
+
+    @property
+    def name(self) -> str:
+        """Short: ``Maui recordings``."""
+
+    def claims(self, name: str, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+
+    def recorded(self, source: Source) -> RecordedScenario:
+        """Read one.
+
+        :raises ConfigError: with all problems.
+        """

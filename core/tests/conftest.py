@@ -1,0 +1,129 @@
+"""Fixtures for tests of the command line: run it, and put made-up distributions on the path."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from makeway.cli import cli
+
+CONFIG = """
+[[node]]
+name = "n[1-2]"
+cpus = 4
+
+[[partition]]
+name = "low"
+default = true
+
+[[partition]]
+name = "high"
+priority_tier = 2
+
+[policy]
+preempt = "preempt/partition_prio"
+preempt_mode = ["requeue"]
+"""
+
+JOBS = """
+[[job]]
+id = 1
+name = "long"
+user = "ada"
+nodes = 2
+run_time = 100
+
+[[job]]
+id = 2
+name = "rush"
+user = "eve"
+partition = "high"
+nodes = 1
+submit = 10
+run_time = 20
+"""
+
+
+@attrs.frozen
+class Done:
+    """What a command came to."""
+
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs the command line; nothing but an exit may come out of it."""
+    for name in ("MAKEWAY_DEBUG", "MAKEWAY_TRACE_HOOKS", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters  # before click 8.2
+    runner = CliRunner(**({"mix_stderr": False} if old else {}))
+
+    def run_it(*arguments: object) -> Done:
+        result = runner.invoke(cli, [str(each) for each in arguments], prog_name="makeway")
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        assert "Traceback" not in result.stderr
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+    return run_it
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Write a configuration of two nodes and two tiers, without jobs."""
+    path = tmp_path / "cluster.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def with_jobs(tmp_path: Path) -> Path:
+    """Write the same with two jobs, of which the second one displaces the first."""
+    path = tmp_path / "with-jobs.toml"
+    path.write_text(CONFIG + JOBS)
+    return path
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    """Write the two jobs as a workload of their own."""
+    path = tmp_path / "jobs.toml"
+    path.write_text(JOBS)
+    return path
+
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return a function that puts a distribution with plugins on the path."""
+
+    def install_it(
+        distribution: str, points: Mapping[str, str], modules: Mapping[str, str]
+    ) -> None:
+        folder = tmp_path / f"site-{distribution}"
+        info = folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
+        )
+        lines = [f"{name} = {module}" for name, module in points.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[makeway]", *lines, ""]))
+        for name, source in modules.items():
+            (folder / f"{name}.py").write_text(source)
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.syspath_prepend(folder)
+
+    return install_it

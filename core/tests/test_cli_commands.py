@@ -1,0 +1,400 @@
+"""The other subcommands: check, explain, import, plugins, verify."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway.config import parse_toml
+
+Run = Callable[..., Any]
+Install = Callable[..., None]
+
+ORACLE = Path(__file__).with_name("data") / "oracle"
+SLURM = """
+ClusterName=x
+SlurmctldHost=h
+SelectType=select/linear
+NodeName=n[1-2] CPUs=4
+PartitionName=low Nodes=ALL Default=YES
+"""
+
+
+@pytest.fixture
+def slurm_conf(tmp_path: Path) -> Path:
+    """Write a slurm.conf without preemption."""
+    path = tmp_path / "slurm.conf"
+    path.write_text(SLURM)
+    return path
+
+
+# ----------------------------------------------------------------------------------------- check
+def test_check_praises(run: Run, config: Path) -> None:
+    """What there is nothing to say about."""
+    done = run("check", config)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"{config}: nothing to complain about\n"
+
+
+def test_check_tells_level_place_reason_and_section(run: Run, config: Path) -> None:
+    """Errors fail; all of them are told."""
+    config.write_text(config.read_text().replace('"requeue"', '"suspend"'))
+    done = run("check", config)
+    assert done.status == 1
+    first = done.out.splitlines()[0]
+    assert first.startswith("error: policy.preempt_mode: ")
+    assert first.endswith(")")
+    assert "slurm-preemption 6" in first
+
+
+def test_warnings_fail_if_they_shall(run: Run, slurm_conf: Path) -> None:
+    """A parameter that is not modelled is a warning."""
+    done = run("check", slurm_conf)
+    assert done.status == 0
+    assert "warning: not modelled, no influence: SlurmctldHost (slurm.conf:3)" in done.out
+    assert done.out.splitlines()[-1] == f"{slurm_conf}: 1 warning"
+    assert run("check", slurm_conf, "--strict").status == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[node]]\nnmae = 1\n", "error: node[0].nmae: unknown key; did you mean 'name'?"),
+        ("x = ", "not valid TOML"),
+        ('[[node]]\nname="n1"\n', "error: partition: there are no partitions"),
+    ],
+)
+def test_check_finds_wrong_values(run: Run, tmp_path: Path, text: str, message: str) -> None:
+    """Which are findings, not refusals."""
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    done = run("check", path)
+    assert done.status == 1
+    assert message in done.out
+
+
+def test_check_finds_what_a_replay_would_stumble_over(run: Run, with_jobs: Path) -> None:
+    """Missing plugins, wrong rules, jobs and commands."""
+    text = with_jobs.read_text() + '[[job]]\nnodes = "x"\n[[action]]\nat = 1\n'
+    text = 'workload.map = [{ to_partition = "hgh" }]\n' + text
+    with_jobs.write_text(text.replace("[policy]", '[policy]\nselect = "select/none"'))
+    done = run("check", with_jobs)
+    assert done.status == 1
+    for message in (
+        "error: policy.select: no plugin named 'select/none'",
+        "error: workload.map[0].to_partition: no partition named 'hgh'",
+        "error: job[2].nodes: got 'x'",
+        "error: action[0].command: missing",
+    ):
+        assert message in done.out
+
+
+# --------------------------------------------------------------------------------------- explain
+def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
+    """Whom it displaced, and who was considered."""
+    done = run("explain", with_jobs, "--job", 2)
+    assert done.status == 0
+    assert done.out.split("\n\n") == [
+        "job 2 (rush) of user eve: 1 node, no time limit, partition high, submitted at 10 s\n"
+        "first start after 0 s, COMPLETED at 30 s",
+        "where it was\n  10 s to 30 s: RUNNING on n1",
+        "why it waited: it did not",
+        "what was decided about it\n"
+        "  10 s: preempts for n1 in partition high; without that Resources: 1 nodes wanted, 0 usable\n"
+        "    could displace, in this order: 1 (requeue)\n"
+        "    takes (two passes of select/linear): 1 (requeue)\n"
+        "  10 s: starts on n1 in partition high: idle nodes",
+        "whom it displaced\n"
+        "  10 s: job 1 (partition low) by requeue, mode of partition low [preempt/partition_prio]",
+        "who displaced it: nobody\n",
+    ]
+
+
+def test_explain_the_victim(run: Run, config: Path, workload: Path) -> None:
+    """Who displaced it, why it waited then, and what it lost; repeated attempts once."""
+    more = "\n".join(
+        f"[[job]]\nid = {n}\npartition = 'high'\nsubmit = {n}\nnodes = 1\nrun_time = 9"
+        for n in (11, 12, 13)
+    )
+    workload.write_text(workload.read_text() + more)
+    done = run("explain", config, workload, "--job", 1)
+    assert done.status == 0
+    heading, where, why, decided, displaced, by = done.out.split("\n\n")
+    assert "started again 1 time, 0.02 core-hours of work lost" in heading
+    assert where.splitlines()[1] == "  0 s to 10 s: RUNNING on n[1-2]"
+    assert why.splitlines()[1:] == ["  10 s to 38 s: Resources"]
+    assert "attempts): waits in partition low, Resources: 2 nodes wanted" in decided
+    assert displaced == "whom it displaced: nobody"
+    assert by == (
+        "who displaced it\n"
+        "  10 s: job 2 (partition high) by requeue, mode of partition low "
+        "[preempt/partition_prio]\n"
+    )
+
+
+def test_explain_names_who_is_protected_and_why(run: Run, with_jobs: Path) -> None:
+    """By the rule."""
+    exempt = ("--set", "policy.preemption.exempt_time=50", "--set", "scheduler.type=builtin")
+    done = run("explain", with_jobs, "--job", 2, *exempt)
+    assert "protected: 1: exempt for 40 s more (PreemptExemptTime)" in done.out
+    assert "10 s to 50 s: Resources" in done.out
+
+
+def test_explain_a_job_that_can_never_run(run: Run, with_jobs: Path) -> None:
+    """With the reason."""
+    done = run("explain", with_jobs, "--job", 1, "--set", "job.1.nodes=3")
+    assert done.status == 0
+    assert "it can never run here: needs 3 nodes; partition low gives 2 at the most" in done.out
+
+
+def test_explain_a_job_that_comes_too_late(run: Run, with_jobs: Path) -> None:
+    """Which is no error."""
+    done = run("explain", with_jobs, "--job", 2, "--until", 5)
+    assert (done.status, done.out) == (0, "job 2 was not submitted before --until\n")
+
+
+def test_explain_all_parts_of_a_heterogeneous_job(run: Run, config: Path, tmp_path: Path) -> None:
+    """By the id of the whole."""
+    jobs = tmp_path / "het.toml"
+    jobs.write_text("[[job]]\nid = 5\nrun_time = 9\ncomponent = [{ nodes = 1 }, { nodes = 1 }]\n")
+    done = run("explain", config, jobs, "--job", 5)
+    assert done.status == 0
+    assert [line for line in done.out.splitlines() if line.startswith("job ")] == [
+        f"job 5+{part} of user user: 1 node, no time limit, partition low, submitted at 0 s"
+        for part in (0, 1)
+    ]
+
+
+# ---------------------------------------------------------------------------------------- import
+def test_import_writes_toml(run: Run, slurm_conf: Path, tmp_path: Path) -> None:
+    """To standard output or a file; warnings go to standard error."""
+    done = run("import", slurm_conf)
+    assert done.status == 0
+    assert parse_toml(done.out, "out").partition[0].name == "low"
+    assert "SlurmctldHost" in done.err
+    target = tmp_path / "out.toml"
+    assert run("import", slurm_conf, "-o", target).out == ""
+    assert target.read_text() == done.out
+    assert run("check", target).status == 0
+
+
+def test_import_for_a_release(run: Run, slurm_conf: Path) -> None:
+    """Which the TOML names."""
+    done = run("import", slurm_conf, "--release", "22.05")
+    assert parse_toml(done.out, "out").scheduler.slurm_release == "22.05"
+
+
+def test_import_tells_all_problems(run: Run, slurm_conf: Path) -> None:
+    """With file and line; no file is written."""
+    slurm_conf.write_text(SLURM + "PremptMode=OFF\nNodeName=n[1-2] CPU=4\n")
+    done = run("import", slurm_conf, "-o", slurm_conf.with_suffix(".toml"))
+    assert done.status == 2
+    assert f"{slurm_conf}:7" in done.err
+    assert f"{slurm_conf}:8" in done.err
+    assert not slurm_conf.with_suffix(".toml").exists()
+
+
+READER = '''
+from makeway.config import Config, parse_toml
+from makeway.hookspecs import hookimpl
+from makeway.readers.api import Imported
+
+class Reader:
+    name = "fancy"
+    def claims(self, path, head):
+        return head.startswith("fancy")
+    def read(self, path):
+        text = "[[node]]\\\\nname = 'n1'\\\\n[[partition]]\\\\nname = 'p'\\\\n"
+        return Imported(config=parse_toml(text, str(path)), warnings=("so fancy",))
+
+@hookimpl
+def makeway_config_readers():
+    return [Reader()]
+'''.replace("\\\\", "\\")
+
+
+def test_readers_of_plugins_are_asked(run: Run, install: Install, tmp_path: Path) -> None:
+    """Of all installed ones."""
+    path = tmp_path / "site.fancy"
+    path.write_text("fancy\n")
+    assert run("import", path).status == 2
+    install("makeway-fancy", {"reader/fancy": "makeway_fancy"}, {"makeway_fancy": READER})
+    done = run("import", path)
+    assert done.status == 0
+    assert "warning: so fancy" in done.err
+    assert parse_toml(done.out, "out").partition[0].name == "p"
+
+
+def test_two_readers_that_claim_one_file(run: Run, install: Install, tmp_path: Path) -> None:
+    """Both are named."""
+    for name in ("one", "two"):
+        source = READER.replace('"fancy"\n    def', f'"{name}"\n    def')
+        install(f"makeway-{name}", {f"reader/{name}": f"makeway_{name}"}, {f"makeway_{name}": source})
+    path = tmp_path / "site.fancy"
+    path.write_text("fancy\n")
+    done = run("import", path)
+    assert done.status == 2
+    assert "claimed by two readers: 'one' and 'two'" in done.err
+
+
+def test_a_reader_that_raises_is_blamed(run: Run, install: Install, tmp_path: Path) -> None:
+    """By name; another plugin that cannot be imported is only a warning."""
+    source = READER.replace("return Imported", "return 1 / 0 or Imported")
+    install("makeway-bad", {"reader/bad": "makeway_bad"}, {"makeway_bad": source})
+    install("makeway-worse", {"reader/worse": "makeway_worse"}, {"makeway_worse": "import no_no"})
+    path = tmp_path / "site.fancy"
+    path.write_text("fancy\n")
+    done = run("import", path)
+    assert done.status == 2
+    assert "the reader 'fancy' raised ZeroDivisionError" in done.err
+    assert "warning: plugin 'reader/worse' of makeway-worse 1.0 cannot be imported" in done.err
+
+
+# --------------------------------------------------------------------------------------- plugins
+def _rows(out: str) -> dict[str, list[str]]:
+    return {line.split()[0]: line.split() for line in out.splitlines()[1:]}
+
+
+def test_plugins_lists_what_is_installed(run: Run, config: Path) -> None:
+    """Name, kind, distribution, version, hooks; and what a configuration selects."""
+    done = run("plugins", "--config", config)
+    assert done.status == 0
+    rows = _rows(done.out)
+    assert rows["preempt/none"][1:3] == ["preempt", "makeway"]
+    assert "selected" not in run("plugins").out
+    selected = [name for name, row in rows.items() if row[4:5] == ["yes"]]
+    assert selected == ["preempt/partition_prio", "select/linear"]
+    assert rows["select/linear"][-1] == "selector"
+
+
+def test_plugins_as_json(run: Run) -> None:
+    """The same for programs."""
+    entries = {entry["name"]: entry for entry in json.loads(run("plugins", "--json").out)}
+    assert entries["preempt/none"]["hooks"] == ["makeway_preempt_candidates"]
+    assert entries["preempt/none"]["problem"] == ""
+
+
+def test_a_broken_plugin_does_not_stop_the_listing(run: Run, install: Install) -> None:
+    """It shows its error; one that is offered twice shows that."""
+    install("makeway-bad", {"preempt/bad": "makeway_bad"}, {"makeway_bad": "import no_such_thing"})
+    for name in ("makeway-one", "makeway-two"):
+        install(name, {"preempt/same": "makeway_same"}, {"makeway_same": ""})
+    done = run("plugins")
+    assert done.status == 0
+    assert "No module named 'no_such_thing'" in done.out
+    assert done.out.count("two distributions offer a plugin named 'preempt/same'") == 2
+    assert "select/linear" in done.out
+
+
+def test_a_selected_plugin_that_is_missing(run: Run, config: Path) -> None:
+    """Is named with what would bring it, after the list."""
+    config.write_text(config.read_text().replace("partition_prio", "partition_pri"))
+    done = run("plugins", "--config", config)
+    assert done.status == 1
+    assert "select/linear" in done.out
+    assert "no plugin named 'preempt/partition_pri' is installed" in done.err
+    assert "'pip install makeway-preempt-partition-pri'" in done.err
+
+
+# ---------------------------------------------------------------------------------------- verify
+SCENARIO = """
+title = "a job"
+duration = 30
+
+[cluster]
+nodes = [{ name = "n1", cpus = 1 }]
+slurm_conf = '''
+SelectType=select/linear
+PartitionName=all Nodes=ALL Default=YES
+'''
+
+[[job]]
+at = 1
+name = "a"
+runtime = 10
+"""
+
+
+def _recording(ended: float) -> dict[str, Any]:
+    spans = [("RUNNING", 1.25, ended), ("COMPLETED", ended, 30.0)]
+    intervals = [
+        {"state": state, "start": start, "end": end, "nodes": ["n1"]} for state, start, end in spans
+    ]
+    job = {"at": 1, "submitted": 1.0, "answered": 1.0, "job_id": 1, "intervals": intervals}
+    return {
+        "scenario": "one",
+        "slurm_version": "22.05.8",
+        "observed": 30.0,
+        "jobs": {"a": job | {"final_state": "COMPLETED"}},
+    }
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Write a scenario and its recording."""
+    scenarios, recorded = tmp_path / "scenarios", tmp_path / "recorded"
+    scenarios.mkdir()
+    recorded.mkdir()
+    (scenarios / "one.toml").write_text(SCENARIO)
+    (recorded / "one.json").write_text(json.dumps(_recording(11.15)))
+    return scenarios, recorded
+
+
+def test_verify_agrees(run: Run, folders: tuple[Path, Path]) -> None:
+    """A file against a file, a file against a folder, a folder against a folder."""
+    scenarios, recorded = folders
+    for scenario in (scenarios, scenarios / "one.toml"):
+        done = run("verify", scenario, "--recorded", recorded)
+        assert done.status == 0, done.out
+        assert "1 of 1 agree" in done.out
+    assert run("verify", scenarios / "one.toml", "--recorded", recorded / "one.json").status == 0
+
+
+def test_verify_tells_differences(run: Run, folders: tuple[Path, Path]) -> None:
+    """And fails."""
+    scenarios, recorded = folders
+    (recorded / "one.json").write_text(json.dumps(_recording(18.0)))
+    done = run("verify", scenarios, "--recorded", recorded)
+    assert done.status == 1
+    assert "one  differs" in done.out
+    assert "a: boundary at 18.00 s: recorded COMPLETED from 18.00" in done.out
+    assert "0 of 1 agree" in done.out
+
+
+def test_verify_chooses_by_name(run: Run, folders: tuple[Path, Path]) -> None:
+    """Nothing chosen is an error."""
+    scenarios, recorded = folders
+    (scenarios / "two.toml").write_text("broken")
+    assert run("verify", scenarios, "--recorded", recorded).status == 2
+    assert run("verify", scenarios, "--recorded", recorded, "--only", "o*").status == 0
+    done = run("verify", scenarios, "--recorded", recorded, "--only", "x*")
+    assert done.status == 2
+    assert "no scenarios like 'x*' among 2" in done.err
+
+
+def test_verify_without_the_plugin(
+    run: Run, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a failure, or a skip if that is wanted."""
+    monkeypatch.setattr("makeway.registry.installed", list)
+    scenarios, recorded = folders
+    done = run("verify", scenarios, "--recorded", recorded)
+    assert done.status == 1
+    assert "cannot play: no plugin named " in done.out
+    assert "'select/linear'" in done.out
+    done = run("verify", scenarios, "--recorded", recorded, "--skip-missing")
+    assert done.status == 0
+    assert "1 skipped" in done.out
+
+
+def test_verify_recordings_of_a_real_slurm(run: Run) -> None:
+    """Skips what was not recorded; what is played needs plugins."""
+    done = run(
+        "verify", ORACLE / "scenarios", "--recorded", ORACLE / "results-22.05", "--only", "minex*"
+    )
+    assert done.status == 0
+    assert "needs Slurm 23.02" in done.out

@@ -1,0 +1,236 @@
+"""What ``makeway replay`` shows and writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def _figure(out: str, *words: str) -> str:
+    """Return the last cell of the line that begins with `words`, however wide the columns are."""
+    found = (line.split() for line in out.splitlines())
+    return next(line[-1] for line in found if tuple(line[: len(words)]) == words)
+
+
+def test_the_summary_names_figures_preemptions_and_waits(run: Run, with_jobs: Path) -> None:
+    """Job 2 displaces job 1 at 10 s; job 1 starts again at 30 s."""
+    done = run("replay", with_jobs)
+    assert done.status == 0
+    assert done.err == ""
+    assert done.out.splitlines() == [
+        "2 jobs of with-jobs.toml on 2 nodes",
+        "",
+        "jobs                         2",
+        "mean wait                  0 s",
+        "median wait                0 s",
+        "max wait                   0 s",
+        "mean bounded slowdown     1.15",
+        "utilisation              92.3%",
+        "makespan               0:02:10",
+        "preemptions                  1",
+        "jobs preempted               1",
+        "core-hours lost            0.0",
+        "jobs unfinished              0",
+        "rows unusable                0",
+        "",
+        "preemptor  victim  mode     preemptions",
+        "high       low     requeue            1",
+        "",
+        "partition  started  mean wait  median wait  max wait",
+        "low              1        0 s          0 s       0 s",
+        "high             1        0 s          0 s       0 s",
+    ]
+
+
+def test_a_workload_of_its_own(run: Run, config: Path, workload: Path, with_jobs: Path) -> None:
+    """Jobs in a file of their own come to the same."""
+    apart = run("replay", config, workload)
+    assert apart.status == 0
+    assert apart.out.splitlines()[1:] == run("replay", with_jobs).out.splitlines()[1:]
+
+
+def test_a_workload_replaces_the_jobs_of_the_config(
+    run: Run, with_jobs: Path, workload: Path
+) -> None:
+    """And a note says so."""
+    done = run("replay", with_jobs, workload, "--limit", 1)
+    assert done.status == 0
+    assert "1 job of jobs.toml" in done.out
+    assert "are not used" in done.err
+
+
+def test_json_has_the_shape_of_the_plan(run: Run, with_jobs: Path, tmp_path: Path) -> None:
+    """Three keys, in this order."""
+    target = tmp_path / "run.json"
+    assert run("replay", with_jobs, "--json", target).status == 0
+    data = json.loads(target.read_text())
+    assert list(data) == ["jobs", "preemptions", "metrics"]
+    assert list(data["jobs"]) == ["1", "2"]
+    assert data["jobs"]["1"]["restarts"] == 1
+    assert data["preemptions"] == [
+        {
+            "at": 10.0,
+            "preemptor": "2",
+            "victim": "1",
+            "mode": "requeue",
+            "by": "preempt/partition_prio",
+            "why": "mode of partition low",
+        }
+    ]
+    assert list(data["metrics"])[:11] == [
+        *("jobs", "mean_wait", "median_wait", "max_wait", "mean_bounded_slowdown"),
+        *("utilisation", "makespan", "preemptions", "jobs_preempted", "core_seconds_lost"),
+        "rows_unusable",
+    ]
+    assert data["metrics"]["core_seconds_lost"] == 80.0
+
+
+def test_json_on_standard_output_stands_alone(run: Run, with_jobs: Path) -> None:
+    """The tables go to standard error."""
+    done = run("replay", with_jobs, "--json", "-")
+    assert list(json.loads(done.out)) == ["jobs", "preemptions", "metrics"]
+    assert "preemptor" in done.err
+
+
+def test_the_log_is_json_lines(run: Run, with_jobs: Path, tmp_path: Path) -> None:
+    """In order of time, with every preemption; alone it changes nothing in the summary."""
+    target = tmp_path / "run.jsonl"
+    done = run("replay", with_jobs, "--log", target)
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
+    assert [line["job"] for line in lines if line["kind"] == "preempt"] == ["1"]
+    assert done.out == run("replay", with_jobs).out
+
+
+def test_jobs_cut_off_by_until_are_unfinished(run: Run, with_jobs: Path, tmp_path: Path) -> None:
+    """With and without the histories of single jobs."""
+    for options in ([], ["--json", tmp_path / "run.json"]):
+        done = run("replay", with_jobs, "--until", 15, *options)
+        assert _figure(done.out, "jobs", "unfinished") == "2"
+
+
+def test_squeue_at(run: Run, with_jobs: Path) -> None:
+    """The columns of squeue; several instants, in order of time."""
+    done = run("replay", with_jobs, "--squeue-at", 12, "--squeue-at", 5)
+    assert done.out.splitlines()[:8] == [
+        "squeue at 5 s",
+        "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)",
+        "    1       low long  ada  R 0:05     2 n[1-2]",
+        "",
+        "squeue at 12 s",
+        "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)",
+        "    1       low long  ada PD 0:00     2 (Resources)",
+        "    2      high rush  eve  R 0:02     1 n1",
+    ]
+
+
+def test_set_changes_a_key(run: Run, with_jobs: Path) -> None:
+    """A mode is a list of words."""
+    done = run("replay", with_jobs, "--set", "policy.preempt_mode=cancel")
+    assert _figure(done.out, "high", "low", "cancel") == "1"
+
+
+def test_map_sends_jobs_elsewhere(run: Run, with_jobs: Path) -> None:
+    """Before the rules of the configuration."""
+    rules = 'workload.map=[{user=["ada"], to_partition="low"}]'
+    done = run("replay", with_jobs, "--set", rules, "--map", "user=ada:high")
+    assert _figure(done.out, "preemptions") == "0"
+
+
+def test_compare_shows_both(run: Run, with_jobs: Path, tmp_path: Path) -> None:
+    """One column each, also of keys changed together and of another file; and in the JSON."""
+    other = tmp_path / "other.toml"
+    other.write_text(with_jobs.read_text().replace('"requeue"', '"cancel"'))
+    target = tmp_path / "run.json"
+    off = "policy.preempt=preempt/none; policy.preempt_mode=off"
+    done = run("replay", with_jobs, "--compare", other, "--compare", off, "--json", target)
+    assert done.status == 0
+    assert "preemptions 1 1 0".split() in [line.split() for line in done.out.splitlines()]
+    compared = json.loads(target.read_text())["compared"]
+    assert {key: each["preemptions"] for key, each in compared.items()} == {str(other): 1, off: 0}
+
+
+def test_rejected_rows_are_counted_and_listed(run: Run, config: Path, tmp_path: Path) -> None:
+    """The first five on the screen, all in the file."""
+    tail = "4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1"
+    rows = [f"{n} {n} 0 {-1 if n > 2 else 60} {tail}" for n in range(1, 10)]
+    trace = tmp_path / "trace.swf"
+    trace.write_text("\n".join(rows))
+    target = tmp_path / "bad.txt"
+    done = run("replay", config, trace, "--rejected", target)
+    assert done.status == 0
+    assert _figure(done.out, "rows", "unusable") == "7"
+    assert "trace.swf:3: " in done.out
+    assert "and 2 more; --rejected FILE has all of them" in done.out
+    assert [line.split(": ")[0] for line in target.read_text().splitlines()] == [
+        f"trace.swf:{line}" for line in range(3, 10)
+    ]
+
+
+def test_jobs_that_can_never_run_are_named(run: Run, config: Path, tmp_path: Path) -> None:
+    """With their place in the workload."""
+    jobs = tmp_path / "big.toml"
+    jobs.write_text("[[job]]\nnodes = 3\nrun_time = 5\n")
+    done = run("replay", config, jobs)
+    assert done.status == 0
+    assert "1 job that can never run here" in done.out
+    assert "big.toml:1: job 1 can never run here: needs 3 nodes" in done.out
+
+
+def test_commands_of_people_are_carried_out(run: Run, with_jobs: Path) -> None:
+    """And what is refused is told."""
+    text = with_jobs.read_text()
+    text += '[[action]]\nat = 5\ncommand = "cancel"\njob = 1\n'
+    text += '[[action]]\nat = 6\ncommand = "suspend"\njob = 9\n'
+    with_jobs.write_text(text)
+    done = run("replay", with_jobs)
+    assert _figure(done.out, "preemptions") == "0"
+    assert "1 command refused" in done.out
+    assert "6 s: suspend 9: the job is unknown or has ended" in done.out
+
+
+def test_invariants_are_checked(run: Run, with_jobs: Path) -> None:
+    """And the number of steps is told."""
+    done = run("replay", with_jobs, "--check-invariants")
+    assert done.status == 0
+    assert "the invariants held after all of " in done.err
+
+
+def test_a_foreign_config_is_taken_as_it_is(run: Run, tmp_path: Path, workload: Path) -> None:
+    """What its reader has to say goes to standard error."""
+    path = tmp_path / "slurm.conf"
+    path.write_text(
+        "ClusterName=x\nSlurmctldHost=h\nSelectType=select/linear\n"
+        "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
+        "NodeName=n[1-2] CPUs=4\nPartitionName=low Nodes=ALL Default=YES\n"
+        "PartitionName=high Nodes=ALL PriorityTier=2\n"
+    )
+    done = run("replay", path, workload)
+    assert done.status == 0
+    assert _figure(done.out, "high", "low", "requeue") == "1"
+    assert "SlurmctldHost" in done.err
+
+
+def test_the_release_is_a_key_like_others(run: Run, with_jobs: Path) -> None:
+    """--release is short for scheduler.slurm_release."""
+    short = run("replay", with_jobs, "--release", "22.05")
+    long = run("replay", with_jobs, "--set", "scheduler.slurm_release=22.05")
+    assert short.status == long.status == 0
+    assert short.out == long.out
+
+
+def test_hooks_are_traced(
+    run: Run, with_jobs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every call, if the environment asks for it."""
+    run("replay", with_jobs)
+    assert "makeway_preempt_candidates" not in caplog.text
+    monkeypatch.setenv("MAKEWAY_TRACE_HOOKS", "1")
+    run("replay", with_jobs)
+    assert "makeway_preempt_candidates" in caplog.text

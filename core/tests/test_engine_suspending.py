@@ -1,0 +1,501 @@
+"""Suspension under gang with whole nodes: spec slurm-gang-and-select 6.2, slurm-preemption section 8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from makeway.model import JobState
+from makeway.testing import cluster, one_node, replay_table, timeline
+
+
+def two_tiers(low: str = "FORCE:1", hi: str = "FORCE:1", **more: Any) -> dict[str, Any]:
+    """Return SUSPEND,GANG with two tiers that oversubscribe as given."""
+    return {
+        "preempt": "preempt/partition_prio",
+        "preempt_mode": "suspend,gang",
+        "partitions": {
+            "low": {"oversubscribe": low},
+            "hi": {"oversubscribe": hi, "priority_tier": 2},
+        },
+        "scheduler": "builtin",
+        **more,
+    }
+
+
+def gang(oversubscribe: str, **more: Any) -> dict[str, Any]:
+    """Return time slicing alone, in one partition."""
+    return {
+        "preempt_mode": "gang",
+        "partitions": {"batch": {"oversubscribe": oversubscribe}},
+        "scheduler": "builtin",
+        **more,
+    }
+
+
+def test_the_victim_keeps_its_progress() -> None:
+    """10 s before, 50 s after."""
+    run = replay_table(
+        """
+        job   partition  submit  cpus  run_time
+        low   low             0     4        60
+        high  hi             10     4        20
+        """,
+        cluster=one_node(cpus=4),
+        config=two_tiers(),
+    )
+    assert run.timeline == timeline("""
+         0  low   start
+        10  low   suspend  for high
+        10  high  start
+        30  high  complete
+        30  low   resume
+        80  low   complete
+    """)
+
+
+def test_the_first_of_five_make_way_for_exactly_as_long_as_needed() -> None:
+    """S29, L11: the preemption page's first example."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        485  low             0      1       500
+        486  low             0      1       500
+        487  low             1      1       500
+        488  low             1      1       500
+        489  low             2      1       500
+        490  hi             27      3        30
+        """,
+        cluster=cluster(5),
+        config=two_tiers(),
+        until=100.0,
+    )
+    assert run.nodes("490") == "n[1-3]"
+    assert run.timeline[5:] == timeline("""
+        27  485  suspend  for 490
+        27  486  suspend  for 490
+        27  487  suspend  for 490
+        27  490  start
+        57  490  complete
+        57  485  resume
+        57  486  resume
+        57  487  resume
+    """)
+
+
+def test_idle_nodes_are_used_beside_one_victim() -> None:
+    """S30, L12: three low jobs on n1-3; three nodes take n1, n4, n5; the next job takes n2."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        a    low             0      1       500
+        b    low             0      1       500
+        c    low             0      1       500
+        p    hi             10      3       100
+        q    hi             20      1       100
+        """,
+        cluster=cluster(5),
+        config=two_tiers(),
+    )
+    assert (run.nodes("p"), run.nodes("q")) == ("n[1,4-5]", "n2")
+    assert run.victims == ("a", "b")
+
+
+def test_few_nodes_go_before_many() -> None:
+    """L13."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        a    low             0      3       500
+        b    low             0      1       500
+        c    low             0      1       500
+        p    hi             10      1       100
+        q    hi             20      2       100
+        """,
+        cluster=cluster(5),
+        config=two_tiers(),
+    )
+    assert (run.nodes("p"), run.nodes("q")) == ("n4", "n[1-2]")
+
+
+def test_the_free_node_of_a_suspended_victim_takes_the_next() -> None:
+    """L18: low on n1-2; the first high job takes n1, the second n2, and nobody else has to stop."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        a    low             0      2       500
+        p    hi             10      1       100
+        q    hi             20      1       100
+        """,
+        cluster=cluster(2),
+        config=two_tiers(),
+    )
+    assert (run.nodes("p"), run.nodes("q")) == ("n1", "n2")
+    assert run.only("a") == timeline("""
+          0  a  start
+         10  a  suspend  for p
+        120  a  resume
+        610  a  complete
+    """)
+
+
+@pytest.mark.parametrize(
+    ("low", "hi"),
+    [
+        ("NO", "NO"),
+        ("NO", "FORCE:1"),
+        ("FORCE:1", "NO"),
+        ("FORCE:2", "NO"),
+        ("FORCE:1", "EXCLUSIVE"),
+    ],
+)
+def test_oversubscribe_does_not_matter_to_linear(low: str, hi: str) -> None:
+    """S43, linear: the low job is suspended in all cases."""
+    run = replay_table(
+        """
+        job   partition  submit  cpus  run_time
+        low   low             0     4        60
+        high  hi             10     4        20
+        """,
+        config=two_tiers(low, hi),
+    )
+    assert run.only("low")[1:] == timeline("""
+        10  low  suspend  for high
+        30  low  resume
+        80  low  complete
+    """)
+
+
+def test_linear_stops_even_those_that_are_off() -> None:
+    """L14: FORCE:2 over FORCE:2 that is OFF."""
+    partitions = {
+        "low": {"oversubscribe": "FORCE:2", "preempt_mode": "off"},
+        "hi": {"oversubscribe": "FORCE:2", "priority_tier": 2},
+    }
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time
+        low   low             0      1        60
+        high  hi             10      1        20
+        """,
+        config=two_tiers(partitions=partitions),
+    )
+    assert run.only("low")[1:2] == ("10 low suspend for high",)
+
+
+def test_modes_of_three_tiers() -> None:
+    """S33, the preemption page's second example: requeue, suspend, off."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        94   low             0      1       500
+        95   med            10      1       500
+        96   hi             20      1        50
+        """,
+        config={
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": "suspend,gang",
+            "scheduler": "builtin",
+            "clockwork": {"completing_time": 1.0, "requeue_delay": 121.0},
+            "partitions": {
+                "low": {"priority_tier": 10, "preempt_mode": "requeue"},
+                "med": {"priority_tier": 20, "oversubscribe": "FORCE:1", "preempt_mode": "suspend"},
+                "hi": {"priority_tier": 30, "oversubscribe": "FORCE:1", "preempt_mode": "off"},
+            },
+        },
+        until=200.0,
+    )
+    assert run.timeline == timeline("""
+         0  94  start
+        10  94  leave    for 95
+        11  94  requeue
+        11  95  start
+        20  95  suspend  for 96
+        20  96  start
+        70  96  leave
+        71  96  complete
+        71  95  resume
+    """)
+    assert run.state("94") is JobState.PENDING
+
+
+# --------------------------------------------------------------------------------------- memory
+MEMORY = {"select_parameters": "CR_Memory"}
+
+
+def test_linear_forgets_the_memory_of_a_suspended_victim() -> None:
+    """L08: 700 MB and 500 MB on a node of 1,000 MB; the spec calls it a defect, the record excuses it."""
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time  memory_mb
+        low   low             0      1        60        700
+        high  hi             10      1        20        500
+        """,
+        cluster=one_node(memory_mb=1000),
+        config=two_tiers(**MEMORY),
+    )
+    assert run.starts("high") == (10.0,)
+    assert {one.excuse for one in run.checker.excused} == {"suspension frees memory"}
+
+
+def test_without_that_defect_the_preemptor_waits_for_memory() -> None:
+    """The contrast of L09: suspended jobs keep their memory."""
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time  memory_mb
+        low   low             0      1        60        700
+        high  hi             10      1        20        500
+        """,
+        cluster=one_node(memory_mb=1000),
+        config=two_tiers(**MEMORY, rules={"linear_suspend_frees_memory": False}),
+    )
+    assert run.starts("high") == (60.0,)
+
+
+def test_without_memory_options_a_job_takes_all_memory() -> None:
+    """L06."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time
+        a         0      1       100
+        b         0      1       100
+        """,
+        cluster=one_node(memory_mb=1000),
+        config=gang("FORCE:4", **MEMORY),
+        until=50.0,
+    )
+    assert (run.state("b"), run.reason("b")) == (JobState.PENDING, "Resources")
+
+
+def test_suspended_jobs_keep_their_memory() -> None:
+    """L07: three of 400 MB on 1,000 MB: two take turns, the third waits."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time  memory_mb
+        a         0      1       200        400
+        b         0      1       200        400
+        c         0      1       200        400
+        """,
+        cluster=one_node(memory_mb=1000),
+        config=gang("FORCE:3", **MEMORY),
+        until=50.0,
+    )
+    assert (run.state("b"), run.state("c")) == (JobState.SUSPENDED, JobState.PENDING)
+
+
+# ---------------------------------------------------------------------------- who shares with whom
+def test_jobs_of_one_size_lie_on_one_another() -> None:
+    """L03: FORCE:3 on five nodes."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time  exclusive
+        1         0      2      1000  -
+        2         1      2      1000  -
+        3         2      2      1000  -
+        4         3      2      1000  -
+        5         4      1      1000  -
+        6         5      3      1000  -
+        7         6      1      1000  -
+        8         7      2      1000  -
+        9         8      2      1000  true
+        10        9      1      1000  -
+        """,
+        cluster=cluster(5),
+        config=gang("FORCE:3", clockwork={"first_tick": 30.0}),
+        until=10.0,
+    )
+    assert {job: (run.nodes(job), run.state(job).value[0]) for job in map(str, range(1, 9))} == {
+        "1": ("n[1-2]", "R"),
+        "2": ("n[3-4]", "R"),
+        "3": ("n[1-2]", "S"),
+        "4": ("n[3-4]", "S"),
+        "5": ("n5", "R"),
+        "6": ("n[1-3]", "S"),
+        "7": ("n5", "S"),
+        "8": ("n[4-5]", "S"),
+    }
+    assert (run.reason("9"), run.reason("10")) == ("Resources", "Priority")
+
+
+def test_yes_shares_only_with_those_who_offer() -> None:
+    """L04, L05."""
+    alone = replay_table(
+        """
+        job  submit  nodes  run_time  oversubscribe
+        a         0      2       100  -
+        b         1      2       100  -
+        c         2      1       100  true
+        """,
+        cluster=cluster(2),
+        config=gang("YES:2"),
+        until=10.0,
+    )
+    assert [alone.state(job).value[0] for job in "abc"] == ["R", "P", "P"]
+    offered = replay_table(
+        """
+        job  submit  nodes  run_time  oversubscribe
+        a         0      2       100  true
+        b         1      2       100  true
+        c         2      2       100  true
+        d         3      1       100  -
+        """,
+        cluster=cluster(2),
+        config=gang("YES:2"),
+        until=10.0,
+    )
+    assert [offered.state(job).value[0] for job in "abcd"] == ["R", "S", "P", "P"]
+
+
+def test_force_one_is_exclusive() -> None:
+    """L10."""
+    jobs = "job partition submit nodes run_time\n" + "\n".join(
+        f"j{at} low 0 1 100" for at in range(6)
+    )
+    run = replay_table(jobs, cluster=cluster(5), config=two_tiers(), until=10.0)
+    assert run.state("j5") is JobState.PENDING
+
+
+def test_partitions_of_one_tier_are_not_sliced_against_each_other() -> None:
+    """Gang 4.3.9: both run on the same node, and the checker says which rule excuses it."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        a    pa              0      1       100
+        b    pb              0      1       100
+        """,
+        config={
+            "preempt_mode": "gang",
+            "partitions": {"pa": {"oversubscribe": "FORCE:2"}, "pb": {"oversubscribe": "FORCE:2"}},
+        },
+    )
+    assert run.timeline == timeline("""
+          0  a  start
+          0  b  start
+        100  a  complete
+        100  b  complete
+    """)
+    assert {one.excuse for one in run.checker.excused} == {"equal tiers"}
+
+
+# ------------------------------------------------------------------------------- limits and holds
+def test_a_suspended_victim_of_linear_keeps_its_deadline() -> None:
+    """L16, S55: killed at its original 60 s as PREEMPTED; an undisturbed job gets TIMEOUT."""
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time  time_limit
+        low   low             0      1       500          60
+        calm  low             0      1       500          60
+        high  hi              4      1        30        3600
+        """,
+        cluster=cluster(2),
+        config=two_tiers(),
+    )
+    assert run.timeline == timeline("""
+         0  low   start
+         0  calm  start
+         4  low   suspend    for high
+         4  high  start
+        34  high  complete
+        34  low   resume
+        60  low   preempted
+        60  calm  timeout
+    """)
+
+
+def test_without_that_defect_suspension_does_not_count() -> None:
+    """S55 as cons_tres has it: the limit is extended by the time suspended."""
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time  time_limit
+        low   low             0      1       900         600
+        high  hi            120      1       300        3600
+        """,
+        config=two_tiers(rules={"linear_suspend_keeps_deadline": False}),
+    )
+    assert run.only("low")[-1] == "900 low timeout"
+
+
+def test_a_victim_that_a_person_suspends_stays_suspended() -> None:
+    """S58: until scontrol resume."""
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time
+        low   low             0      1       100
+        high  hi             10      1        20
+        """,
+        config=two_tiers(),
+        commands="""
+            15 suspend low
+            50 resume low
+        """,
+    )
+    assert run.only("low") == timeline("""
+          0  low  start
+         10  low  suspend  for high
+         50  low  resume
+        140  low  complete
+    """)
+
+
+def test_a_job_suspended_by_a_person_keeps_its_share() -> None:
+    """G26: B, stopped by gang and then by a person, is in the way of C."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time
+        a         0      1       500
+        b         1      1       500
+        c        10      1       500
+        """,
+        config=gang("FORCE:2"),
+        commands="5 suspend b",
+        until=50.0,
+    )
+    assert [run.state(job).value[0] for job in "abc"] == ["R", "S", "P"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "excuses"),
+    [
+        pytest.param(True, {"resumed by a person"}, id="as Slurm does"),
+        pytest.param(False, set(), id="corrected"),
+    ],
+)
+def test_a_job_resumed_by_a_person_runs_beside_the_holder(beside: bool, excuses: set[str]) -> None:
+    """G23 to G25: until the rotation picks it."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time
+        a         0      1       200
+        b        10      1       200
+        """,
+        config=gang("FORCE:2", rules={"resume_runs_beside": beside}),
+        commands="""
+             5 suspend a
+            20 resume a
+        """,
+        until=400.0,
+    )
+    assert {one.excuse for one in run.checker.excused} == excuses
+    assert run.only("a")[:2] == ("0 a start", "5 a suspend")
+
+
+def test_het_jobs_are_invisible_to_gang() -> None:
+    """G18: a component runs beside whoever holds the node, and never stops."""
+    from makeway.model import JobSpec
+
+    specs = [
+        JobSpec(id="a", run_time=100.0),
+        JobSpec(id="h+0", run_time=100.0, submit_at=1.0, het_id="h"),
+        JobSpec(id="h+1", run_time=100.0, submit_at=1.0, het_id="h", het_offset=1),
+    ]
+    run = replay_table(specs, cluster=cluster(2), config=gang("FORCE:2", scheduler="backfill"))
+    assert run.timeline == timeline("""
+          0  a    start
+          1  h+0  start
+          1  h+1  start
+        100  a    complete
+        101  h+0  complete
+        101  h+1  complete
+    """)
+    assert {one.excuse for one in run.checker.excused} == {"heterogeneous"}

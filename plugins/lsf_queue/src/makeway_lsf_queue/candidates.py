@@ -1,0 +1,211 @@
+"""Name whom a job may preempt, in LSF's order (spec lsf 2.2, 3.2, 3.3, 3.5).
+
+Suspended jobs whose slots the preemptor may use come first: they cost nothing (5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from makeway.bitmap import NodeBits
+from makeway.model import Candidates, ClusterView, Job, JobState, PreemptMode, Seconds
+from makeway_lsf_queue import jobs
+from makeway_lsf_queue.protection import Guard
+from makeway_lsf_queue.site import Rank, Site, site_of
+from makeway_lsf_queue.slots import Used, covered, could_resume
+
+
+def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> Candidates:
+    """Return the candidates of `preemptor`."""
+    site = site_of(view)
+    held_back = _held_back(site, preemptor, now)
+    if held_back is not None:
+        return held_back
+    targets = site.targets[preemptor.partition.name]
+    groups = _by_queue(active)
+    protected: dict[str, str] = {}
+    guard = Guard(site, preemptor, view, now)
+    running = _running(groups, targets, guard, protected)
+    stopped = _stopped(groups, site, preemptor, guard, protected, view)
+    ordered = sorted(running, key=_key(site, preemptor, targets, view, now))
+    chosen = (*stopped, *ordered)
+    modes = tuple(mode_of(job, site) for job in chosen)
+    note = "" if chosen or protected else _nobody(site, preemptor)
+    return Candidates(
+        jobs=chosen,
+        modes=modes,
+        protected=protected,
+        note=note,
+        ask_again_at=min(guard.ask_again, default=None),
+        reason=_reason(site, preemptor, active, view),
+    )
+
+
+def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
+    """Return the answer for a job that may not preempt anybody now (4.4, 4.6, 4.7)."""
+    delay = site.level_of(preemptor).delay
+    if delay and now < preemptor.submit_at + delay:
+        note = f"PREEMPT_DELAY: it may preempt {delay:g} s after its submission"
+        return Candidates(note=note, reason=GRACE, ask_again_at=preemptor.submit_at + delay)
+    if jobs.is_exclusive(preemptor) and not site.exclusive_may:
+        note = "an exclusive job preempts only with PREEMPT_JOBTYPE=EXCLUSIVE and LSB_DISABLE_LIMLOCK_EXCL=Y"
+        return Candidates(note=note, reason="PEND_HOST_NONEXCLUSIVE")
+    if preemptor.spec.attributes.get("resize"):
+        return Candidates(note="a request to grow preempts nobody")
+    return None
+
+
+GRACE = "6701"
+"""Pending reason of a job that waits out PREEMPT_DELAY; the documentation gives it no name."""
+
+
+def _by_queue(active: Sequence[Job]) -> Mapping[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in active:
+        found.setdefault(job.partition.name, []).append(job)
+    return found
+
+
+def _running(
+    groups: Mapping[str, list[Job]],
+    targets: Mapping[str, Rank],
+    guard: Guard,
+    protected: dict[str, str],
+) -> list[Job]:
+    """Return the running jobs of the target queues that nothing protects."""
+    found = []
+    for name in targets:
+        for job in groups.get(name, ()):
+            if job.state is not JobState.RUNNING or job.preempt_at is not None:
+                continue
+            why = guard.reason(job)
+            if why:
+                protected[job.id] = why
+            else:
+                found.append(job)
+    return found
+
+
+def _stopped(
+    groups: Mapping[str, list[Job]],
+    site: Site,
+    preemptor: Job,
+    guard: Guard,
+    protected: dict[str, str],
+    view: ClusterView,
+) -> list[Job]:
+    """Return the suspended jobs whose slots the preemptor may use (5.3, 12 no. 3)."""
+    mine = preemptor.partition.name
+    found = []
+    stopped = [job for name in sorted(groups) for job in groups[name] if jobs.is_suspended(job)]
+    if not stopped:
+        return []
+    used = Used(view)
+    for job in stopped:
+        name = job.partition.name
+        if site.may_preempt(mine, name):
+            # One that could go on at once is as good as running: what protects it protects it now.
+            why = guard.reason(job) if could_resume(job, used) else ""
+            if why:
+                protected[job.id] = why
+            else:
+                found.append(job)
+        elif (site.use_susp_slots and site.may_preempt(name, mine)) or (
+            covered(job, view, lambda other: site.may_preempt(mine, other.partition.name))
+        ):
+            found.append(job)
+    return sorted(found, key=lambda job: job.index)
+
+
+# ------------------------------------------------------------------------------------------ order
+def _key(
+    site: Site, preemptor: Job, targets: Mapping[str, Rank], view: ClusterView, now: Seconds
+) -> Callable[[Job], tuple[object, ...]]:
+    """Return the comparator of section 3.5."""
+    by_preference = site.queue_of(preemptor).line.has_preferences
+    by_run_time = "LEAST_RUN_TIME" in site.preempt_for
+    ranks = {} if by_run_time else _host_ranks(site, preemptor, view)
+    youngest = -1 if site.settings.ties == "youngest" else 1
+
+    def key(job: Job) -> tuple[object, ...]:
+        queue = job.partition.name
+        return (
+            # 1. the queue with the better preference number, where any has one (row 6)
+            targets[queue] if by_preference else (),
+            # 2. the shortest run, or the least loaded host
+            job.ran_until(now) if by_run_time else _rank(job, ranks),
+            # 3. the lower queue
+            site.queues[queue].priority,
+            # 4. the latest start, then the larger id
+            youngest * (job.started_at or 0.0),
+            youngest * job.index,
+        )
+
+    return key
+
+
+def _rank(job: Job, ranks: Mapping[int, int]) -> int:
+    """Return the rank of the best of its hosts."""
+    allocation = job.allocation
+    indices = allocation.node_indices if allocation is not None else ()
+    return min((ranks[index] for index in indices if index in ranks), default=len(ranks))
+
+
+def _host_ranks(site: Site, preemptor: Job, view: ClusterView) -> Mapping[int, int]:
+    """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""
+    nodes = view.cluster.nodes
+    mine = preemptor.partition.nodes
+    usable = [node for node in nodes if mine >> node.index & 1]
+    order = site.settings.host_order
+    if order == "config":
+        return {node.index: at for at, node in enumerate(usable)}
+    used = Used(view)
+
+    def load(index: int) -> tuple[float, float, int]:
+        node = nodes[index]
+        share = used.running(index) / max(1, node.cpus)
+        return (node.load if order == "load" else 0.0, share, index)
+
+    ranked = sorted((node.index for node in usable), key=load)
+    return {index: at for at, index in enumerate(ranked)}
+
+
+# ------------------------------------------------------------------------------------------ modes
+def mode_of(job: Job, site: Site) -> PreemptMode:
+    """Return how a job makes way (6.1)."""
+    mode = site.queue_of(job).manner.mode
+    if jobs.gpus(job) and site.settings.gpu_victims == "requeue" and mode is PreemptMode.SUSPEND:
+        return PreemptMode.REQUEUE
+    if mode is PreemptMode.REQUEUE and not job.spec.batch:
+        return PreemptMode.SUSPEND  # brequeue does not work on interactive jobs
+    return mode
+
+
+# ----------------------------------------------------------------------------------------- reasons
+def _nobody(site: Site, preemptor: Job) -> str:
+    if not site.preemption:
+        return "preemption is off: no queue is preemptive or preemptable"
+    mine = preemptor.partition.name
+    names = ", ".join(site.targets[mine])
+    return f"no job of {names} runs" if names else f"queue {mine} may preempt no other queue"
+
+
+def _reason(site: Site, preemptor: Job, active: Sequence[Job], view: ClusterView) -> str:
+    """Return LSF's name for what stands in the way on the hosts (section 10)."""
+    mine = preemptor.partition.nodes & (preemptor.required or -1) & ~preemptor.excluded
+    exclusive: NodeBits = 0
+    stopped: NodeBits = 0
+    priority = site.queue_of(preemptor).priority
+    for job in active:
+        if jobs.is_exclusive(job):
+            exclusive |= job.nodes
+        elif jobs.is_suspended(job) and site.queue_of(job).priority >= priority:
+            stopped |= job.nodes
+    if exclusive and not mine & ~exclusive:
+        return "PEND_HOST_EXCLUSIVE"
+    if jobs.is_exclusive(preemptor):
+        return "PEND_HOST_NONEXCLUSIVE"
+    if stopped and not mine & ~(exclusive | stopped):
+        return "PEND_HOST_JOB_SSUSP"
+    del view
+    return "PEND_HOST_LESS_SLOTS" if jobs.is_parallel(preemptor) else "PEND_HOST_JOB_LIMIT"

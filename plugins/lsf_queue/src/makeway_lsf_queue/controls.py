@@ -1,0 +1,103 @@
+"""Understand JOB_CONTROLS and TERMINATE_WHEN, and say how a victim of a queue makes way (spec lsf 6.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import attrs
+
+from makeway.model import PreemptMode
+from makeway_lsf_queue.values import WrongValue
+
+ACTIONS = ("SUSPEND", "RESUME", "TERMINATE")
+WHEN = ("LOAD", "PREEMPT", "WINDOW")
+_PART = re.compile(r"\s*([A-Za-z_]+)\s*\[([^\]]*)\]\s*")
+_DEADLY = ("SIGKILL", "SIGTERM", "SIGINT", "SIGQUIT", "KILL", "TERM", "INT", "QUIT", "9", "15", "2", "3")
+_COMMANDS = {
+    "brequeue": PreemptMode.REQUEUE,
+    "bmig": PreemptMode.REQUEUE,
+    "bkill": PreemptMode.CANCEL,
+}
+"""LSF's own commands that somebody may have configured as the suspend action."""
+
+
+def job_controls(text: str) -> Mapping[str, str]:
+    """Return action -> signal or command; the text runs to the first closing bracket (9.2 no. 10).
+
+    :raises WrongValue: a keyword is unknown (they are case-sensitive); the queue is dropped.
+    """
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text.rstrip()):
+        match = _PART.match(text, at)
+        if match is None or match.group(1) not in ACTIONS:
+            raise WrongValue(f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]")
+        action, inside = match.group(1), match.group(2).strip()
+        if action == "RESUME" and inside == "CHKPNT":
+            raise WrongValue("RESUME[CHKPNT]; CHKPNT is for SUSPEND and TERMINATE")
+        found[action] = inside
+        at = match.end()
+    if not found:
+        raise WrongValue("is empty")
+    return found
+
+
+def terminate_when(text: str) -> frozenset[str]:
+    """Return when the terminate action takes the place of the suspend action.
+
+    :raises WrongValue: a word is unknown; the queue is dropped.
+    """
+    found = frozenset(text.split())
+    wrong = sorted(found.difference(WHEN))
+    if wrong or not found:
+        raise WrongValue(f"got {text!r}; allowed: {' '.join(WHEN)}")
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class Manner:
+    """How victims of a queue make way."""
+
+    mode: PreemptMode = PreemptMode.SUSPEND
+    why: str = "no JOB_CONTROLS: suspended"
+
+
+def manner_of(
+    controls: Mapping[str, str],
+    when: frozenset[str],
+    requeue_exit_values: frozenset[int] | None,
+    killed_with: int,
+) -> Manner:
+    """Say how a victim makes way.
+
+    :param requeue_exit_values: REQUEUE_EXIT_VALUES; None: every exit value but 0 ("all").
+    :param killed_with: the exit value of a job that the terminate action has killed.
+    """
+    if "PREEMPT" in when:
+        if requeue_exit_values is None or killed_with in requeue_exit_values:
+            why = f"TERMINATE_WHEN=PREEMPT, and exit value {killed_with} is in REQUEUE_EXIT_VALUES"
+            return Manner(mode=PreemptMode.REQUEUE, why=why)
+        action = controls.get("TERMINATE", "")
+        return Manner(mode=PreemptMode.CANCEL, why=_because("TERMINATE_WHEN=PREEMPT", action, "TERMINATE"))
+    action = controls.get("SUSPEND", "")
+    if not action:
+        return Manner()
+    why = f"JOB_CONTROLS=SUSPEND[{action}]"
+    command = re.split(r"[\s;|&]", action)[0].rpartition("/")[2]
+    if command in _COMMANDS:
+        return Manner(mode=_COMMANDS[command], why=why)
+    if action.upper() in _DEADLY:
+        return Manner(mode=PreemptMode.CANCEL, why=f"{why} ends the job")
+    return Manner(why=why)
+
+
+def _because(cause: str, action: str, name: str) -> str:
+    return f"{cause}, JOB_CONTROLS={name}[{action}]" if action else cause
+
+
+def is_known_action(action: str) -> bool:
+    """Whether a suspend action is a signal, CHKPNT, or a command whose effect is known."""
+    command = re.split(r"[\s;|&]", action)[0].rpartition("/")[2]
+    signal = re.fullmatch(r"(SIG)?[A-Z]{2,6}[0-9]?|\d{1,2}", action) is not None
+    return signal or action == "CHKPNT" or command in _COMMANDS

@@ -1,0 +1,117 @@
+"""Ask of a job what LSF asks: slots, run time, duration, kind (spec lsf 0.3, 4.3, 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from makeway.model import Exclusive, Job, JobState, Node, Seconds, SuspendedBy
+from makeway_lsf_queue.site import Site
+
+
+def slots(job: Job, nodes: tuple[Node, ...]) -> int:
+    """Return how many slots a job holds, or asks for."""
+    if job.allocation is None:
+        return job.spec.cpus
+    return sum(count for _, count in slots_on(job, nodes))
+
+
+def slots_on(job: Job, nodes: tuple[Node, ...]) -> Iterator[tuple[int, int]]:
+    """Yield node index and slots held there, for each node of an active job."""
+    allocation = job.allocation
+    if allocation is None:
+        return
+    if allocation.cpus is not None:
+        yield from zip(allocation.node_indices, allocation.cpus, strict=True)
+    else:
+        yield from ((index, nodes[index].cpus) for index in allocation.node_indices)
+
+
+def is_parallel(job: Job) -> bool:
+    """Whether it has more than one task."""
+    return job.spec.cpus > 1
+
+
+def is_exclusive(job: Job) -> bool:
+    """Whether it was submitted with -x."""
+    return job.spec.exclusive is Exclusive.NODE
+
+
+def is_suspended(job: Job) -> bool:
+    """Whether it is SSUSP: by the system, not by a person."""
+    return job.state is JobState.SUSPENDED and job.suspended_by is SuspendedBy.POLICY
+
+
+def by_brun(job: Job) -> bool:
+    """Whether somebody started it with brun."""
+    return "brun" in job.spec.flags
+
+
+def service_class(job: Job) -> str:
+    """Return the service class it is attached to; empty: none."""
+    return str(job.spec.attributes.get("service_class") or "")
+
+
+def gpus(job: Job) -> int:
+    """Return how many GPUs it asked for, per host or in all."""
+    asked = [job.spec.gres.get(name, 0) for name in job.spec.gres if name.partition(":")[0] == "gpu"]
+    total = [n for name, n in job.spec.gres_total.items() if name.partition(":")[0] == "gpu"]
+    return sum(asked) + sum(total)
+
+
+def rusage(job: Job) -> Mapping[str, float]:
+    """Return what it reserved: resource -> amount."""
+    given: Any = job.spec.attributes.get("rusage")
+    return given if isinstance(given, Mapping) else {}
+
+
+def duration(job: Job, site: Site) -> Seconds | None:
+    """Return D: the estimated run time, else the run limit (4.3); None: neither is known."""
+    given = job.spec.attributes.get("estimated_run_time")
+    estimate = float(given) if isinstance(given, int | float) else site.application_of(job).run_time
+    first, second = estimate, job.time_limit
+    if site.settings.duration == "run_limit":
+        first, second = second, first
+    return first if first is not None else second
+
+
+def unbroken_run(job: Job, now: Seconds) -> Seconds:
+    """Return the run time since the last start or resume."""
+    return now - job.resumed_at if job.resumed_at is not None else 0.0
+
+
+def times_preempted(job: Job, site: Site) -> int:
+    """Return the count that MAX_JOB_PREEMPT looks at: a requeue resets it, or does not (4.1)."""
+    reset = site.level_of(job).reset
+    return job.preemptions - (job.preemptions_before if reset in (None, True) else 0)
+
+
+def time_preempted(job: Job, now: Seconds) -> Seconds:
+    """Return the time that it spent suspended in all."""
+    current = now - job.suspended_at if job.suspended_at is not None else 0.0
+    return job.stopped + current
+
+
+def may_migrate(job: Job, site: Site) -> Seconds | None:
+    """Return how long it stays suspended before it migrates (6.1); None: it does not."""
+    queue, application = site.queue_of(job), site.application_of(job)
+    given = job.spec.attributes.get("mig")
+    own = 60.0 * given if isinstance(given, int | float) else None
+    mig = next((time for time in (own, application.mig, queue.mig) if time is not None), None)
+    if mig is None or not (rerunnable(job, site) or checkpointable(job, site)):
+        return None
+    return mig
+
+
+def rerunnable(job: Job, site: Site) -> bool:
+    """Whether it is started again if its host fails, or it migrates."""
+    if job.spec.requeue is not None:
+        return job.spec.requeue
+    own = site.application_of(job).rerunnable
+    return own if own is not None else site.queue_of(job).rerunnable
+
+
+def checkpointable(job: Job, site: Site) -> bool:
+    """Whether its work is saved when it migrates."""
+    own = site.application_of(job).checkpointable
+    return own if own is not None else site.queue_of(job).checkpointable
