@@ -15,7 +15,7 @@ from makeway.model import Candidates, Job, JobSpec, Placement, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_select_linear.best_fit import best_fit
-from makeway_select_linear.search import _only_counts, two_passes
+from makeway_select_linear.search import two_passes
 from makeway_select_linear.selector import LinearAttempt
 
 
@@ -104,7 +104,7 @@ def test_same_victims_as_the_transcription(situation: tuple[Engine, Job, int]) -
     assert isinstance(attempt, LinearAttempt)
     if isinstance(attempt.probe(), Placement) or not candidates.jobs:
         return
-    assert _only_counts(attempt)
+    assert attempt.only_counts()
     fast = two_passes(attempt, candidates)
     slow = transcribed(attempt, candidates.jobs, candidates.modes)
     found = None if fast is None else [candidates.jobs[at].id for at in fast.victims]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 
@@ -12,7 +13,7 @@ from makeway.bitmap import NodeBits
 from makeway.config import McsTable
 from makeway.engine.exclusivity import node_filter, wants_user
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.limited import LIMIT, LimitedAttempt
+from makeway.engine.limited import LIMIT, LimitedAttempt, Without
 from makeway.engine.making_way import MakingWay
 from makeway.engine.transitions import Transitions
 from makeway.errors import PolicyError
@@ -21,6 +22,7 @@ from makeway.model import (
     Blocked,
     Candidates,
     Choice,
+    ClusterView,
     Job,
     JobState,
     Partition,
@@ -68,6 +70,8 @@ class Placer:
         self.preemption = preemption
         self._limits = policies.implements("makeway_admit")
         self._closes = policies.implements("makeway_closed_nodes")
+        self._own_search = policies.who("makeway_search") == policies.who("makeway_selector")
+        """Whether the selector searches itself: then limits judge its choice, and take no part in it."""
         self.before: Sequence[Job] = ()
         """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
         self._vetoes = policies.implements("makeway_protect")
@@ -116,6 +120,7 @@ class Placer:
         if job.partition is not partition:
             put(job, partition=partition)
         if self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
+            limit = attrs.evolve(limit, resource=LIMIT)
             if limit.liftable and self.preemption and preempt:
                 return self._preempt(job, allowed, limit)
             return self._waits(job, limit, Outcome.LIMITED)
@@ -140,9 +145,11 @@ class Placer:
         return found
 
     def _attempt(self, job: Job, nodes: NodeBits) -> Attempt:
-        if self._limits or self._closes:
+        if (self._limits or self._closes) and not self._own_search:
             closing = self.before if self._closes else None
             return LimitedAttempt(self, job, nodes, closing, limits=self._limits)
+        if self._closes:
+            nodes &= ~self.policies.closed_nodes(job, self.before, self.ledger)
         return self.selector.attempt(job, nodes, self.ledger)
 
     def _probe(self, attempt: Attempt) -> Placement | Blocked:
@@ -179,7 +186,7 @@ class Placer:
         candidates: Candidates | None = None,
         note: str = "",
     ) -> Outcome:
-        if candidates is not None and candidates.reason:
+        if candidates is not None and candidates.reason and not blocked.liftable:
             blocked = attrs.evolve(blocked, reason=candidates.reason)
         put(job, reason=blocked.reason)
         if self.recorder.traced(job):
@@ -219,7 +226,16 @@ class Placer:
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
         modes = [candidates.modes[at] for at in choice.victims]
+        if self._limits and self._own_search and (limit := self._limit_without(job, victims, modes)):
+            note = "a limit would still keep it out once its victims were gone"
+            return self._waits(job, limit, Outcome.LIMITED, candidates, note)
         return self._take(job, choice, candidates, victims, modes, blocked)
+
+    def _limit_without(
+        self, job: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]
+    ) -> Blocked | None:
+        view = cast(ClusterView, Without(self.ledger, list(zip(victims, modes, strict=True))))
+        return self.policies.admit((job,), view).get(job.id)
 
     def _preempt_rather(self, job: Job, allowed: NodeBits, found: Placement) -> Outcome | None:
         """Have others make way for a feature alternative written before the one that is free (5.0 no. 6).

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway import bitmap
-from makeway.model import Candidates, Choice, Job, Placement, SuspendedBy
+from makeway.model import Candidates, Choice, Job, Placement
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.selector import LinearAttempt
 
@@ -26,7 +25,7 @@ _Found = tuple[Placement, int, list[int]]
 
 def two_passes(attempt: LinearAttempt, candidates: Candidates) -> Choice | None:
     """Return the victims that select/linear takes; None if removing all of them does not help."""
-    one_pass = _counting_pass if _only_counts(attempt) else _stepwise_pass
+    one_pass = _counting_pass if attempt.only_counts() else _stepwise_pass
     order: Sequence[int] = range(len(candidates.jobs))
     first = one_pass(attempt, candidates, order)
     if first is None:
@@ -68,52 +67,22 @@ def _victims(
     )
 
 
-def _only_counts(attempt: LinearAttempt) -> bool:
-    """Whether nothing but the number of jobs per node decides which nodes are usable."""
-    books, spec = attempt.selector.books, attempt.job.spec
-    return not books.track_memory and not spec.gres and not spec.features and not spec.licenses
-
-
 def _counting_pass(
     attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]
 ) -> _Found | None:
     """Remove in `order`, keeping count per node; place once enough nodes are usable."""
     selector, request = attempt.selector, attempt.request
-    books = selector.books
-    static = selector._static(attempt.job, attempt.nodes, request)
-    most = request.limit - 1
-    start = static & ~books.exclusive.over[0] & ~books.running.above(most)
-    fixed = bin(static | 1 << len(selector.cpus))[:1:-1]
-    alone = not books.running.above(1) and not most and books.total.over == books.running.over
-    running, exclusive = (None, None) if alone else books.counts()
-    usable, wanted = start.bit_count(), request.min_nodes
+    counting = attempt.counting()
+    wanted = request.min_nodes
     gains = [0] * len(candidates.jobs)
-    gained: list[int] = []
     tried = False
     jobs = candidates.jobs
     for at in order:
-        allocation = jobs[at].allocation
-        if allocation is None or jobs[at].suspended_by is SuspendedBy.ADMIN:
-            continue
-        if running is None or exclusive is None:
-            new = [index for index in allocation.node_indices if fixed[index] == "1"]
-            gains[at] = len(new)
-        else:
-            new = []
-            for index in allocation.node_indices:
-                before = running[index] <= most and not exclusive[index]
-                running[index] -= 1
-                exclusive[index] -= not allocation.shared
-                if fixed[index] == "1" and running[index] <= most and not exclusive[index]:
-                    gains[at] += 1
-                    if not before:
-                        new.append(index)
-        gained += new
-        usable += len(new)
-        if usable < wanted or (tried and not new):
+        gains[at], new = counting.remove(jobs[at])
+        if counting.usable < wanted or (tried and not new):
             continue
         tried = True
-        found = best_fit(start | bitmap.of(gained), request, selector.cpus, selector.uniform)
+        found = best_fit(counting.nodes(), request, selector.cpus, selector.uniform)
         if found is not None:
             return attempt.placed_at(found, "nodes of candidates"), at, gains
     return None

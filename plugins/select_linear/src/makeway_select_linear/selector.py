@@ -24,6 +24,7 @@ from makeway.model import (
 )
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.books import Books
+from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
 from makeway_select_linear.request import Request, memory_need, over_limit, request_of
 
@@ -226,16 +227,18 @@ class LinearSelector:
         if _plain(request, job, self):
             return self._plain_forecast(job, request, usable, view, removable)
         attempt = LinearAttempt(self, job, nodes, view, planning=True)
+        if attempt.only_counts():
+            return self._counting_forecast(attempt, usable, view, removable)
         now = view.now
         found = attempt.probe()
         if isinstance(found, Placement):
-            return _at(now, found, usable)
+            return _at(now, found.allocation.nodes, usable)
         if removable:
             for other, mode in removable:
                 attempt.remove(other, mode)
             found = attempt.probe()
             if isinstance(found, Placement):
-                return _at(now, found, usable, preempts=True)
+                return _at(now, found.allocation.nodes, usable, preempts=True)
         gone = {id(other) for other, _ in removable}
         for end, _, other in view.releases():
             if id(other) in gone:
@@ -245,7 +248,38 @@ class LinearSelector:
                 continue
             found = attempt.probe()
             if isinstance(found, Placement):
-                return _at(max(end, now), found, usable)
+                return _at(max(end, now), found.allocation.nodes, usable)
+        return None
+
+    def _counting_forecast(
+        self,
+        attempt: LinearAttempt,
+        eligible: NodeBits,
+        view: ClusterView,
+        removable: Sequence[tuple[Job, PreemptMode]],
+    ) -> Forecast | None:
+        """The same where only the number of jobs per node counts."""
+        now, request, counting = view.now, attempt.request, attempt.counting()
+
+        def placed() -> NodeBits | None:
+            if counting.usable < request.min_nodes:
+                return None
+            return best_fit(counting.nodes(), request, self.cpus, self.uniform)
+
+        found = attempt.probe()
+        if isinstance(found, Placement):
+            return _at(now, found.allocation.nodes, eligible)
+        for other, _ in removable:
+            counting.remove(other)
+        if removable and (nodes := placed()) is not None:
+            return _at(now, nodes, eligible, preempts=True)
+        gone = {id(other) for other, _ in removable}
+        for end, _, other in view.releases():
+            if id(other) in gone:
+                continue
+            _, new = counting.remove(other)
+            if new and (nodes := placed()) is not None:
+                return _at(max(end, now), nodes, eligible)
         return None
 
     def _plain_forecast(
@@ -341,8 +375,8 @@ def _nodes_at(
     return Forecast(at=at, nodes=kept, preempts=preempts, eligible=eligible, spare=have - wanted)
 
 
-def _at(at: Seconds, placement: Placement, eligible: NodeBits, *, preempts: bool = False) -> Forecast:
-    return Forecast(at=at, nodes=placement.allocation.nodes, preempts=preempts, eligible=eligible)
+def _at(at: Seconds, nodes: NodeBits, eligible: NodeBits, *, preempts: bool = False) -> Forecast:
+    return Forecast(at=at, nodes=nodes, preempts=preempts, eligible=eligible)
 
 
 class LinearAttempt:
@@ -376,6 +410,17 @@ class LinearAttempt:
             self._thought = Thought(self)
         self._thought.remove(job, mode)
         self.removed.append((job, mode))
+
+    def only_counts(self) -> bool:
+        """Whether nothing but the number of jobs per node decides which nodes are usable."""
+        spec = self.job.spec
+        return not (self.selector.books.track_memory or spec.gres or spec.features or spec.licenses)
+
+    def counting(self) -> Counting:
+        """Begin to take jobs away, where only their number counts."""
+        selector = self.selector
+        static = selector._static(self.job, self.nodes, self.request)
+        return Counting(selector.books, static, self.request, len(selector.cpus))
 
     def usable_without(self) -> NodeBits:
         """Return the nodes that are usable without the jobs removed so far."""

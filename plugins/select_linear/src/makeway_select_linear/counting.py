@@ -1,0 +1,74 @@
+"""Take jobs away in thought where nothing but the number of jobs per node decides which nodes are usable.
+
+Looking at the whole cluster after every removal would cost as much as removals times nodes; here a removal
+touches the nodes of the removed job alone.
+"""
+
+from __future__ import annotations
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.model import Job, SuspendedBy
+from makeway_select_linear.books import Books
+from makeway_select_linear.request import Request
+
+
+class Counting:
+    """The jobs left on each node, and the nodes that have become usable."""
+
+    def __init__(self, books: Books, static: NodeBits, request: Request, size: int) -> None:
+        """Begin with the books as they are.
+
+        :param static: nodes that could serve the job if nobody were there.
+        :param size: number of nodes of the cluster.
+        """
+        self._most = request.limit - 1
+        self._start = static & ~books.exclusive.over[0] & ~books.running.above(self._most)
+        self._fixed = bin(static | 1 << size)[:1:-1]
+        self._gained: list[int] = []
+        self.usable = self._start.bit_count()
+        """How many nodes are usable."""
+        alone = not books.running.above(1) and not self._most and books.total.over == books.running.over
+        self._running: list[int] | None = None
+        self._exclusive: list[int] | None = None
+        if not alone:
+            self._running, self._exclusive = books.counts()
+
+    def remove(self, job: Job) -> tuple[int, int]:
+        """Take `job` away.
+
+        :returns: how many of its nodes are usable now, and how many of them were not before. One that a person
+            suspended cannot be taken away (spec slurm-preemption 10.1 no. 13).
+        """
+        allocation = job.allocation
+        if allocation is None or job.suspended_by is SuspendedBy.ADMIN:
+            return 0, 0
+        fixed = self._fixed
+        if self._running is None or self._exclusive is None:
+            new = [index for index in allocation.node_indices if fixed[index] == "1"]
+            gain = len(new)
+        else:
+            new, gain = self._count_down(allocation.node_indices, allocation.shared)
+        self._gained += new
+        self.usable += len(new)
+        return gain, len(new)
+
+    def _count_down(self, nodes: tuple[int, ...], shared: bool) -> tuple[list[int], int]:
+        running, exclusive, most, fixed = self._running, self._exclusive, self._most, self._fixed
+        assert running is not None
+        assert exclusive is not None
+        new: list[int] = []
+        gain = 0
+        for index in nodes:
+            before = running[index] <= most and not exclusive[index]
+            running[index] -= 1
+            exclusive[index] -= not shared
+            if fixed[index] == "1" and running[index] <= most and not exclusive[index]:
+                gain += 1
+                if not before:
+                    new.append(index)
+        return new, gain
+
+    def nodes(self) -> NodeBits:
+        """Return the usable nodes."""
+        return self._start | bitmap.of(self._gained)
