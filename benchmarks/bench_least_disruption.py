@@ -28,8 +28,9 @@ from makeway.engine.engine import Engine
 from makeway.model import Allocation, Candidates, Choice, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
-from makeway_select_linear.selector import LinearAttempt, LinearSelector
+from makeway_select_linear.selector import LinearSelector
 
 NOW = 10_000.0
 

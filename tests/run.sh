@@ -1,8 +1,13 @@
 #!/bin/sh
-# Install the core, the plugins and the tools into the current environment and run all tests.
-# Arguments go to pytest.
+# Install the core, the plugins and the tools into the current environment and run all tests;
+# without one, into .venv, as the README makes it. Arguments go to pytest.
 set -eu
 cd "$(dirname "$0")/.."
+
+if [ -z "${VIRTUAL_ENV:-}" ]; then
+    [ -e .venv ] || python3 -m venv .venv
+    . .venv/bin/activate
+fi
 
 projects="--editable core"
 for settings in plugins/*/pyproject.toml; do

@@ -28,8 +28,9 @@ from makeway.model import (
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.replay import replay
+from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
-from makeway_select_linear.selector import LinearAttempt, LinearSelector
+from makeway_select_linear.selector import LinearSelector
 
 highspy = pytest.importorskip("highspy")
 

@@ -76,7 +76,7 @@ def candidates(
     kept = _not_exempt(kept, view, now, settings, protected, ask_again)
     kept = _overlapping(kept, preemptor, view)
     kept = ordered(kept, settings, policy.ranks)
-    modes = modes_of(kept, view, policy)
+    kept, modes = _removable(kept, modes_of(kept, view, policy), protected)
     if not modes and not protected:
         note = f"no active job is one that {policy.name} lets it displace"
     else:
@@ -181,6 +181,19 @@ def _overlapping(jobs: list[Job], preemptor: Job, view: ClusterView) -> list[Job
         or any(part.nodes & nodes for part in view.components(job))
         or (wanted and any(_holds(part, wanted) for part in view.components(job)))
     ]
+
+
+def _removable(
+    jobs: list[Job], modes: list[PreemptMode], protected: dict[str, str]
+) -> tuple[list[Job], list[PreemptMode]]:
+    """Drop jobs whose mode comes out as OFF: nothing would be done to them (section 3.1, traps)."""
+    if PreemptMode.OFF not in modes:
+        return jobs, modes
+    for job, mode in zip(jobs, modes, strict=True):
+        if mode is PreemptMode.OFF:
+            protected[job.id] = "its preempt mode comes out as off"
+    pairs = [pair for pair in zip(jobs, modes, strict=True) if pair[1] is not PreemptMode.OFF]
+    return [job for job, _ in pairs], [mode for _, mode in pairs]
 
 
 def _holds(job: Job, wanted: Iterable[str]) -> bool:

@@ -30,7 +30,8 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway_select_linear.selector import LinearAttempt, LinearSelector
+from makeway_select_linear.attempt import LinearAttempt
+from makeway_select_linear.selector import LinearSelector
 
 MODES = [
     PreemptMode.REQUEUE,

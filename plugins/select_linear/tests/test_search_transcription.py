@@ -14,9 +14,9 @@ from makeway.events import Submitted
 from makeway.model import Candidates, Job, JobSpec, Placement, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.search import two_passes
-from makeway_select_linear.selector import LinearAttempt
 
 
 def transcribed(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> list[Job] | None:

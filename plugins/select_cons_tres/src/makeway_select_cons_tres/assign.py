@@ -1,4 +1,7 @@
-"""Assign cores, memory and counted resources on chosen nodes (spec slurm-gang-and-select 4.3.8, 4.3.2 end)."""
+"""Assign cores, memory and counted resources on chosen nodes.
+
+Spec slurm-gang-and-select 4.3.8, and the end of 4.3.2: what turns out to be short now fails the attempt.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import NOTHING
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.choose import Taken
-from makeway_select_cons_tres.cores import charged_cpus, cut, pick_cores
+from makeway_select_cons_tres.cores import Picker
 from makeway_select_cons_tres.request import Request
 
 
@@ -24,7 +27,7 @@ class Ground:
     cpus: Sequence[int]
     """Usable CPUs, by node index."""
     like: int | None
-    """Their number if all of `nodes` are alike; None: they are not, or it is not known."""
+    """Their number if all of `nodes` are idle and built alike; None: they are not, or it is not known."""
     free: Callable[[int], CoreBits]
     """Free cores of a node."""
 
@@ -45,21 +48,24 @@ class Found:
 
 
 def assign(
-    request: Request, taken: Taken, ground: Ground, books: Books, *, trims: bool, why: str
+    request: Request, taken: Taken, ground: Ground, books: Books, picker: Picker, why: str
 ) -> Found | None:
-    """Assign what the job gets; None if tasks, memory or counted resources turn out not to fit after all.
-
-    :param trims: whether jobs with tasks per node get consecutive cores.
-    """
+    """Return what the job gets; None if tasks, memory or counted resources turn out not to fit after all."""
     indices = tuple(sorted(taken))
-    cpus, cores = _whole(indices, books), None
-    if not request.whole:
-        chosen = _cores(request, indices, taken, ground, books, trims)
+    cores: tuple[CoreBits, ...] | None = None
+    if request.whole:
+        nodes = books.layout.cluster.nodes
+        cpus = tuple([nodes[index].cpus for index in indices])
+    else:
+        chosen = _cores(request, indices, taken, ground, picker)
         if chosen is None:
             return None
         cpus, cores = chosen
+        full = books.layout.full
+        if cores == tuple([full[index] for index in indices]):
+            cores = None
     memory = _memory(request, indices, cpus, books) if books.layout.track_memory else None
-    if memory is not None and _too_much(memory, indices, books):
+    if memory is not None and request.memory_per_cpu is not None and _too_much(memory, indices, books):
         return None
     gres: Mapping[str, tuple[int, ...]] = NOTHING
     if request.gres or request.gres_total:
@@ -67,10 +73,6 @@ def assign(
         if shared_out is None:
             return None
         gres = shared_out
-    if cores is not None:
-        full = books.layout.full
-        if all(mine == full[index] for mine, index in zip(cores, indices, strict=True)):
-            cores = None
     return Found(
         nodes=bitmap.of(indices),
         indices=indices,
@@ -82,65 +84,61 @@ def assign(
     )
 
 
-def _whole(indices: Sequence[int], books: Books) -> tuple[int, ...]:
-    nodes = books.layout.cluster.nodes
-    return tuple([nodes[index].cpus for index in indices])
-
-
 def _cores(
-    request: Request,
-    indices: Sequence[int],
-    taken: Taken,
-    ground: Ground,
-    books: Books,
-    trims: bool,
+    request: Request, indices: Sequence[int], taken: Taken, ground: Ground, picker: Picker
 ) -> tuple[tuple[int, ...], tuple[CoreBits, ...]] | None:
     """Return CPUs and cores on each node; None if there is no room for a task."""
-    wanted = _dealt(request, indices, taken, ground)
-    if wanted is None:
+    counts = _dealt(request, indices, taken, ground)
+    if counts is None:
         return None
-    layout, need = books.layout, request.need
+    if ground.like is not None and counts[0] == counts[-1] and len(set(counts)) == 1:
+        one = picker.pick(indices[0], ground.free(indices[0]), counts[0], ground.like)
+        return None if one is None else ((one[0],) * len(indices), (one[1],) * len(indices))
     cpus: list[int] = []
     cores: list[CoreBits] = []
-    for index, (count, by_tasks) in zip(indices, wanted, strict=True):
-        shape, free = layout.shape(index), ground.free(index)
-        if trims:
-            most = request.most_on_node
-            room = ground.cpus[index] if most is None else min(most, ground.cpus[index])
-            free = cut(shape, free, count if count > by_tasks else room, need)
-        picked = pick_cores(shape, free, count, need, block=request.block)
+    free, room = ground.free, ground.cpus
+    for index, count in zip(indices, counts, strict=True):
+        picked = picker.pick(index, free(index), count, room[index])
         if picked is None:
             return None
-        cores.append(picked)
-        cpus.append(charged_cpus(shape, picked, count, need))
+        cpus.append(picked[0])
+        cores.append(picked[1])
     return tuple(cpus), tuple(cores)
 
 
 def _dealt(
     request: Request, indices: Sequence[int], taken: Taken, ground: Ground
-) -> list[tuple[int, int]] | None:
-    """Deal one task to each node, then fill node by node (step 2).
-
-    :returns: CPUs for each node, and how many of them its tasks ask for.
-    """
-    if request.tasks is None:
-        return [(taken[index], taken[index]) for index in indices]
+) -> Sequence[int] | None:
+    """Return the CPUs on each node: a task to each, then packed node by node (step 2)."""
+    tasks = request.tasks
+    if tasks is None:
+        return [taken[index] for index in indices]
     size = request.need.cpus_per_task
-    left = request.tasks
-    tasks = []
-    for _ in indices:
-        tasks.append(min(1, left))
-        left -= tasks[-1]
-    for room in (taken, ground.cpus):  # the second only if rounding left tasks over
-        for at, index in enumerate(indices):
-            more = min(left, room[index] // size - tasks[at])
-            if more > 0:
-                tasks[at] += more
-                left -= more
-    if left > 0:
-        return None
+    room = [taken[index] // size for index in indices]
+    if sum(room) != tasks or 0 in room:
+        packed = _packed(tasks, room, [ground.cpus[index] // size for index in indices])
+        if packed is None:
+            return None
+        room = packed
     least = max(request.cpus_per_node, 1)
-    return [(max(count * size, least), count * size) for count in tasks]
+    if size == 1 and least == 1:
+        return room
+    return [max(count * size, least) for count in room]
+
+
+def _packed(tasks: int, room: Sequence[int], more_room: Sequence[int]) -> list[int] | None:
+    """Deal `tasks` over nodes with so much room; what rounding left over goes where there is more room."""
+    dealt = []
+    for _ in room:
+        dealt.append(min(1, tasks))
+        tasks -= dealt[-1]
+    for limits in (room, more_room):
+        for at, limit in enumerate(limits):
+            more = min(tasks, limit - dealt[at])
+            if more > 0:
+                dealt[at] += more
+                tasks -= more
+    return dealt if tasks == 0 else None
 
 
 def _memory(
@@ -160,14 +158,10 @@ def _memory(
 def _too_much(memory: Sequence[int], indices: Sequence[int], books: Books) -> bool:
     """Whether memory is short after all; then the attempt fails, and no other node is tried."""
     used, room = books.memory, books.layout.memory
-    return any(
-        used[index] + mine > room[index] for mine, index in zip(memory, indices, strict=True)
-    )
+    return any(used[index] + mine > room[index] for mine, index in zip(memory, indices, strict=True))
 
 
-def _gres(
-    request: Request, indices: Sequence[int], books: Books
-) -> dict[str, tuple[int, ...]] | None:
+def _gres(request: Request, indices: Sequence[int], books: Books) -> dict[str, tuple[int, ...]] | None:
     """Give each node its count; what is wanted in all goes to the first nodes that have it."""
     given = {name: (count,) * len(indices) for name, count in request.gres.items()}
     nodes = books.layout.cluster.nodes

@@ -2,15 +2,65 @@
 
 from __future__ import annotations
 
+import attrs
+
 from makeway.bitmap import CoreBits, each, first_n
 from makeway_select_cons_tres.cpus import Shape, free_by_socket, most_cpus, threads_for
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import NodeNeed
 
+_MOST_KNOWN = 100_000
 
-def pick_cores(
-    shape: Shape, free: CoreBits, cpus: int, need: NodeNeed, *, block: bool
-) -> CoreBits | None:
+
+@attrs.frozen
+class Taste:
+    """What the choice depends on beside the node; alike for many jobs."""
+
+    need: NodeNeed
+    block: bool
+    """Cores are taken socket by socket."""
+    most: int | None
+    """Most CPUs wanted on a node; None: there is no such limit."""
+    trims: bool
+    """Jobs with tasks per node, or CPUs beyond their tasks, get consecutive cores."""
+
+
+class Picker:
+    """Chooses cores for one taste, and remembers what it chose."""
+
+    def __init__(self, taste: Taste, shapes: list[Shape], shape_at: list[int]) -> None:
+        self._taste = taste
+        self._shapes = shapes
+        self._shape_at = shape_at
+        self._known: dict[tuple[int, CoreBits, int, int], tuple[int, CoreBits] | None] = {}
+
+    def pick(
+        self, node: int, free: CoreBits, cpus: int, room: int
+    ) -> tuple[int, CoreBits] | None:
+        """Return the CPUs charged and the cores for `cpus` CPUs of a node; None if there are too few.
+
+        :param room: how many CPUs the job could use there.
+        """
+        key = (self._shape_at[node], free, cpus, room)
+        try:
+            return self._known[key]
+        except KeyError:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            answer = self._known[key] = self._pick(self._shapes[key[0]], free, cpus, room)
+            return answer
+
+    def _pick(self, shape: Shape, free: CoreBits, cpus: int, room: int) -> tuple[int, CoreBits] | None:
+        taste, need = self._taste, self._taste.need
+        if taste.trims:
+            if taste.most is not None and taste.most < room:
+                room = taste.most
+            free = cut(shape, free, cpus if cpus % need.cpus_per_task else room, need)
+        cores = pick_cores(shape, free, cpus, need, block=taste.block)
+        return None if cores is None else (charged_cpus(shape, cores, cpus, need), cores)
+
+
+def pick_cores(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed, *, block: bool) -> CoreBits | None:
     """Return the cores out of `free` for `cpus` CPUs; None if there are too few."""
     sockets = free_by_socket(shape, free, need)
     threads = threads_for(shape, need)

@@ -19,7 +19,8 @@ from makeway.model import Allocation, Cover, Job, PreemptMode, SuspendedBy
 from makeway_select_linear.request import Request, memory_need
 
 if TYPE_CHECKING:
-    from makeway_select_linear.selector import LinearAttempt, LinearSelector
+    from makeway_select_linear.attempt import LinearAttempt
+    from makeway_select_linear.selector import LinearSelector
 
 _ANY_NUMBER = 1 << 30
 _Holders = Mapping[int, tuple[int, ...]]

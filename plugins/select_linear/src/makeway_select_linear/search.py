@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway.model import Candidates, Choice, Job, Placement
+from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit
-from makeway_select_linear.selector import LinearAttempt
 
 _DECISIVE = 1 << 30
 

@@ -1,0 +1,457 @@
+"""Turn a moab.cfg or maui.cfg into a makeway configuration (spec moab 9 and 10).
+
+Unknown parameters are ignored, as Moab does, and named in one warning; so are unknown attributes. A value that
+cannot be read leaves the default, with a warning that says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from typing import Any
+
+import attrs
+
+from makeway.errors import nearest
+from makeway.foreign import ForeignConfig, Source
+from makeway_moab_qos import times
+from makeway_moab_qos.grammar import Attribute, Entry, attributes, flags_of, names_of, parse
+from makeway_moab_qos.parameters import (
+    CLOCK,
+    CREDENTIAL_ATTRIBUTES,
+    CREDENTIALS,
+    FLAGS,
+    MOAB_ONLY_ATTRIBUTES,
+    PLAIN,
+    RECORDS,
+    WEIGHTS,
+    WITHOUT_EFFECT,
+    WORDS,
+    Parameter,
+)
+from makeway_moab_qos.settings import path
+
+PLUGIN = "moab/qos"
+_TELLTALE = re.compile(
+    r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|SERVERHOST|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_KINDS = {"USERLIST": "user", "GROUPLIST": "group", "ACCOUNTLIST": "account", "CLASSLIST": "klass"}
+_KINDS |= {"QOSLIST": "qos"}
+_OWNERS = ("USER", "GROUP", "ACCT", "CLASS", "QOS")
+_LONG_OWNER = {"ACCOUNT": "ACCT"}
+
+
+@attrs.frozen(kw_only=True)
+class MoabReader:
+    """Reads moab.cfg and maui.cfg. See `makeway.foreign.ForeignReader`."""
+
+    name: str = "moab.cfg"
+
+    def claims(self, name: str, head: str) -> bool:
+        """Recognise the name, or a line with a parameter that only Moab and Maui have."""
+        return name in ("moab.cfg", "maui.cfg") or _TELLTALE.search(head) is not None
+
+    def translate(self, source: Source) -> ForeignConfig:
+        """Read it; a file called maui.* is for Maui."""
+        return translate(source, maui=source.name.startswith("maui"))
+
+
+def translate(source: Source, *, maui: bool) -> ForeignConfig:
+    """Read a file and what it includes.
+
+    :raises ConfigError: an included file cannot be read.
+    """
+    parsed = parse(source, maui=maui)
+    draft = Draft(maui=maui)
+    for place, text in parsed.ignored:
+        why = "Maui ignores a line that does not start in the first column" if maui and text else "no parameter"
+        draft.warn(place, f"{why}: {text[:60]!r}")
+    for entry in parsed.entries:
+        draft.take(entry)
+    return draft.finish()
+
+
+@attrs.define
+class Draft:
+    """What has been read so far."""
+
+    maui: bool
+    settings: dict[str, Any] = attrs.field(factory=dict)
+    nodes: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    clockwork: dict[str, float] = attrs.field(factory=dict)
+    overrun: float = 0.0
+    warnings: list[str] = attrs.field(factory=list)
+    places: dict[str, str] = attrs.field(factory=dict)
+    written: dict[str, None] = attrs.field(factory=dict)
+    unknown: dict[str, None] = attrs.field(factory=dict)
+    idle: dict[str, None] = attrs.field(factory=dict)
+
+    def warn(self, place: str, text: str) -> None:
+        """Take note of something that people should know."""
+        self.warnings.append(f"{place}: {text}")
+
+    # ---------------------------------------------------------------------------- entries
+    def take(self, entry: Entry) -> None:
+        """Read one entry."""
+        param = entry.param
+        weight = _weight(param)
+        if param in PLAIN:
+            self._plain(entry, PLAIN[param])
+        elif weight is not None:
+            self._weight(entry, *weight)
+        elif param in CREDENTIALS:
+            self._credential(entry, CREDENTIALS[param])
+        elif param in CLOCK:
+            self._clock(entry)
+        elif param in RECORDS:
+            getattr(self, f"_{param.lower()}")(entry)
+        elif param in WITHOUT_EFFECT:
+            self.idle[param] = None
+            return
+        else:
+            self._unknown(entry)
+            return
+        self.written[param] = None
+
+    def _unknown(self, entry: Entry) -> None:
+        self.unknown[entry.spelled] = None
+        known = [*PLAIN, *WEIGHTS, *CREDENTIALS, *CLOCK, *RECORDS]
+        if entry.param == "PREEMPTIONPOLICY":
+            self.warn(entry.place, "PREEMPTIONPOLICY is no parameter and is ignored; PREEMPTPOLICY is meant")
+        elif self.maui and entry.param.upper() in known:
+            self.warn(entry.place, f"{entry.spelled} is ignored: Maui compares the case of names")
+        elif close := nearest(entry.param, known):
+            self.warn(entry.place, f"{entry.spelled} is no parameter that is known{close}")
+
+    def _plain(self, entry: Entry, parameter: Parameter) -> None:
+        if self.maui and not parameter.maui:
+            self.unknown[entry.spelled] = None
+            return
+        if parameter.kind == "names":
+            self._set(entry, names_of(entry.value), parameter.key)
+        elif parameter.kind == "indexed names":
+            table = self.settings.setdefault(parameter.key, {})
+            table[entry.index or "0"] = names_of(entry.value)
+            self.places[path(parameter.key)] = entry.place
+        elif parameter.kind == "indexed":
+            count = self._value(entry, "integer", entry.value)
+            if count is not None:
+                self.settings.setdefault(parameter.key, {})[entry.index or "0"] = count
+                self.places[path(parameter.key)] = entry.place
+        elif parameter.kind == "word":
+            self._word(entry, parameter)
+        else:
+            value = self._value(entry, parameter.kind, entry.value)
+            if value is not None:
+                self._set(entry, value, parameter.key)
+
+    def _word(self, entry: Entry, parameter: Parameter) -> None:
+        word = entry.value.split()[0] if entry.value.split() else ""
+        allowed = WORDS.get(entry.param)
+        if allowed is not None and word not in allowed:
+            close = f"; did you mean {word.upper()!r}?" if word.upper() in allowed else nearest(word, allowed)
+            text = f"{entry.param} {word!r} is not known; allowed: {', '.join(allowed)}{close}"
+            if self.maui and entry.param == "PREEMPTPOLICY":
+                self.warn(entry.place, f"{text}; in Maui every automatic preemption then fails (Q1)")
+            else:
+                self.warn(entry.place, f"{text}; the default counts")
+                return
+        self._set(entry, word, parameter.key)
+
+    def _weight(self, entry: Entry, key: str, cap: bool) -> None:
+        value = self._value(entry, "number", entry.value)
+        if value is None:
+            return
+        table = self.settings.setdefault("weights", {})
+        if cap:
+            table.setdefault("caps", {})[key] = value
+        else:
+            table[key] = value
+        self.places[path("weights", *(("caps",) if cap else ()), key)] = entry.place
+
+    def _clock(self, entry: Entry) -> None:
+        value = self._value(entry, "time", entry.value)
+        if value is None:
+            return
+        if entry.param == "RMPOLLINTERVAL":
+            self.clockwork["sched_interval"] = value
+            self.places["scheduler.clockwork"] = entry.place
+        elif entry.param == "JOBMAXOVERRUN":
+            self.overrun = value
+            self.places["scheduler.over_time_limit"] = entry.place
+        else:
+            self.settings.setdefault("weights", {})["xf_min_limit"] = value
+
+    def _set(self, entry: Entry, value: Any, *keys: str) -> None:
+        table = self.settings
+        for key in keys[:-1]:
+            table = table.setdefault(key, {})
+        table[keys[-1]] = value
+        self.places[path(*keys)] = entry.place
+
+    def _value(self, entry: Entry, kind: str, text: str) -> Any:
+        """Read a value; None: it cannot be read, and there is a warning."""
+        try:
+            if kind == "time":
+                if times.is_two_fields(text) and not self.maui:
+                    first, second = text.split(":")
+                    self.warn(
+                        entry.place,
+                        f"{entry.param}: {text} read as {first} minutes {second} s; Maui would read {first} hours",
+                    )
+                return times.seconds(text, maui=self.maui)
+            if kind == "boolean":
+                return times.boolean(text, maui=self.maui)
+            return times.integer(text) if kind == "integer" else times.number(text)
+        except ValueError as error:
+            self.warn(entry.place, f"{entry.param}: {error}; the default counts")
+            return None
+
+    # ------------------------------------------------------------------------ credentials
+    def _credential(self, entry: Entry, kind: str) -> None:
+        name = entry.index or "DEFAULT"
+        table = self.settings.setdefault(kind, {}).setdefault(name, {})
+        self.places.setdefault(path(kind, name), entry.place)
+        for attribute in self._attributes(entry):
+            known = CREDENTIAL_ATTRIBUTES.get(attribute.name)
+            alien = known is not None and self.maui and attribute.name in MOAB_ONLY_ATTRIBUTES
+            if known is None or alien:
+                self._odd_attribute(entry, attribute)
+                continue
+            if attribute.name == "QFLAGS" and kind != "qos":
+                self.warn(entry.place, "QFLAGS belongs to QOSCFG; JOBFLAGS is meant here, and nothing is set")
+                continue
+            form, key = known
+            self.places[path(kind, name, key)] = entry.place
+            if form == "list":
+                self._qos_list(attribute, table)
+            elif form == "flags":
+                self._flags(entry, attribute, key, table)
+            else:
+                self._plain_attribute(entry, attribute, form, key, table)
+
+    def _plain_attribute(
+        self, entry: Entry, attribute: Attribute, form: str, key: str, table: dict[str, Any]
+    ) -> None:
+        if form == "names":
+            table[key] = _combined(attribute, table.get(key, ()), names_of(attribute.value))
+        elif form == "limit":
+            numbers = [self._value(entry, "integer", part) for part in names_of(attribute.value)]
+            if None not in numbers:
+                table[key] = tuple(numbers[:2])
+        else:
+            value = self._value(entry, form, attribute.value)
+            if value is not None:
+                table[key] = value
+
+    def _qos_list(self, attribute: Attribute, table: dict[str, Any]) -> None:
+        """QDEF and QLIST; a mark on either governs the whole list, the later one counts (spec moab 3.3)."""
+        text = attribute.value
+        mode = "and" if text.endswith("&") else "only" if text.endswith("^") else "or"
+        names = names_of(text.rstrip("&^@"))
+        if attribute.name == "QDEF":
+            table["qdef"] = names[0] if names else None
+            if mode != "or" or "mode" not in table:
+                table["mode"] = mode
+        else:
+            table["qlist"] = _combined(attribute, table.get("qlist", ()), names)
+            table["mode"] = mode
+
+    def _flags(self, entry: Entry, attribute: Attribute, key: str, table: dict[str, Any]) -> None:
+        """JOBFLAGS accumulates, QFLAGS replaces; Maui finds flags by substring (Q15)."""
+        if self.maui:
+            given = tuple(flag for flag in FLAGS if flag in attribute.value)
+        else:
+            given = flags_of(attribute.value)
+            for flag in given:
+                word = flag.partition("[")[0]
+                if word not in FLAGS and not word.startswith("IGN"):
+                    close = f"; did you mean {word.upper()!r}?" if word.upper() in FLAGS else nearest(word, FLAGS)
+                    self.warn(entry.place, f"{attribute.name}: no flag {word!r}{close}")
+        if attribute.op != "=":
+            table[key] = _combined(attribute, table.get(key, ()), given)
+        elif key == "flags":
+            table[key] = given
+        else:
+            table[key] = tuple(dict.fromkeys((*table.get(key, ()), *given)))
+
+    def _attributes(self, entry: Entry) -> list[Attribute]:
+        found, stray = attributes(entry, maui=self.maui)
+        if stray:
+            self.warn(entry.place, f"{entry.param}: cannot read {' '.join(stray)[:60]!r}; it is skipped")
+        return found
+
+    def _odd_attribute(self, entry: Entry, attribute: Attribute) -> None:
+        self.unknown[f"{entry.param} {attribute.name}"] = None
+
+    # ---------------------------------------------------------------------- other records
+    def _srcfg(self, entry: Entry) -> None:
+        listed = self.settings.setdefault("standing", [])
+        table = next((each for each in listed if each["name"] == entry.index), None)
+        if table is None:
+            table = {"name": entry.index or "DEFAULT"}
+            listed.append(table)
+        self.places[path(f"standing[{listed.index(table)}]")] = entry.place
+        for attribute in self._attributes(entry):
+            if attribute.name == "HOSTLIST":
+                table["hosts"] = ",".join(names_of(attribute.value))
+            elif attribute.name == "OWNER":
+                self._owner(entry, attribute.value, table)
+            elif attribute.name == "FLAGS":
+                table["flags"] = _combined(attribute, table.get("flags", ()), flags_of(attribute.value))
+            elif attribute.name in _KINDS:
+                access = table.setdefault("access", {})
+                access[_KINDS[attribute.name]] = names_of(attribute.value.rstrip("&^-+"))
+            elif not (attribute.name == "PERIOD" and attribute.value.upper() == "INFINITY"):
+                self._odd_attribute(entry, attribute)
+
+    def _owner(self, entry: Entry, text: str, table: dict[str, Any]) -> None:
+        kind, _, name = text.partition(":")
+        if not self.maui:
+            kind = _LONG_OWNER.get(kind.upper(), kind.upper())
+        if kind not in _OWNERS or not name:
+            options = ", ".join(_OWNERS)
+            self.warn(entry.place, f"OWNER={text}: allowed: KIND:name, KIND one of {options}; nobody owns it")
+            return
+        table["owner"] = f"{kind}:{name}"
+
+    def _nodecfg(self, entry: Entry) -> None:
+        table = self.nodes.setdefault(entry.index or "DEFAULT", {})
+        for attribute in self._attributes(entry):
+            if attribute.name in ("PROCS", "MEMORY"):
+                value = self._value(entry, "integer", attribute.value)
+                if value is not None:
+                    table["cpus" if attribute.name == "PROCS" else "memory_mb"] = value
+            elif attribute.name == "FEATURES":
+                table["features"] = _combined(
+                    attribute, table.get("features", ()), names_of(attribute.value)
+                )
+            else:
+                self._odd_attribute(entry, attribute)
+
+    def _rmcfg(self, entry: Entry) -> None:
+        listed = self.settings.setdefault("rm", [])
+        name = entry.index or "base"
+        table = next((each for each in listed if each["name"] == name), None)
+        if table is None:
+            table = {"name": name}
+            listed.append(table)
+        self.places[path(f"rm[{listed.index(table)}]")] = entry.place
+        words = {"TYPE": "type", "SUSPENDSIG": "suspend_sig", "CHECKPOINTSIG": "checkpoint_sig"}
+        words["JOBSUSPENDURL"] = "suspend_url"
+        for attribute in self._attributes(entry):
+            if attribute.name in words:
+                value = attribute.value.partition("@")[0] if attribute.name == "TYPE" else attribute.value
+                table[words[attribute.name]] = value
+            elif attribute.name == "CHECKPOINTTIMEOUT":
+                value = self._value(entry, "time", attribute.value)
+                if value is not None:
+                    table["checkpoint_timeout"] = value
+            else:
+                self._odd_attribute(entry, attribute)
+
+    def _admincfg(self, entry: Entry) -> None:
+        for attribute in self._attributes(entry):
+            if attribute.name == "USERS" and entry.index in ("1", "2", "3"):
+                self._set(entry, names_of(attribute.value), f"admin{entry.index}")
+            else:
+                self._odd_attribute(entry, attribute)
+
+    def _syscfg(self, entry: Entry) -> None:
+        table = self.settings.setdefault("system", {})
+        for attribute in self._attributes(entry):
+            if attribute.name in ("QDEF", "QLIST"):
+                self._qos_list(attribute, table)
+                self.places[path("system", attribute.name.lower())] = entry.place
+            else:
+                self._odd_attribute(entry, attribute)
+
+    # ----------------------------------------------------------------------------- result
+    def finish(self) -> ForeignConfig:
+        """Return the tables."""
+        settings = {"profile": "maui" if self.maui else "moab", **self.settings}
+        settings["written"] = tuple(self.written)
+        qos = [
+            {"name": name, "priority": int(table.get("priority", 0)), "flags": table.get("flags", ())}
+            for name, table in self.settings.get("qos", {}).items()
+            if name != "DEFAULT"
+        ]
+        names = [name for name in self.settings.get("klass", {}) if name != "DEFAULT"]
+        partitions = [{"name": name} for name in names] or [{"name": "batch"}]
+        partitions[0]["default"] = True
+        tables: dict[str, Any] = {
+            "partition": partitions,
+            "policy": {
+                "select": "moab/tasks",
+                "preempt": PLUGIN,
+                "preempt_mode": (_mode(self.settings.get("preempt_policy", "REQUEUE")),),
+                "settings": {PLUGIN: settings},
+            },
+            "scheduler": self._scheduler(),
+        }
+        if qos:
+            tables["qos"] = qos
+        default = self.nodes.pop("DEFAULT", {})
+        known = [
+            {"name": name, "memory_mb": 1, **default, **table} for name, table in self.nodes.items()
+        ]
+        if known and all("cpus" in table for table in known):
+            tables["node"] = known
+        self._sum_up()
+        return ForeignConfig(tables=tables, warnings=tuple(self.warnings), places=self.places)
+
+    def _scheduler(self) -> dict[str, Any]:
+        """Return the pace: a pass at every event, or Maui's, one per poll of the resource manager."""
+        table: dict[str, Any] = {"type": "greedy", "clockwork": "ideal"}
+        if self.overrun:
+            table["over_time_limit"] = self.overrun
+        if self.maui:
+            table["clockwork"] = maui_clock(self.clockwork.get("sched_interval", 60.0))
+        elif self.clockwork:
+            note = "RMPOLLINTERVAL is not used: passes follow events; set [scheduler.clockwork] for polls"
+            self.warnings.append(note)
+        return table
+
+    def _sum_up(self) -> None:
+        if self.unknown:
+            self.warnings.append(f"not modelled, and ignored: {', '.join(sorted(self.unknown))}")
+        if self.idle:
+            self.warnings.append(f"of no consequence for who runs: {', '.join(sorted(self.idle))}")
+
+
+def maui_clock(interval: float) -> dict[str, Any]:
+    """Return the clockwork of a scheduler that looks once per poll, and starts preemptors in the same pass."""
+    return {
+        "preset": "ideal",
+        "sched_interval": interval,
+        "pass_on_submit": False,
+        "pass_on_completion": True,
+        "pass_on_own_end": False,
+        "requeue_delay": min(1.0, interval / 2),
+    }
+
+
+def _mode(policy: str) -> str:
+    lower = policy.lower()
+    return lower if lower in ("suspend", "checkpoint", "requeue", "cancel") else "requeue"
+
+
+def _weight(param: str) -> tuple[str, bool] | None:
+    if param in WEIGHTS:
+        return WEIGHTS[param], False
+    if param.endswith("CAP") and f"{param[:-3]}WEIGHT" in WEIGHTS:
+        return WEIGHTS[f"{param[:-3]}WEIGHT"], True
+    return None
+
+
+def _combined(
+    attribute: Attribute, before: tuple[str, ...], given: tuple[str, ...]
+) -> tuple[str, ...]:
+    if attribute.op == "+=":
+        return tuple(dict.fromkeys((*before, *given)))
+    if attribute.op == "-=":
+        return tuple(name for name in before if name not in given)
+    return given
+
+

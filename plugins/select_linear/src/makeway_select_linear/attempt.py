@@ -1,0 +1,256 @@
+"""Place one job against the books (spec slurm-gang-and-select 4.2.3, 4.2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.model import (
+    NOTHING,
+    Allocation,
+    Blocked,
+    ClusterView,
+    Cover,
+    Job,
+    JobState,
+    Placement,
+    PreemptMode,
+)
+from makeway_select_linear.best_fit import best_fit
+from makeway_select_linear.counting import Counting
+from makeway_select_linear.cover import cover_of
+from makeway_select_linear.request import Request, memory_need
+from makeway_select_linear.thought import Thought
+
+if TYPE_CHECKING:
+    from makeway_select_linear.selector import LinearSelector
+
+_UNLIMITED = 1 << 30
+
+
+class LinearAttempt:
+    """One job against the books. See `makeway.model.Attempt`."""
+
+    def __init__(
+        self,
+        selector: LinearSelector,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        *,
+        planning: bool = False,
+    ) -> None:
+        self.selector = selector
+        self.job = job
+        self.nodes = nodes
+        self.view = view
+        self.planning = planning
+        self.request = selector.request(job)
+        self.removed: list[tuple[Job, PreemptMode]] = []
+        self._thought: Thought | None = None
+
+    def fresh(self) -> LinearAttempt:
+        """Return an attempt for the same job with nothing removed."""
+        return LinearAttempt(self.selector, self.job, self.nodes, self.view, planning=self.planning)
+
+    def remove(self, job: Job, mode: PreemptMode) -> None:
+        """Take `job` away in thought (spec slurm-preemption 5.1.3 no. 1)."""
+        if self._thought is None:
+            self._thought = Thought(self)
+        self._thought.remove(job, mode)
+        self.removed.append((job, mode))
+
+    def only_counts(self) -> bool:
+        """Whether nothing but the number of jobs per node decides which nodes are usable."""
+        spec = self.job.spec
+        return not (self.selector.books.track_memory or spec.gres or spec.features or spec.licenses)
+
+    def counting(self) -> Counting:
+        """Begin to take jobs away, where only their number counts."""
+        selector = self.selector
+        static = selector._static(self.job, self.nodes, self.request)
+        return Counting(selector.books, static, self.request, len(selector.cpus))
+
+    def usable_without(self) -> NodeBits:
+        """Return the nodes that are usable without the jobs removed so far."""
+        return self._thought.usable() if self._thought is not None else 0
+
+    def placed_at(self, nodes: NodeBits, why: str) -> Placement:
+        """Return the placement on exactly `nodes`."""
+        return self._placement(nodes, why)
+
+    def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
+        """Describe the problem as "free so many nodes"; None where it is more than that."""
+        return cover_of(self, jobs, modes)
+
+    # ------------------------------------------------------------------------------ probe
+    def probe(self) -> Placement | Blocked:
+        """Place the job as things stand, or as they would be without those removed."""
+        spec = self.job.spec
+        if spec.licenses:
+            short = self._licence_short()
+            if short is not None:
+                return short
+        request = self.request
+        if (
+            self._thought is None
+            and self.selector.plain
+            and request.limit == 1
+            and request.cpus_per_node <= 1
+            and not spec.features
+        ):
+            return self._plain_probe(request)
+        if self.selector.books.has_gres or self.job.spec.gres_total or self.job.spec.gres:
+            impossible = self.selector.possible(self.job, self.view)
+            if impossible is not None:
+                return impossible
+        for choice in self.selector.alternatives(self.job):
+            taken = self._place(choice.nodes, request)
+            if taken is not None:
+                return self._placement(*taken)
+        return self._blocked()
+
+    def _plain_probe(self, request: Request) -> Placement | Blocked:
+        """Probe where only free nodes count: the common case, without the detours."""
+        selector = self.selector
+        free = self.nodes & ~self.job.excluded & ~selector.books.running.over[0]
+        size = free.bit_count()
+        if size >= request.min_nodes:
+            found = best_fit(free, request, selector.cpus, selector.uniform)
+            if found is not None:
+                return self._placement(found, "idle nodes")
+        impossible = selector.possible(self.job, self.view)
+        return impossible if impossible is not None else _too_few(request, size)
+
+    def _licence_short(self) -> Blocked | None:
+        """A licence shortage always ends the attempt under select/linear (spec slurm-preemption 1.11)."""
+        wanted = self.job.spec.licenses
+        if not wanted or self.planning:
+            return None
+        free = self.view.licenses_free
+        enough = {name: free.get(name, 0) >= count for name, count in wanted.items()}
+        if any(enough.values()) if self.job.spec.licenses_any else all(enough.values()):
+            return None
+        name = next(name for name, ok in enough.items() if not ok)
+        return Blocked(
+            reason="Licenses",
+            resource="licences",
+            wanted=wanted[name],
+            available=free.get(name, 0),
+            detail=f"{wanted[name]} of licence {name} wanted, {free.get(name, 0)} free",
+        )
+
+    def _place(self, choice: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
+        if self._thought is not None:
+            usable = self._thought.usable() & choice
+            taken = best_fit(usable, request, self.selector.cpus, self.selector.uniform)
+            return (taken, "nodes of candidates") if taken is not None else None
+        static = self.selector._static(self.job, self.nodes & choice, request)
+        node_sets = self.selector.node_sets if request.shares else self.selector.record_sets
+        if len(node_sets) == 1 or self.planning:
+            return self._search_levels(static, request)
+        reached = 0
+        last = len(node_sets) - 1
+        for at, node_set in enumerate(node_sets):
+            reached |= node_set
+            some = static & reached
+            size = some.bit_count()
+            if size < request.min_nodes or (size < request.target and at < last):
+                continue
+            found = self._search_levels(some, request)
+            if found is not None:
+                return found
+        return None
+
+    def _search_levels(self, nodes: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
+        """Try idle nodes, then ever more loaded ones (spec slurm-gang-and-select 4.2.3)."""
+        selector = self.selector
+        before = -1
+        for running in range(request.limit):
+            last = running == request.limit - 1
+            for tolerated in (0, 4):
+                total = _UNLIMITED if last else running + tolerated
+                usable = selector.usable(self.job, request, nodes, running, total)
+                size = usable.bit_count()
+                if size == before or size < request.min_nodes:
+                    continue
+                before = size
+                if running > 0 and (mate := self._job_mate(usable, request)) is not None:
+                    return mate
+                found = best_fit(usable, request, selector.cpus, selector.uniform)
+                if found is not None:
+                    return found, "idle nodes" if running == 0 else "nodes shared with other jobs"
+        return None
+
+    def _job_mate(self, usable: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
+        """Share exactly the nodes of one running job of the same size (4.2.4)."""
+        for other in self.view.active:
+            allocation = other.allocation
+            if other.state is not JobState.RUNNING or allocation is None:
+                continue
+            nodes = allocation.nodes
+            if (
+                len(allocation.node_indices) == request.target
+                and not nodes & ~usable
+                and other.spec.contiguous is request.contiguous
+                and not request.required & ~nodes
+                and sum(self.selector.cpus[index] for index in allocation.node_indices) >= request.min_cpus
+            ):
+                return nodes, f"shares the nodes of {other.id}"
+        return None
+
+    def _placement(self, nodes: NodeBits, why: str) -> Placement:
+        indices = tuple(bitmap.indices(nodes))
+        selector, spec = self.selector, self.job.spec
+        if selector.plain and not spec.licenses:
+            return Placement(
+                allocation=Allocation(nodes=nodes, node_indices=indices, shared=self.request.shares), why=why
+            )
+        memory = None
+        if selector.books.track_memory:
+            listed = selector.cluster.nodes
+            memory = tuple(memory_need(self.request, listed[index]) for index in indices)
+        gres = {name: (count,) * len(indices) for name, count in spec.gres.items()} if spec.gres else NOTHING
+        return Placement(
+            allocation=Allocation(
+                nodes=nodes,
+                node_indices=indices,
+                memory_mb=memory,
+                gres=gres,
+                licenses=_licences_taken(spec.licenses, spec.licenses_any, self.view),
+                shared=self.request.shares,
+            ),
+            why=why,
+        )
+
+    def _blocked(self) -> Blocked:
+        if not self.removed:
+            impossible = self.selector.possible(self.job, self.view)
+            if impossible is not None:
+                return impossible
+        request = self.request
+        static = self.selector._static(self.job, self.nodes, request)
+        free = self.selector.usable(self.job, request, static, request.limit - 1, _UNLIMITED)
+        return _too_few(request, free.bit_count())
+
+
+def _too_few(request: Request, free: int) -> Blocked:
+    return Blocked(
+        wanted=request.min_nodes,
+        available=free,
+        detail=f"{request.min_nodes} nodes wanted, {free} usable",
+    )
+
+
+def _licences_taken(
+    wanted: Mapping[str, int], either: bool, view: ClusterView
+) -> Mapping[str, int]:
+    if not wanted:
+        return NOTHING
+    if not either:
+        return dict(wanted)
+    free = view.licenses_free
+    name = next((n for n, count in wanted.items() if free.get(n, 0) >= count), next(iter(wanted)))
+    return {name: wanted[name]}

@@ -1,0 +1,164 @@
+"""Say when a job could start (spec slurm-gang-and-select 4.2.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode, Seconds
+from makeway_select_linear.attempt import LinearAttempt
+from makeway_select_linear.best_fit import best_fit
+from makeway_select_linear.request import Request
+
+if TYPE_CHECKING:
+    from makeway_select_linear.selector import LinearSelector
+
+
+def forecast(
+    selector: LinearSelector,
+    job: Job,
+    nodes: NodeBits,
+    view: ClusterView,
+    removable: Sequence[tuple[Job, PreemptMode]],
+) -> Forecast | None:
+    """Say when `job` could start (4.2.9); ends beyond the limits count as "now"."""
+    request = selector.request(job)
+    usable = selector._static(job, nodes, request)
+    choice = selector.alternatives(job)[-1].nodes if job.spec.features else selector.all_nodes
+    usable &= choice
+    if _plain(request, job, selector):
+        return _plain_forecast(selector, job, request, usable, view, removable)
+    attempt = LinearAttempt(selector, job, nodes, view, planning=True)
+    if attempt.only_counts():
+        return _counting_forecast(attempt, usable, view, removable)
+    now = view.now
+    found = attempt.probe()
+    if isinstance(found, Placement):
+        return _at(now, found.allocation.nodes, usable)
+    if removable:
+        for other, mode in removable:
+            attempt.remove(other, mode)
+        found = attempt.probe()
+        if isinstance(found, Placement):
+            return _at(now, found.allocation.nodes, usable, preempts=True)
+    gone = {id(other) for other, _ in removable}
+    for end, _, other in view.releases():
+        if id(other) in gone:
+            continue
+        attempt.remove(other, PreemptMode.CANCEL)
+        if attempt.usable_without().bit_count() < request.min_nodes:
+            continue
+        found = attempt.probe()
+        if isinstance(found, Placement):
+            return _at(max(end, now), found.allocation.nodes, usable)
+    return None
+
+
+def _counting_forecast(
+    attempt: LinearAttempt,
+    eligible: NodeBits,
+    view: ClusterView,
+    removable: Sequence[tuple[Job, PreemptMode]],
+) -> Forecast | None:
+    """The same where only the number of jobs per node counts."""
+    now, request, counting = view.now, attempt.request, attempt.counting()
+
+    def placed() -> NodeBits | None:
+        if counting.usable < request.min_nodes:
+            return None
+        return best_fit(counting.nodes(), request, attempt.selector.cpus, attempt.selector.uniform)
+
+    found = attempt.probe()
+    if isinstance(found, Placement):
+        return _at(now, found.allocation.nodes, eligible)
+    for other, _ in removable:
+        counting.remove(other)
+    if removable and (nodes := placed()) is not None:
+        return _at(now, nodes, eligible, preempts=True)
+    gone = {id(other) for other, _ in removable}
+    for end, _, other in view.releases():
+        if id(other) in gone:
+            continue
+        _, new = counting.remove(other)
+        if new and (nodes := placed()) is not None:
+            return _at(max(end, now), nodes, eligible)
+    return None
+
+
+def _plain_forecast(
+    selector: LinearSelector,
+    job: Job,
+    request: Request,
+    usable: NodeBits,
+    view: ClusterView,
+    removable: Sequence[tuple[Job, PreemptMode]],
+) -> Forecast | None:
+    """The same for a job that only wants so many free nodes, of whatever kind."""
+    del job
+    now = view.now
+    busy = selector.books.running.over[0] & usable
+    wanted = max(request.target, -(-request.min_cpus // (selector.uniform or 1)))
+    free = usable & ~busy
+    have = free.bit_count()
+    if have >= wanted:
+        return _nodes_at(now, free, 0, wanted, usable, have)
+    if removable:
+        for other, mode in removable:
+            if mode is not PreemptMode.OFF:
+                free |= other.nodes & usable
+        have = free.bit_count()
+        if have >= wanted:
+            return _nodes_at(now, free, 0, wanted, usable, have, preempts=True)
+    released = 0
+    shadow: Seconds | None = None
+    for end, _, other in view.releases():
+        if shadow is not None and end > shadow:
+            break
+        gain = other.nodes & usable & ~free
+        if gain:
+            free |= gain
+            released |= gain
+            have += gain.bit_count()
+            if shadow is None and have >= wanted:
+                shadow = max(end, now)
+    if shadow is None:
+        return None
+    return _nodes_at(shadow, free, released, wanted, usable, have)
+
+
+def _plain(request: Request, job: Job, selector: LinearSelector) -> bool:
+    books = selector.books
+    return (
+        selector.uniform is not None
+        and not request.shares
+        and not request.required
+        and not request.contiguous
+        and not books.track_memory
+        and not job.spec.gres
+        and request.target == request.min_nodes
+        and not books.running.above(1)
+    )
+
+
+def _nodes_at(
+    at: Seconds,
+    free: NodeBits,
+    released: NodeBits,
+    wanted: int,
+    eligible: NodeBits,
+    have: int,
+    *,
+    preempts: bool = False,
+) -> Forecast:
+    """Keep nodes that are still busy rather than idle ones, so that idle ones stay usable meanwhile."""
+    kept = bitmap.first_n(released, wanted)
+    rest = wanted - kept.bit_count()
+    if rest > 0:
+        kept |= bitmap.first_n(free & ~released, rest)
+    return Forecast(at=at, nodes=kept, preempts=preempts, eligible=eligible, spare=have - wanted)
+
+
+def _at(at: Seconds, nodes: NodeBits, eligible: NodeBits, *, preempts: bool = False) -> Forecast:
+    return Forecast(at=at, nodes=nodes, preempts=preempts, eligible=eligible)
