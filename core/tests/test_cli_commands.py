@@ -151,6 +151,88 @@ def test_explain_a_job_that_can_never_run(run: Run, with_jobs: Path) -> None:
     assert "it can never run here: needs 3 nodes; partition low gives 2 at the most" in done.out
 
 
+WORDS = """
+from makeway.errors import Finding
+from makeway.hookspecs import hookimpl
+from makeway.model import Vocabulary
+
+@hookimpl
+def makeway_vocabulary():
+    return Vocabulary(
+        states={"RUNNING": "RUN", "PENDING": "PEND"},
+        reasons={"Resources": "Not enough hosts"},
+        nouns={"partition": "queue", "node": "host"},
+    )
+
+@hookimpl
+def makeway_check(cluster):
+    return [Finding(level="warning", where="partition[0]", message="too low")]
+"""
+
+
+def test_plugins_bring_their_words_and_checks(
+    run: Run, install: Install, with_jobs: Path
+) -> None:
+    """Which people see; what is recorded keeps Slurm's."""
+    install("makeway-words", {"words/lsf": "makeway_words"}, {"makeway_words": WORDS})
+    words = ("--set", "policy.plugins=words/lsf")
+    done = run("explain", with_jobs, "--job", 1, *words)
+    assert "2 hosts, no time limit, queue low" in done.out
+    assert "0 s to 10 s: RUN on n[1-2]" in done.out
+    assert "10 s to 30 s: Not enough hosts" in done.out
+    assert "job 2 (queue high)" in done.out
+    done = run("replay", with_jobs, "--squeue-at", 12, *words)
+    assert "PEND 0:00     2 (Not enough hosts)" in done.out
+    assert "queue  started" in done.out
+    text = with_jobs.read_text().replace("[policy]", '[policy]\nplugins = ["words/lsf"]')
+    with_jobs.write_text(text)
+    assert "warning: partition[0]: too low" in run("check", with_jobs).out
+
+
+FOREIGN = """
+from makeway.foreign import ForeignConfig
+from makeway.hookspecs import hookimpl
+
+class Reader:
+    name = "odd.cfg"
+    def claims(self, name, head):
+        return name == self.name
+    def translate(self, source):
+        words = source.beside("more").text.split()
+        tables = {"partition": [{"name": word} for word in words], "scheduler": {"type": "esy"}}
+        tables["scheduler"]["type"] = source.text.strip()
+        return ForeignConfig(
+            tables=tables, warnings=("odd",), places={"scheduler.type": "odd.cfg:1"}
+        )
+
+@hookimpl
+def makeway_config_readers():
+    return [Reader()]
+"""
+
+
+def test_foreign_files_are_completed_by_nodes(
+    run: Run, install: Install, config: Path, tmp_path: Path
+) -> None:
+    """A plugin's reader gets text and hands back tables; errors name the lines of its file."""
+    install("makeway-odd", {"reader/odd": "makeway_odd_cfg"}, {"makeway_odd_cfg": FOREIGN})
+    path, nodes = tmp_path / "odd.cfg", tmp_path / "nodes.toml"
+    path.write_text("easy")
+    (tmp_path / "more").write_text("short long")
+    nodes.write_text('[[node]]\nname = "n[1-3]"\n')
+    done = run("import", path)
+    assert done.status == 2
+    assert "--nodes" in done.err
+    done = run("import", path, "--nodes", nodes)
+    assert done.status == 0
+    assert [each.name for each in parse_toml(done.out, "out").partition] == ["short", "long"]
+    path.write_text("esy")
+    assert "odd.cfg:1: got 'esy'" in run("check", path, "--nodes", nodes).out
+    done = run("check", config, "--nodes", nodes)
+    assert done.status == 2
+    assert "--nodes is not needed" in done.err
+
+
 def test_explain_a_job_that_comes_too_late(run: Run, with_jobs: Path) -> None:
     """Which is no error."""
     done = run("explain", with_jobs, "--job", 2, "--until", 5)
@@ -398,3 +480,62 @@ def test_verify_recordings_of_a_real_slurm(run: Run) -> None:
     )
     assert done.status == 0
     assert "needs Slurm 23.02" in done.out
+
+
+MAUI = """
+from makeway.foreign import Judgement
+from makeway.hookspecs import hookimpl
+from makeway.model import JobSpec
+
+class Recorded:
+    release = "Maui 3.3"
+    unmodelled = ()
+    until = 50.0
+    tables = {
+        "node": [{"name": "n1"}],
+        "partition": [{"name": "p"}],
+        "policy": {"select": "select/linear"},
+    }
+    jobs = (JobSpec(id="1", name="a", run_time=100.0), JobSpec(id="2", name="b"))
+    commands = ({"at": 10.0, "command": "cancel", "job": "1"},)
+    def __init__(self, name, end):
+        self.name, self.end = name, end
+    def judge(self, played):
+        ended = played.summary["jobs"]["1"]["intervals"][-1]["end"]
+        if self.end == "odd":
+            return Judgement(not_imitated="undefined behaviour")
+        if played.most_jobs_on_a_node == 1 and ended == float(self.end):
+            return Judgement()
+        return Judgement(differences=(("a", ended, self.end, str(ended)),))
+
+class Reader:
+    name = "Maui recordings"
+    def claims(self, name, head):
+        return head.startswith("maui")
+    def recorded(self, source):
+        return Recorded(source.name, source.text.split()[1])
+
+@hookimpl
+def makeway_recordings():
+    return [Reader()]
+"""
+
+
+def test_verify_recordings_of_another_scheduler(
+    run: Run, install: Install, tmp_path: Path
+) -> None:
+    """A plugin reads and judges, the core plays."""
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    for name, end in (("one", "10"), ("two", "20"), ("three", "odd")):
+        (folder / name).write_text(f"maui {end}\n")
+    (folder / "other").write_text("something else\n")
+    assert "no installed plugin knows a recording" in run("verify", folder).err
+    install("makeway-maui", {"reader/maui": "makeway_maui"}, {"makeway_maui": MAUI})
+    assert run("verify", folder / "one").status == 0
+    done = run("verify", folder)
+    assert done.status == 1
+    assert "a: states at 10.00 s: recorded 20, replayed 10.0" in done.out
+    assert "three  skipped      undefined behaviour" in done.out
+    assert "1 of 2 agree; 1 differs; 1 skipped" in done.out
+    assert run("verify", folder, "--only", "o*").status == 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from makeway.engine.engine import Engine
-from makeway.model import Job, JobState, Seconds
+from makeway.model import Job, JobState, Seconds, Vocabulary
 from makeway.record import Decision, History, Preemption
 from makeway.replay import Run
 from makeway.report import clock, count, instant
@@ -83,9 +83,9 @@ def _story(run: Run, history: History, waits: Sequence[Wait]) -> Iterator[str]:
     yield "\n".join(_heading(run, history))
     yield _paragraph("where it was", _intervals(run, history), "nowhere")
     long = [wait for wait in waits if wait.end > wait.start]
-    yield _paragraph("why it waited", map(_wait, long), "it did not")
+    yield _paragraph("why it waited", (_wait(run, wait) for wait in long), "it did not")
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
-    told = (line for group in groups(decisions) for line in _told(group))
+    told = (line for group in groups(decisions) for line in _told(run, group))
     yield _paragraph("what was decided about it", told, "it was never tried")
     taken = [each for each in recorder.preemptions if each.preemptor == job_id]
     yield _paragraph("whom it displaced", (_victim(run, each) for each in taken), "nobody")
@@ -104,25 +104,30 @@ def _heading(run: Run, history: History) -> Iterator[str]:
     partitions = ", ".join(partition.name for partition in job.partitions)
     qos = f", QOS {job.qos.name}" if job.qos is not None else ""
     limit = "no time limit" if job.time_limit is None else f"limit {clock(job.time_limit)}"
-    size = count(job.size, "node")
+    words = _words(run)
+    size = count(job.size, words.noun("node"))
     yield (
-        f"job {job.id}{name} of user {job.user}: {size}, {limit}, partition {partitions}{qos},"
-        f" submitted at {instant(spec.submit_at)}"
+        f"job {job.id}{name} of user {job.user}: {size}, {limit}, "
+        f"{words.noun('partition')} {partitions}{qos}, submitted at {instant(spec.submit_at)}"
     )
     problems = [reason for id_, _, reason in run.recorder.unrunnable if id_ == job.id]
     if problems:
         yield f"it can never run here: {problems[0]}"
         return
-    yield ", ".join(_outcome(history))
+    yield ", ".join(_outcome(run, history))
 
 
-def _outcome(history: History) -> Iterator[str]:
+def _words(run: Run) -> Vocabulary:
+    return run.engine.policies.vocabulary()
+
+
+def _outcome(run: Run, history: History) -> Iterator[str]:
     job = history.job
     if history.first_start is None:
         yield "it never started"
     else:
         yield f"first start after {clock(history.first_start - job.spec.submit_at)}"
-    state = (history.final_state or history.state).value
+    state = _words(run).state(history.final_state or history.state, job.suspended_by)
     ended = history.ended_at
     yield state if ended is None else f"{state} at {instant(ended)}"
     if job.restarts:
@@ -136,15 +141,16 @@ def _intervals(run: Run, history: History) -> Iterator[str]:
     for each in shown["intervals"]:
         if each["end"] > each["start"] and each["state"] != JobState.PENDING.value:
             place = f" on {each['nodes']}" if "nodes" in each else ""
-            yield f"{_span(each['start'], each['end'])}: {each['state']}{place}"
+            state = _words(run).state(JobState(each["state"]))
+            yield f"{_span(each['start'], each['end'])}: {state}{place}"
 
 
 def _span(start: Seconds, end: Seconds) -> str:
     return instant(start) if start == end else f"{instant(start)} to {instant(end)}"
 
 
-def _wait(wait: Wait) -> str:
-    return f"{_span(wait.start, wait.end)}: {wait.reason}"
+def _wait(run: Run, wait: Wait) -> str:
+    return f"{_span(wait.start, wait.end)}: {_words(run).reason(wait.reason)}"
 
 
 # --------------------------------------------------------------------------------- decisions
@@ -174,11 +180,11 @@ def _kind(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def _told(group: Sequence[Decision]) -> Iterator[str]:
+def _told(run: Run, group: Sequence[Decision]) -> Iterator[str]:
     last = group[-1]
     times = f" ({count(len(group), 'attempt')})" if len(group) > 1 else ""
     when = _span(group[0].at, last.at)
-    yield f"{when}{times}: {_verdict(last)}"
+    yield f"{when}{times}: {_verdict(run, last)}"
     if last.candidates:
         names = [f"{job} ({mode})" for job, mode in last.candidates]
         yield f"  could displace, in this order: {_few(names)}"
@@ -193,12 +199,13 @@ def _told(group: Sequence[Decision]) -> Iterator[str]:
         yield f"  takes{method}: {_few(names)}"
 
 
-def _verdict(last: Decision) -> str:
-    where = f"in partition {last.partition}"
+def _verdict(run: Run, last: Decision) -> str:
+    words = _words(run)
+    where = f"in {words.noun('partition')} {last.partition}"
     if last.outcome == "starts":
         why = f": {last.detail}" if last.detail else ""
         return f"starts on {last.placement} {where}{why}"
-    why = f"{last.reason}: {last.detail}" if last.detail else last.reason
+    why = words.reason(last.reason) + (f": {last.detail}" if last.detail else "")
     if last.outcome == "preempts":
         return f"preempts for {last.placement} {where}; without that {why}"
     return f"waits {where}, {why}"
@@ -226,4 +233,6 @@ def _how(entry: Preemption) -> str:
 
 def _named(run: Run, job_id: str) -> str:
     history = run.recorder.histories.get(job_id)
-    return f"job {job_id} (partition {history.job.partition.name})" if history else f"job {job_id}"
+    if history is None:
+        return f"job {job_id}"
+    return f"job {job_id} ({_words(run).noun('partition')} {history.job.partition.name})"

@@ -9,7 +9,7 @@ Memory is in MB, time in seconds since the start of the replay, sets of nodes ar
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -552,6 +552,8 @@ class Blocked:
     """A sentence for people."""
     never: bool = False
     """True: it could not run on the empty cluster either."""
+    ask_again_at: Seconds | None = None
+    """When a limit may let the job through without any event; None: not known."""
     liftable: bool = False
     """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
 
@@ -599,6 +601,8 @@ class Choice:
     """How the search went about it; one phrase for people."""
     considered: int = 0
     """How many candidates it looked at."""
+    modes: tuple[PreemptMode, ...] = ()
+    """How each victim makes way, parallel to `victims`; empty: as the candidates say."""
 
 
 @attrs.frozen(kw_only=True)
@@ -886,5 +890,8 @@ class Gang(Protocol):
     def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
         """A scheduling pass is about to begin."""
 
-    def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
-        """A scheduling pass is over: what pending jobs could use, they have. May be left out."""
+    def after_pass(self, view: ClusterView) -> Iterable[GangOrder]:
+        """A scheduling pass is over: what pending jobs could use, they have. May be left out.
+
+        Each order is carried out before the next is asked for, so that an iterator sees what it changed.
+        """

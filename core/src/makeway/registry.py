@@ -414,6 +414,8 @@ class Policies:
                 self._blame(hook, job, f"chose candidate number {_shown(at)} of {size}")
         if len(set(answer.victims)) < len(answer.victims):
             self._blame(hook, job, "chose a candidate twice")
+        if answer.modes and len(answer.modes) != len(answer.victims):
+            self._blame(hook, job, f"{len(answer.victims)} victims but {len(answer.modes)} modes")
         return answer
 
     def plans(

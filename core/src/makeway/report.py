@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makeway.engine.engine import Engine
-from makeway.model import Job, JobState, Seconds
+from makeway.model import Job, JobState, Seconds, Vocabulary
 from makeway.readers.api import Workload
 from makeway.record import Recorder
 from makeway.replay import Run
@@ -85,9 +85,13 @@ def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
 
 
 def _heading(column: Column) -> str:
-    cluster = column.run.recorder.cluster
     jobs = count(column.figures["jobs"], "job")
-    return f"{jobs} of {column.workload.name} on {count(len(cluster.nodes), 'node')}"
+    nodes = count(len(column.run.recorder.cluster.nodes), _words(column).noun("node"))
+    return f"{jobs} of {column.workload.name} on {nodes}"
+
+
+def _words(column: Column) -> Vocabulary:
+    return column.run.engine.policies.vocabulary()
 
 
 def _figures(columns: Sequence[Column]) -> Table:
@@ -132,7 +136,7 @@ _AVERAGES: Mapping[str, Callable[[Sequence[Seconds]], Seconds]] = {
 
 
 def _waits(column: Column) -> Table:
-    shown = table("partition", "started", *_AVERAGES)
+    shown = table(_words(column).noun("partition"), "started", *_AVERAGES)
     for partition in column.run.recorder.cluster.partitions:
         waits = column.run.recorder.metrics.waits_in.get(partition.name, [])
         shown.add_row(partition.name, f"{len(waits):,}", *_averages(waits))
@@ -140,7 +144,8 @@ def _waits(column: Column) -> Table:
 
 
 def _waits_beside(columns: Sequence[Column]) -> Table:
-    shown = table("partition", "", *(column.label for column in columns), left=2)
+    noun = _words(columns[0]).noun("partition")
+    shown = table(noun, "", *(column.label for column in columns), left=2)
     waits = [column.run.recorder.metrics.waits_in for column in columns]
     names = dict.fromkeys(p.name for c in columns for p in c.run.recorder.cluster.partitions)
     for name in names:
@@ -205,7 +210,9 @@ _HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "NODEL
 
 def squeue(engine: Engine, at: Seconds) -> str:
     """Return what ``squeue -S i`` would print at the instant `at`."""
-    rows = [_HEADINGS, *(_squeue_row(engine, job, at) for job in engine.ledger.jobs.values())]
+    words = engine.policies.vocabulary()
+    jobs = engine.ledger.jobs.values()
+    rows = [_HEADINGS, *(_squeue_row(engine, job, at, words) for job in jobs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     lines = [f"squeue at {instant(at)}"]
     for row in rows:
@@ -214,13 +221,15 @@ def squeue(engine: Engine, at: Seconds) -> str:
     return "\n".join(lines)
 
 
-def _squeue_row(engine: Engine, job: Job, at: Seconds) -> tuple[str, ...]:
+def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tuple[str, ...]:
     allocation = job.allocation
     if allocation is None:
-        size, where = job.size, f"({job.reason})"
+        size, where = job.size, f"({words.reason(job.reason)})"
     else:
         size, where = len(allocation.node_indices), engine.recorder.node_list(allocation.nodes)
-    state = _SHORT.get(job.state, job.state.value)
+    state = words.state(job.state, job.suspended_by)
+    if state == job.state.value:
+        state = _SHORT.get(job.state, state)
     ran = _minutes(job.ran_until(at))
     place = job.partition.name if allocation else ",".join(p.name for p in job.partitions)
     return (job.id, place, job.spec.name, job.user, state, ran, str(size), where)

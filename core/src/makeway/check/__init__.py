@@ -49,12 +49,13 @@ def check(
     :param places: `Imported.places`, so that findings name its lines.
     """
     notes = (Finding(level="warning", where="", message=note) for note in imported_notes)
-    wrong = tuple(_wrong_values(config))
+    wrong = tuple(wrong_values(config))
     found = wrong or tuple(combinations(config))
     return (*notes, *(finding.at(places) for finding in found))
 
 
-def _wrong_values(config: Config) -> Iterator[Finding]:
+def wrong_values(config: Config) -> Iterator[Finding]:
+    """Yield what `validate` objects to."""
     try:
         validate(config, "config")
     except ConfigError as error:
@@ -82,4 +83,5 @@ __all__ = [
     "combinations",
     "partition_select_is_ignored",
     "place_of",
+    "wrong_values",
 ]

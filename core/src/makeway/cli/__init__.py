@@ -10,6 +10,7 @@ outputs   files that appear whole or not at all
 terminal  where tables, notes and progress go
 ========  ====================================================================
 
+``recordings`` is the part of ``verify`` that is not about Slurm.
 Every other module is one subcommand.
 """
 

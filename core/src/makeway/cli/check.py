@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from makeway.check import Finding
-from makeway.check import check as find
+from makeway.check import Finding, combinations, wrong_values
 from makeway.cli.group import FAILED
 from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config
-from makeway.cli.options import config_argument, release_option
-from makeway.config import validate
+from makeway.cli.options import config_argument, nodes_option, release_option
+from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import check_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.report import count
+
+_OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
+"""Hooks of a policy that is checked by itself, not by Slurm's rules."""
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -28,13 +29,14 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 @config_argument
 @click.option("--strict", is_flag=True, help="Let warnings fail too.")
 @release_option
-def check(config: Path, strict: bool, release: str | None) -> None:
+@nodes_option
+def check(config: Path, strict: bool, release: str | None, nodes: Path | None) -> None:
     """Say what Slurm would refuse, ignore or do unexpectedly in CONFIG.
 
     The exit status is 1 if there are errors (with --strict: or warnings).
     """
     read_head(config)  # what is no readable file has no findings
-    findings = tuple(_findings(config, release))
+    findings = tuple(_findings(config, release, nodes))
     for finding in findings:
         click.echo(_line(finding))
     levels = [finding.level for finding in findings]
@@ -43,26 +45,41 @@ def check(config: Path, strict: bool, release: str | None) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-def _findings(path: Path, release: str | None) -> Iterator[Finding]:
+def _findings(path: Path, release: str | None, nodes: Path | None) -> Iterator[Finding]:
     try:
-        loaded = load_config(path, release, checked=False)
+        loaded = load_config(path, release, nodes, checked=False)
     except ConfigError as error:
         yield from _errors(error)
         return
-    yield from find(loaded.config, loaded.warnings, loaded.places)
-    with contextlib.suppress(ConfigError):  # wrong values are among the findings already
-        validate(loaded.config, str(path))
-        yield from _wider(loaded, path)
+    yield from (Finding(level="warning", where="", message=text) for text in loaded.warnings)
+    wrong = tuple(wrong_values(loaded.config))
+    found = wrong or (*_policy(loaded), *_beside(loaded))
+    yield from (finding.at(loaded.places) for finding in found)
 
 
-def _wider(loaded: Loaded, path: Path) -> Iterator[Finding]:
-    """Find what a replay would stumble over beside the cluster and its policy."""
+def _policy(loaded: Loaded) -> Iterator[Finding]:
+    """Find what the plugins object to; what Slurm would, unless the policy is not one of its own."""
     config = loaded.config
+    own: list[Finding] = []
+    slurm = True
+    try:
+        policies = check_plugins(config, str(loaded.path))
+        own += policies.findings(config, build_cluster(config))
+        slurm = not any(set(policies.hooks_of(name)) >= _OWN_CHECKS for name in policies.names)
+    except MakewayError as error:
+        own += _errors(error)
+    if slurm:
+        yield from combinations(config)
+    yield from own
+
+
+def _beside(loaded: Loaded) -> Iterator[Finding]:
+    """Find what a replay would stumble over beside the cluster and its policy."""
+    config, source = loaded.config, str(loaded.path)
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: check_plugins(config, str(path)),
         lambda: check_mapping(config),
-        lambda: workload_of_tables(config.job, str(loaded.path)) if config.job else None,
-        lambda: commands_of(config, str(loaded.path)),
+        lambda: workload_of_tables(config.job, source) if config.job else None,
+        lambda: commands_of(config, source),
     )
     for call in calls:
         try:

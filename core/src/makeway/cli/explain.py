@@ -34,10 +34,11 @@ def explain(
     changes: tuple[str, ...],
     until: Seconds | None,
     release: str | None,
+    nodes: Path | None,
     job: str,
 ) -> None:
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
-    loaded = load_config(config, release)
+    loaded = load_config(config, release, nodes)
     configured = changed(loaded.config, changes, maps, config)
     check_plugins(configured, str(config))
     request = Request(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from makeway.cli.inputs import load_config
-from makeway.cli.options import release_option
+from makeway.cli.options import nodes_option, release_option
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import note
 from makeway.config import dump_toml
@@ -18,14 +18,15 @@ from makeway.errors import ConfigError, Problem
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", default=STDOUT, metavar="FILE", help="Write there, not to stdout.")
 @release_option
-def import_(file: Path, output: str, release: str | None) -> None:
+@nodes_option
+def import_(file: Path, output: str, release: str | None, nodes: Path | None) -> None:
     """Turn the foreign configuration FILE (slurm.conf, ...) into TOML.
 
     What Slurm takes differently from how it is written, and what has no place in a makeway
     configuration, becomes a warning on standard error.
     """
     check_names((("--output", output),), [file])
-    loaded = load_config(file, release)
+    loaded = load_config(file, release, nodes)
     if loaded.reader is None:
         raise ConfigError(str(file), [Problem("", "it is TOML already; nothing to import")])
     with Output(output) as target:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import click
 
 from makeway import registry
 from makeway.cli.terminal import note
@@ -16,7 +17,8 @@ from makeway.config import Config, parse_toml
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, nearest
 from makeway.events import Command, Event
 from makeway.model import NOTHING, Seconds
-from makeway.readers.api import ConfigReader, ReadOptions, Workload, WorkloadReader
+from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
+from makeway.readers.foreign import Adapted, adapted, read_companion
 from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import workload_of_tables
@@ -44,19 +46,24 @@ class Loaded:
 
 
 # -------------------------------------------------------------------------------- configurations
-def load_config(path: Path, release: str | None = None, *, checked: bool = True) -> Loaded:
+def load_config(
+    path: Path, release: str | None = None, nodes: Path | None = None, *, checked: bool = True
+) -> Loaded:
     """Read a configuration, native or foreign.
 
     :param release: release of Slurm to be; None: as the file says.
+    :param nodes: TOML file that says what a foreign file cannot; None: it says all.
     :param checked: whether wrong values are an error at once (always so in foreign files).
     :raises ConfigError: with all its problems.
     """
     reader = reader_of(path, release)
+    if nodes is not None and not isinstance(reader, Adapted):
+        raise click.UsageError(f"--nodes is not needed: {path} says itself which nodes there are")
     if reader is None:
         config = _read_toml(path, checked=checked)
         found = Loaded(config=config, path=path)
     else:
-        imported = guarded(reader.name, lambda: reader.read(path))
+        imported = guarded(reader.name, lambda: _read_foreign(reader, path, nodes))
         found = Loaded(
             config=imported.config,
             path=path,
@@ -65,6 +72,12 @@ def load_config(path: Path, release: str | None = None, *, checked: bool = True)
             places=imported.places,
         )
     return found if release is None else attrs.evolve(found, config=on(found.config, release))
+
+
+def _read_foreign(reader: ConfigReader, path: Path, nodes: Path | None) -> Imported:
+    if nodes is None or not isinstance(reader, Adapted):
+        return reader.read(path)
+    return reader.read(path, read_companion(nodes))
 
 
 def on(config: Config, release: str) -> Config:
@@ -92,7 +105,7 @@ def reader_of(path: Path, release: str | None = None) -> ConfigReader | None:
     if path.suffix == ".toml":
         return None
     offered, failed = registry.offered("makeway_config_readers")
-    readers: list[ConfigReader] = [SlurmConfReader(release=release), *offered]
+    readers: list[ConfigReader] = [SlurmConfReader(release=release), *map(adapted, offered)]
     claiming = [reader for reader in readers if _claims(reader, path, head)]
     if len(claiming) > 1:
         names = " and ".join(repr(reader.name) for reader in claiming)
@@ -226,7 +239,7 @@ def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
 
 
 # --------------------------------------------------------------------------------------- plugins
-def check_plugins(config: Config, source: str) -> None:
+def check_plugins(config: Config, source: str) -> registry.Policies:
     """Load the plugins that `config` names, and structure their settings.
 
     :raises PluginError: one does not fit the contract.
@@ -241,7 +254,7 @@ def check_plugins(config: Config, source: str) -> None:
     if problems:
         raise ConfigError(source, problems)
     try:
-        registry.Policies(config)
+        return registry.Policies(config)
     except ConfigError as error:
         raise ConfigError(source, error.problems) from None
 

@@ -60,6 +60,14 @@ def release_option(command: Command) -> Command:
     return click.option("--release", callback=_release, metavar="RELEASE", help=text)(command)
 
 
+def nodes_option(command: Command) -> Command:
+    """Add ``--nodes``."""
+    text = "TOML file with the [[node]] tables that a foreign CONFIG leaves out."
+    return click.option(
+        "--nodes", type=click.Path(path_type=Path), metavar="FILE", help=text
+    )(command)
+
+
 _WORKLOAD = (
     config_argument,
     click.argument("workload", type=click.Path(path_type=Path), required=False),
@@ -82,6 +90,7 @@ _WORKLOAD = (
     ),
     click.option("--until", type=Duration(), help="Stop at this second of the replay."),
     release_option,
+    nodes_option,
 )
 
 

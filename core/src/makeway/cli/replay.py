@@ -107,6 +107,7 @@ def replay(
     changes: tuple[str, ...],
     until: Seconds | None,
     release: str | None,
+    nodes: Path | None,
     json_file: str | None,
     log_file: str | None,
     rejected_file: str | None,
@@ -120,7 +121,7 @@ def replay(
     own format, compressed or not; it may be left out if CONFIG has [[job]] tables.  A FILE named -
     is standard output.
     """
-    loaded = load_config(config, release)
+    loaded = load_config(config, release, nodes)
     base = changed(loaded.config, changes, maps, config)
     variants = _variants(base, compared, changes, maps, release)
     for label, each in variants.items():

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from makeway import registry
+from makeway.cli import recordings
 from makeway.cli.group import FAILED
 from makeway.cli.terminal import console
 from makeway.errors import ConfigError, PluginError, Problem
@@ -25,19 +25,22 @@ _GOOD = (Outcome.AGREES, Outcome.SKIPPED)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--recorded",
-    required=True,
     type=click.Path(path_type=Path),
-    help="The recording, or the folder of recordings.",
+    help="The recording, or the folder of recordings, of Slurm scenarios.",
 )
 @click.option("--only", metavar="GLOB", help="Of a folder, only scenarios so named: 'lin_*'.")
 @click.option("--skip-missing", is_flag=True, help="Skip scenarios whose plugins are missing.")
-def verify(scenario: Path, recorded: Path, only: str | None, skip_missing: bool) -> None:
-    """Replay SCENARIO, a file or a folder, and compare with what a real Slurm did.
+def verify(scenario: Path, recorded: Path | None, only: str | None, skip_missing: bool) -> None:
+    """Replay SCENARIO, a file or a folder, and compare with what a real scheduler did.
 
+    Scenarios of Slurm need --recorded; recordings that a plugin knows hold the scenario too.
     The exit status is 1 if anything differs.
     """
-    player = _Player(skip_missing=skip_missing)
-    verdicts = [player.verdict(*pair) for pair in _pairs(scenario, recorded, only)]
+    if recorded is None:
+        verdicts = recordings.verdicts(scenario, only, skip_missing=skip_missing)
+    else:
+        player = _Player(skip_missing=skip_missing)
+        verdicts = [player.verdict(*pair) for pair in _pairs(scenario, recorded, only)]
     print_score(verdicts, console())
     if any(verdict.outcome not in _GOOD for verdict in verdicts):
         raise click.exceptions.Exit(FAILED)
@@ -85,10 +88,7 @@ class _Player:
         return attrs.evolve(found, outcome=outcome, why=self._missing)
 
     def _play(self, scenario: Scenario) -> Mapping[str, Any]:
-        installed = {item.name for item in registry.installed()}
-        absent = [name for name in registry.names_in(scenario.config) if name not in installed]
-        if absent:
-            names = ", ".join(map(repr, absent))
-            self._missing = f"cannot play: no plugin named {names}"
+        self._missing = recordings.missing(scenario.config)
+        if self._missing:
             raise PluginError(self._missing)
         return play(scenario)

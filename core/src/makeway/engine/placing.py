@@ -120,6 +120,8 @@ class Placer:
         if job.partition is not partition:
             put(job, partition=partition)
         if self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
+            if limit.ask_again_at is not None:
+                self.making_way.remember(limit.ask_again_at)
             limit = attrs.evolve(limit, resource=LIMIT)
             if limit.liftable and self.preemption and preempt:
                 return self._preempt(job, allowed, limit)
@@ -225,7 +227,7 @@ class Placer:
             return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
-        modes = [candidates.modes[at] for at in choice.victims]
+        modes = choice.modes or [candidates.modes[at] for at in choice.victims]
         if self._limits and self._own_search and (limit := self._limit_without(job, victims, modes)):
             note = "a limit would still keep it out once its victims were gone"
             return self._waits(job, limit, Outcome.LIMITED, candidates, note)
@@ -253,7 +255,7 @@ class Placer:
             return None
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
-        modes = [candidates.modes[at] for at in choice.victims]
+        modes = choice.modes or [candidates.modes[at] for at in choice.victims]
         return self._take(job, choice, candidates, victims, modes, Blocked())
 
     def make_room(self, job: Job, allowed: NodeBits) -> NodeBits | None:
@@ -270,7 +272,7 @@ class Placer:
             return None
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
-        modes = [candidates.modes[at] for at in choice.victims]
+        modes = choice.modes or [candidates.modes[at] for at in choice.victims]
         self.making_way.tell(job, victims, modes)
         return choice.placement.allocation.nodes
 

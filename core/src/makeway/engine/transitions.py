@@ -328,8 +328,14 @@ class Transitions:
     def after_pass(self) -> None:
         """Let the arbiter act after a scheduling pass."""
         call = getattr(self.gang, "after_pass", None)
-        if call is not None:
-            self.obey(guarded(self.policies, "makeway_gang", None, lambda: call(self.ledger)))
+        if call is None:
+            return
+        orders = iter(guarded(self.policies, "makeway_gang", None, lambda: call(self.ledger)))
+        while True:
+            order = guarded(self.policies, "makeway_gang", None, lambda: next(orders, None))
+            if order is None:
+                return
+            self.obey((order,))
 
     def obey(self, orders: Sequence[GangOrder]) -> None:
         """Carry out orders of the arbiter."""

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Job, JobState, PreemptMode, Seconds
 from makeway_lsf_queue import jobs
+from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
-from makeway_lsf_queue.site import Rank, Site, site_of
-from makeway_lsf_queue.slots import Used, covered, could_resume
+from makeway_lsf_queue.site import Rank, Site
+from makeway_lsf_queue.slots import Used, could_resume, covered
 
 
 def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> Candidates:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from makeway.model import PreemptMode
-from makeway_lsf_queue.values import WrongValue
+from makeway_lsf_queue.values import WrongValueError
 
 ACTIONS = ("SUSPEND", "RESUME", "TERMINATE")
 WHEN = ("LOAD", "PREEMPT", "WINDOW")
@@ -25,33 +25,33 @@ _COMMANDS = {
 def job_controls(text: str) -> Mapping[str, str]:
     """Return action -> signal or command; the text runs to the first closing bracket (9.2 no. 10).
 
-    :raises WrongValue: a keyword is unknown (they are case-sensitive); the queue is dropped.
+    :raises WrongValueError: a keyword is unknown (they are case-sensitive); the queue is dropped.
     """
     found: dict[str, str] = {}
     at = 0
     while at < len(text.rstrip()):
         match = _PART.match(text, at)
         if match is None or match.group(1) not in ACTIONS:
-            raise WrongValue(f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]")
+            raise WrongValueError(f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]")
         action, inside = match.group(1), match.group(2).strip()
         if action == "RESUME" and inside == "CHKPNT":
-            raise WrongValue("RESUME[CHKPNT]; CHKPNT is for SUSPEND and TERMINATE")
+            raise WrongValueError("RESUME[CHKPNT]; CHKPNT is for SUSPEND and TERMINATE")
         found[action] = inside
         at = match.end()
     if not found:
-        raise WrongValue("is empty")
+        raise WrongValueError("is empty")
     return found
 
 
 def terminate_when(text: str) -> frozenset[str]:
     """Return when the terminate action takes the place of the suspend action.
 
-    :raises WrongValue: a word is unknown; the queue is dropped.
+    :raises WrongValueError: a word is unknown; the queue is dropped.
     """
     found = frozenset(text.split())
     wrong = sorted(found.difference(WHEN))
     if wrong or not found:
-        raise WrongValue(f"got {text!r}; allowed: {' '.join(WHEN)}")
+        raise WrongValueError(f"got {text!r}; allowed: {' '.join(WHEN)}")
     return found
 
 

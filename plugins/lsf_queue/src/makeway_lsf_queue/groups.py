@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hostlist import expand_hostlist
 from makeway.model import Cluster
@@ -39,30 +38,37 @@ class Groups:
         return frozenset(found)
 
     def host_bits(self, text: str) -> NodeBits:
-        """Return the hosts in a list of hosts and groups; ``~name`` takes one out."""
-        listed, left_out = 0, 0
-        words = text.replace("(", " ").replace(")", " ").split()
-        for word in words:
-            name = word.lstrip("~").partition("+")[0]
-            bits = self._bits(name)
-            if word.startswith("~"):
-                left_out |= bits
-            else:
-                listed |= bits
-        if left_out and not listed:
-            listed = bitmap.full(len(self.cluster.nodes))
-        return listed & ~left_out
-
-    def _bits(self, name: str) -> NodeBits:
-        if name == "all":
-            return bitmap.full(len(self.cluster.nodes))
-        names = _members(name, self.host_groups, frozenset()) if name in self.host_groups else {name}
+        """Return the hosts in a list of hosts and groups."""
+        everybody = [node.name for node in self.cluster.nodes]
         found = 0
-        for each in sorted(names):
-            for host in _expanded(each):
-                node = self.cluster.node(host)
-                found |= 1 << node.index if node is not None else 0
+        for name in hosts_in(text, self.host_groups, everybody):
+            node = self.cluster.node(name)
+            found |= 1 << node.index if node is not None else 0
         return found
+
+
+def hosts_in(text: str, groups: Mapping[str, tuple[str, ...]], everybody: Sequence[str]) -> list[str]:
+    """Return the hosts in a list: names, ``name+preference``, groups, ``all``, ``~name`` to take one out."""
+    listed: dict[str, None] = {}
+    left_out: set[str] = set()
+    words = text.replace("(", " ").replace(")", " ").split()
+    for word in words:
+        name = word.lstrip("~").partition("+")[0]
+        if name in ("all", "others", "allremote"):
+            names: Sequence[str] = everybody if name != "allremote" else ()
+        elif name in groups:
+            names = sorted(_members(name, groups, frozenset()))
+            if "all" in names:
+                names = everybody
+        else:
+            names = _expanded(name)
+        if word.startswith("~"):
+            left_out.update(names)
+        else:
+            listed.update(dict.fromkeys(names))
+    if left_out and not listed:
+        listed = dict.fromkeys(everybody)
+    return [name for name in listed if name not in left_out]
 
 
 def _members(group: str, groups: Mapping[str, tuple[str, ...]], seen: frozenset[str]) -> frozenset[str]:

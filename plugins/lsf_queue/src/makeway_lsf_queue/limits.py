@@ -21,7 +21,7 @@ from makeway_lsf_queue import jobs, values
 from makeway_lsf_queue.groups import Groups
 from makeway_lsf_queue.site import Queue, Site
 from makeway_lsf_queue.slots import held_on
-from makeway_lsf_queue.values import WrongValue
+from makeway_lsf_queue.values import WrongValueError
 
 Key = str
 Member = Callable[[Job], Key | None]
@@ -192,7 +192,7 @@ def _of_table(site: Site, groups: Groups, table: Mapping[str, str], at: int) -> 
 def _number(read: Callable[[str], float], text: str) -> float:
     try:
         return read(str(text))
-    except WrongValue:
+    except WrongValueError:
         return math.inf  # the checks and the reader have said so
 
 

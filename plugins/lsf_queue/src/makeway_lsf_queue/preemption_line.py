@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway_lsf_queue.values import WrongValue
+from makeway_lsf_queue.values import WrongValueError
 
 _PART = re.compile(r"\s*([A-Za-z]+)\s*(?:\[([^\]]*)\])?\s*")
 _TARGET = re.compile(r"([^\s+]+)(?:\+(\S*))?")
@@ -35,7 +35,7 @@ class PreemptionLine:
 def preemption_line(text: str) -> PreemptionLine:
     """Read ``PREEMPTIVE[a b+2] PREEMPTABLE[c]``, in either order.
 
-    :raises WrongValue: it cannot be understood; the queue then neither preempts nor is marked preemptable.
+    :raises WrongValueError: it cannot be understood; the queue then neither preempts nor is marked preemptable.
     """
     found: dict[str, object] = {}
     notes: list[str] = []
@@ -43,20 +43,20 @@ def preemption_line(text: str) -> PreemptionLine:
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or not match.group(0):
-            raise WrongValue(f"got {text!r}; allowed: PREEMPTIVE[queue[+n] ...] PREEMPTABLE[queue ...]")
+            raise WrongValueError(f"got {text!r}; allowed: PREEMPTIVE[queue[+n] ...] PREEMPTABLE[queue ...]")
         at = match.end()
         word, inside = match.group(1).upper(), match.group(2)
         if word in found:
-            raise WrongValue(f"{word} is there twice")
+            raise WrongValueError(f"{word} is there twice")
         if word in ("NONPREEMPTIVE", "NONPREEMPTABLE"):
-            raise WrongValue(f"{word} is no longer part of the grammar; leave the line out")
+            raise WrongValueError(f"{word} is no longer part of the grammar; leave the line out")
         if word not in ("PREEMPTIVE", "PREEMPTABLE"):
-            raise WrongValue(f"got {match.group(1)!r}; allowed: PREEMPTIVE, PREEMPTABLE")
+            raise WrongValueError(f"got {match.group(1)!r}; allowed: PREEMPTIVE, PREEMPTABLE")
         found[word] = inside
         if inside is not None and not inside.strip():
             notes.append(f"{word}[] names nobody and counts as {word} without a list")
     if not found:
-        raise WrongValue("is empty")
+        raise WrongValueError("is empty")
     return PreemptionLine(
         preemptive="PREEMPTIVE" in found,
         targets=_targets(found.get("PREEMPTIVE"), notes),

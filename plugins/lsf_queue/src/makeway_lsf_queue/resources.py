@@ -6,12 +6,11 @@ releasable, and keeps dynamic ones; what only preemption could free stands in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from makeway.model import Blocked, Job
 from makeway_lsf_queue.jobs import rusage
 from makeway_lsf_queue.limits import Counted
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.slots import memory_on
 
 MEMORY = "mem"
 
@@ -46,15 +45,12 @@ def memory_is_preemptable(site: Site) -> bool:
     return MEMORY in site.resources
 
 
-def overused(job: Job) -> Mapping[int, int]:
-    """Return host -> memory that a job uses beyond what it reserved there; suspension does not give it back."""
+def memory_kept(job: Job, index: int, stopped: bool) -> int:
+    """Return the memory of a host that a job on it keeps from others: what it reserved or uses, whichever is more.
+
+    :param stopped: it is suspended for the job in question: what it reserved comes back, no more (8.2).
+    """
+    reserved = memory_on(job, index)
     used = job.spec.attributes.get("memory_used_mb")
-    allocation = job.allocation
-    if not isinstance(used, int | float) or allocation is None:
-        return {}
-    reserved = allocation.memory_mb or (0,) * len(allocation.node_indices)
-    return {
-        index: int(used) - held
-        for index, held in zip(allocation.node_indices, reserved, strict=True)
-        if used > held
-    }
+    kept = max(reserved, int(used)) if isinstance(used, int | float) else reserved
+    return kept - reserved if stopped else kept

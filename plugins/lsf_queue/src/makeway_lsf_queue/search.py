@@ -13,16 +13,17 @@ from collections.abc import Sequence
 
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Placement, PreemptMode
 from makeway_lsf_queue import jobs, resources
-from makeway_lsf_queue.site import Site, site_of
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.site import Site
 
-_MOST_SETS = 20_000
+_MOST_SETS = 2_000
 """Most sets that OPTIMAL_MINI_JOB looks at before it is content with a small one."""
 
 
 def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
     """Return whom to preempt and where the job then starts; None: it would not help."""
     site = site_of(view)
-    prober = _Prober(attempt, candidates, site)
+    prober = _Prober(attempt, candidates, site, view)
     everybody = list(range(len(candidates.jobs)))
     free = [at for at in everybody if jobs.is_suspended(candidates.jobs[at])]
     costly = everybody[len(free) :]
@@ -35,7 +36,7 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
         method = "fewest jobs (OPTIMAL_MINI_JOB)"
     else:
         keeps = _keeps_needless(attempt.job, site)
-        taken = _give_back(prober, free, taken, candidates.jobs, keeps=keeps)
+        taken = _give_back(prober, free, taken, keeps=keeps)
         method = "in order until it fits" + ("" if keeps else ", then given back who is not needed")
     placement = prober.place([*free, *taken])
     if placement is None:
@@ -57,16 +58,18 @@ def _keeps_needless(job: Job, site: Site) -> bool:
 class _Prober:
     """Asks where the job fits without some of the candidates."""
 
-    def __init__(self, attempt: Attempt, candidates: Candidates, site: Site) -> None:
+    def __init__(self, attempt: Attempt, candidates: Candidates, site: Site, view: ClusterView) -> None:
+        self.jobs = candidates.jobs
         self._attempt = attempt
-        self._candidates = candidates
+        self._modes = candidates.modes
+        self._view = view
         self._frees_memory = resources.memory_is_preemptable(site)
 
     def place(self, taken: Sequence[int]) -> Placement | None:
         """Return the place of the job once the candidates at the positions `taken` have made way."""
         attempt = self._attempt.fresh()
         for at in taken:
-            attempt.remove(self._candidates.jobs[at], self._mode(at))
+            attempt.remove(self.jobs[at], self._mode(at))
         found = attempt.probe()
         if not isinstance(found, Placement) or not self._memory_is_there(found, taken):
             return None
@@ -74,35 +77,20 @@ class _Prober:
 
     def _mode(self, at: int) -> PreemptMode:
         """Suspension gives back reserved memory if memory is preemptable (8.2): as if the job were gone."""
-        mode = self._candidates.modes[at]
+        mode = self._modes[at]
         return PreemptMode.REQUEUE if mode is PreemptMode.SUSPEND and self._frees_memory else mode
 
     def _memory_is_there(self, found: Placement, taken: Sequence[int]) -> bool:
-        """Whether what victims use beyond their reservation leaves enough (8.2)."""
-        if not self._frees_memory or found.allocation.memory_mb is None:
+        """Whether what jobs use beyond their reservation leaves enough (8.2)."""
+        memory = found.allocation.memory_mb
+        if not self._frees_memory or memory is None:
             return True
-        beyond: dict[int, int] = {}
-        for at in taken:
-            for index, amount in resources.overused(self._candidates.jobs[at]).items():
-                beyond[index] = beyond.get(index, 0) + amount
-        wanted = dict(zip(found.allocation.node_indices, found.allocation.memory_mb, strict=True))
-        nodes = self._attempt.job.partition.nodes
-        return not any(
-            wanted.get(index) and nodes >> index & 1 and self._short(index, wanted[index], amount, taken)
-            for index, amount in beyond.items()
-        )
-
-    def _short(self, index: int, wanted: int, beyond: int, taken: Sequence[int]) -> bool:
-        """Whether the host has less than `wanted` left beside what stopped victims use without a reservation.
-
-        Victims' reservations come back; what they use on top of it stays in use.
-        """
-        freed = 0
-        for at in taken:
-            allocation = self._candidates.jobs[at].allocation
-            if allocation is not None and allocation.memory_mb and index in allocation.node_indices:
-                freed += allocation.memory_mb[allocation.node_indices.index(index)]
-        return wanted > freed if beyond >= freed else wanted > freed - beyond
+        gone = {self.jobs[at].id for at in taken}
+        for index, wanted in zip(found.allocation.node_indices, memory, strict=True):
+            used = sum(resources.memory_kept(job, index, job.id in gone) for job in self._view.jobs_on(index))
+            if used + wanted > self._view.cluster.nodes[index].usable_memory_mb:
+                return False
+        return True
 
 
 def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | None:
@@ -124,16 +112,18 @@ def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | No
     return costly[:high]
 
 
-def _give_back(
-    prober: _Prober, free: list[int], taken: list[int], listed: Sequence[Job], *, keeps: bool
-) -> list[int]:
-    """Return `taken` without those who are not needed, asked last one first."""
+def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: bool) -> list[int]:
+    """Return `taken` without those who are not needed, asked last one first.
+
+    The last one that the walk took is needed, else the walk had ended before it.
+    """
+    listed = prober.jobs
     placement = prober.place([*free, *taken])
     if placement is not None and len(taken) > 1:
         near = [at for at in taken if listed[at].nodes & placement.allocation.nodes]
         if len(near) < len(taken) and prober.place([*free, *near]) is not None:
             taken = [at for at in taken if at in near or (keeps and jobs.is_parallel(listed[at]))]
-    for at in reversed(taken[:-1] if not keeps else taken):
+    for at in reversed(taken[:-1]):
         if keeps and jobs.is_parallel(listed[at]):
             continue
         fewer = [other for other in taken if other != at]
@@ -146,12 +136,12 @@ def _fewest(
     prober: _Prober, free: list[int], costly: list[int], taken: list[int], exact: int
 ) -> list[int]:
     """Return as few victims as can be found: exactly up to `exact`, else the largest first."""
-    listed = prober._candidates.jobs
-    best = _give_back(prober, free, taken, listed, keeps=False)
+    listed = prober.jobs
+    best = _give_back(prober, free, taken, keeps=False)
     largest = sorted(costly, key=lambda at: (-listed[at].spec.cpus, at))
     prefix = _walk(prober, free, largest)
     if prefix is not None:
-        other = _give_back(prober, free, prefix, listed, keeps=False)
+        other = _give_back(prober, free, prefix, keeps=False)
         if len(other) < len(best):
             best = sorted(other)
     tried = 0

@@ -1,7 +1,7 @@
 """Count slots on hosts: who uses them, and whether a suspended job could go on (spec lsf 5, 6.3).
 
-LSF hands out numbers of slots, not particular cores: a suspended job goes on as soon as its hosts have so many
-slots free, whichever these are.
+LSF hands out numbers of slots, not particular cores: a suspended job goes on as soon as its hosts have so
+many slots free, whichever these are.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def covered(job: Job, view: ClusterView, by: Callable[[Job], bool]) -> bool:
 
 
 def rearranged(job: Job, view: ClusterView) -> Allocation | None:
-    """Return the allocation of a suspended job on cores that nobody runs on; None: it may stay where it is."""
+    """Return what a suspended job holds on cores that nobody runs on; None: it may stay where it is."""
     held = job.allocation
     if held is None or held.cores is None:
         return None

@@ -13,49 +13,49 @@ INFINITE = 2147483647
 """INFINIT_INT: what a limit that is not set amounts to."""
 
 
-class WrongValue(ValueError):
+class WrongValueError(ValueError):
     """A value that the daemons would not take; its text says what is allowed."""
 
 
 def integer(text: str, least: int = 0, most: int = INFINITE - 1) -> int:
     """Return a whole number.
 
-    :raises WrongValue: it is none, or out of range.
+    :raises WrongValueError: it is none, or out of range.
     """
     if not re.fullmatch(r"[+-]?\d{1,18}", text.strip()) or not least <= int(text) <= most:
-        raise WrongValue(f"got {text!r}; allowed: a whole number from {least} to {most}")
+        raise WrongValueError(f"got {text!r}; allowed: a whole number from {least} to {most}")
     return int(text)
 
 
 def decimal(text: str) -> float:
     """Return a number of 0 or more (PJOB_LIMIT, JL/P).
 
-    :raises WrongValue: it is none.
+    :raises WrongValueError: it is none.
     """
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < math.inf:
-        raise WrongValue(f"got {text!r}; allowed: a number of 0 or more")
+        raise WrongValueError(f"got {text!r}; allowed: a number of 0 or more")
     return value
 
 
 def flag(text: str) -> bool:
     """Return y, yes, n, no in any case (9.2 no. 9).
 
-    :raises WrongValue: it is another word; the daemons take it for no.
+    :raises WrongValueError: it is another word; the daemons take it for no.
     """
     word = text.strip().lower()
     if word not in ("y", "yes", "n", "no"):
-        raise WrongValue(f"got {text!r}; allowed: Y or N; it counts as N")
+        raise WrongValueError(f"got {text!r}; allowed: Y or N; it counts as N")
     return word in ("y", "yes")
 
 
 def minutes(text: str) -> Seconds:
     """Return a number of minutes in seconds.
 
-    :raises WrongValue: it is none.
+    :raises WrongValueError: it is none.
     """
     return 60.0 * integer(text, 0)
 
@@ -63,7 +63,7 @@ def minutes(text: str) -> Seconds:
 def seconds(text: str) -> Seconds:
     """Return a number of seconds.
 
-    :raises WrongValue: it is none.
+    :raises WrongValueError: it is none.
     """
     return float(integer(text, 0))
 
@@ -71,7 +71,7 @@ def seconds(text: str) -> Seconds:
 def run_limits(text: str) -> tuple[Seconds | None, Seconds]:
     """Return RUNLIMIT: the default, or None, and the most; ``[default] max``, each ``[hour:]minute[/host]``.
 
-    :raises WrongValue: it cannot be understood.
+    :raises WrongValueError: it cannot be understood.
     """
     words = [word.partition("/")[0] for word in text.split()]
     times = [duration(word) for word in words]
@@ -79,17 +79,17 @@ def run_limits(text: str) -> tuple[Seconds | None, Seconds]:
         return None, times[0]
     if len(times) == 2:
         return min(times), max(times)
-    raise WrongValue(f"got {text!r}; allowed: one or two of [hour:]minute")
+    raise WrongValueError(f"got {text!r}; allowed: one or two of [hour:]minute")
 
 
 def duration(text: str) -> Seconds:
     """Return ``[hour:]minute`` in seconds.
 
-    :raises WrongValue: it cannot be understood.
+    :raises WrongValueError: it cannot be understood.
     """
     match = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,8})", text.strip())
     if match is None:
-        raise WrongValue(f"got {text!r}; allowed: [hour:]minute")
+        raise WrongValueError(f"got {text!r}; allowed: [hour:]minute")
     return (int(match.group(1) or 0) * 60 + int(match.group(2))) * 60.0
 
 
@@ -116,7 +116,7 @@ class Portion:
 def portion(text: str) -> Portion:
     """Return minutes, or a percentage strictly between 0 and 100 (4.3).
 
-    :raises WrongValue: it is neither.
+    :raises WrongValueError: it is neither.
     """
     word = text.strip()
     if word.endswith("%"):
@@ -125,7 +125,7 @@ def portion(text: str) -> Portion:
         except ValueError:
             share = 0.0
         if not 0 < share < 1:
-            raise WrongValue(f"got {text!r}; allowed: minutes, or 1% to 99%")
+            raise WrongValueError(f"got {text!r}; allowed: minutes, or 1% to 99%")
         return Portion(share=share)
     return Portion(fixed=minutes(word))
 
@@ -133,10 +133,10 @@ def portion(text: str) -> Portion:
 def words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     """Return blank-separated keywords in capitals.
 
-    :raises WrongValue: one is unknown.
+    :raises WrongValueError: one is unknown.
     """
     found = tuple(word.upper() for word in text.split())
     wrong = [word for word in found if word not in allowed]
     if wrong:
-        raise WrongValue(f"got {wrong[0]!r}; allowed: {' '.join(allowed)}")
+        raise WrongValueError(f"got {wrong[0]!r}; allowed: {' '.join(allowed)}")
     return found

@@ -138,9 +138,7 @@ class Choices:
     minimise: bool = False
     """After the greedy walk, put back whoever is not needed, the costliest first (4.1)."""
     max_preemptees: int = attrs.field(default=32, validator=_ge0)
-    """Most victims of one preemptor; 0: any number."""
-    beyond_max: str = attrs.field(default="refuse", validator=attrs.validators.in_(("refuse", "truncate")))
-    """What happens if more are needed (U6)."""
+    """Most victims of one preemptor; if more are needed, nobody is preempted (U6). 0: any number."""
     strict_priority: bool = True
     """An equal priority does not preempt (U5)."""
     owner_requires_preemptee: bool = True

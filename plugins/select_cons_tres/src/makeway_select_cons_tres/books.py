@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Allocation, Cluster, Job, Partition, SuspendedBy
+from makeway_select_cons_tres.cores import Picker, Taste
 from makeway_select_cons_tres.cpus import Shape, shape_of
 from makeway_select_cons_tres.request import MARK_OF, RESERVED, rows_of
 from makeway_select_cons_tres.rows import Row, Rows
@@ -35,6 +36,10 @@ class Layout:
         self.shape_at = [places[shape] for shape in shapes]
         """Per node, the place of its shape in `shapes`."""
         self.full: list[CoreBits] = [shape.full for shape in shapes]
+        self.core_count = [cores.bit_count() for cores in self.full]
+        self.most_cpus = max((node.cpus for node in nodes), default=1)
+        """CPUs of the largest node."""
+        self._pickers: dict[Taste, Picker] = {}
         self.memory = [node.usable_memory_mb for node in nodes]
         weights = sorted({node.weight for node in nodes})
         self.weight = [node.weight for node in nodes]
@@ -46,6 +51,13 @@ class Layout:
     def shape(self, node: int) -> Shape:
         """Return how a node is built."""
         return self.shapes[self.shape_at[node]]
+
+    def picker(self, taste: Taste) -> Picker:
+        """Return who chooses cores for a taste."""
+        found = self._pickers.get(taste)
+        if found is None:
+            found = self._pickers[taste] = Picker(taste, self.shapes, self.shape_at)
+        return found
 
     def rows_in(self, partition: Partition) -> int:
         """Return how many rows `partition` has, the extra one included."""
@@ -180,6 +192,65 @@ class Books:
             self._mark(allocation, -1)
         if wholly:
             self._charge(allocation, -1)
+
+    def take_out_all(self, jobs: Sequence[Job]) -> None:
+        """Take jobs out wholly; the same as one by one, but cheaper for many."""
+        by_partition: dict[int, list[Job]] = {}
+        for job in jobs:
+            by_partition.setdefault(job.partition.index, []).append(job)
+        for several in by_partition.values():
+            rows = self._rows_to_change(several[0].partition).rows
+            if len(rows) > 1 or self._overlaid or self._rowless:
+                for job in several:
+                    self.take_out(job, wholly=True)
+            else:
+                self._take_out_of(rows[0], [_held(job) for job in several])
+
+    def _take_out_of(self, row: Row, allocations: Sequence[Allocation]) -> None:
+        """Take out jobs that are in the only row of their partition, where nobody else has their cores."""
+        taken, busy, sizes = row.cores, self.busy, self.layout.core_count
+        nodes: list[int] = []
+        count = 0
+        for allocation in allocations:
+            held, indices = allocation.cores, allocation.node_indices
+            nodes += indices
+            if held is None:
+                for index in indices:
+                    taken[index] = busy[index] = 0
+                    count += sizes[index]
+            else:
+                for index, cores in zip(indices, held, strict=True):
+                    taken[index] ^= cores
+                    busy[index] ^= cores
+                    count += cores.bit_count()
+        row.count -= count
+        self._unmark_all(allocations, nodes)
+        self._charge_back(allocations)
+        self._touched += nodes
+
+    def _unmark_all(self, allocations: Sequence[Allocation], nodes: Sequence[int]) -> None:
+        kinds = {allocation.marks for allocation in allocations}
+        if len(kinds) > 1:
+            for allocation in allocations:
+                self._mark(allocation, -1)
+            return
+        mark, sharing = MARK_OF[kinds.pop()]
+        marks, shared = self.marks, self.sharing
+        if mark:
+            for index in nodes:
+                marks[index] -= mark
+        if sharing:
+            for index in nodes:
+                shared[index] -= 1
+
+    def _charge_back(self, allocations: Sequence[Allocation]) -> None:
+        memory = self.memory
+        for allocation in allocations:
+            if allocation.gres:
+                self._charge(allocation, -1)
+            elif allocation.memory_mb is not None:
+                for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
+                    memory[index] -= amount
 
     def _free_cores(self, allocation: Allocation) -> None:
         full, busy, overlaid = self.layout.full, self.busy, self._overlaid

@@ -259,24 +259,32 @@ class Walk:
             if single >= 0:
                 self.take(single)
                 return
-        if self._request.whole and self._pool.like:
-            self._take_run(block.walk(), self._pool.like)
-            return
-        for index in block.walk():
+        indices = block.walk()
+        if self._pool.like:
+            indices = indices[self._take_run(indices, self._pool.like) :]
+        for index in indices:
             if not self.wants_more():
                 return
             if not self._is_useless(index):
                 self.take(index)
 
-    def _take_run(self, indices: Sequence[int], each: int) -> None:
-        """Take the first of like nodes at once, whole ones."""
-        count = min(len(indices), max(self.rem_nodes, -(-self.rem_cpus // each)))
+    def _take_run(self, indices: Sequence[int], each: int) -> int:
+        """Take the first of like nodes at once, as far as each of them gives all it has; return how many."""
+        if self._most is not None and self._most < each:
+            each = self._most
+        count = self.rem_nodes
+        if self._request.whole:
+            count = max(count, -(-self.rem_cpus // each))
+        elif self._left < self.rem_nodes * each:
+            return 0  # some have to leave a core for others
         if self._request.max_nodes is not None:
             count = min(count, self._request.max_nodes - len(self.taken))
+        count = max(0, min(len(indices), count))
         self.taken.update(dict.fromkeys(indices[:count], each))
         self.rem_nodes -= count
         self.rem_cpus -= count * each
         self._left -= count * each
+        return count
 
     def _tightest(self, block: Block) -> int:
         """Return the node of the block with the fewest CPUs that suffice; -1 if there is none."""

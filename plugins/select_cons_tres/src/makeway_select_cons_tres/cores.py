@@ -22,7 +22,9 @@ class Taste:
     most: int | None
     """Most CPUs wanted on a node; None: there is no such limit."""
     trims: bool
-    """Jobs with tasks per node, or CPUs beyond their tasks, get consecutive cores."""
+    """Whether jobs with tasks per node, or with CPUs for the sake of memory, get consecutive cores."""
+    for_memory: int = 0
+    """CPUs per node that a limit of memory per CPU asks for, beyond those of the tasks; 0: none."""
 
 
 class Picker:
@@ -55,7 +57,7 @@ class Picker:
         if taste.trims:
             if taste.most is not None and taste.most < room:
                 room = taste.most
-            free = cut(shape, free, cpus if cpus % need.cpus_per_task else room, need)
+            free = cut(shape, free, cpus if cpus == taste.for_memory else room, need)
         cores = pick_cores(shape, free, cpus, need, block=taste.block)
         return None if cores is None else (charged_cpus(shape, cores, cpus, need), cores)
 

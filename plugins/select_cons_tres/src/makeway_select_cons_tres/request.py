@@ -56,6 +56,8 @@ class Request:
     cpus_per_node: int
     """CPUs that a node must offer."""
     tasks_per_node: int | None
+    cpus_for_memory: int
+    """What of `cpus_per_node` a limit of memory per CPU asks for, beyond the tasks; 0: nothing."""
     whole: bool
     """Wants whole nodes."""
     shares: bool
@@ -128,6 +130,7 @@ def request_of(
             spec.min_cpus_per_node, per_task * (spec.tasks_per_node or 1), memory.cpus_per_node
         ),
         tasks_per_node=spec.tasks_per_node,
+        cpus_for_memory=memory.cpus_per_node if memory.cpus_per_node > spec.cpus_per_node else 0,
         whole=whole,
         shares=shares_nodes(job),
         mark=mark_of(job),

@@ -1,16 +1,20 @@
 """Choose victims (spec slurm-preemption 5.2.3 and 5.2.5).
 
-Candidates that would be killed or requeued are removed in order until the job fits. Then the one that made it fit is
-tried first, the others by how many of the chosen nodes they hold, once or twice more; the victims are those removed
-in the last round that touch the chosen nodes. Candidates that would be suspended are the gang arbiter's business,
-except that preempt/qos gives their preemptors a row of its own.
+Candidates that would be killed or requeued are removed in order until the job fits. Then the one that made it
+fit is tried first, the others by how many of the chosen nodes they hold, once or twice more; the victims are
+those removed in the last round that touch the chosen nodes. Candidates that would be suspended are the gang
+arbiter's business, except that preempt/qos gives their preemptors a row of its own.
+
+A round does not test after every candidate: the last test says on how many nodes more something has to be given
+back, and no test before that can succeed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import attrs
 
-from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import Candidates, Choice, Job, PreemptMode
 from makeway.preemption import PreemptionTable
@@ -19,6 +23,7 @@ from makeway_select_cons_tres.selector import ConsAttempt
 from makeway_select_cons_tres.steps import Cores, Extra
 
 _DECISIVE = 99999
+_KILLS = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
 
 
 @attrs.frozen(eq=False)
@@ -28,8 +33,6 @@ class _Success:
     found: Found
     at: int
     """Place in the order of who made it fit."""
-    missing: frozenset[str]
-    """Licences that were short before anybody was removed."""
 
 
 def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
@@ -59,15 +62,15 @@ class _Search:
         self._strict = settings.strict_order
         self._reclaims = settings.reclaim_licenses and attempt.view.rule("reclaim_licenses")
         self._wanted = frozenset(attempt.job.spec.licenses)
+        self._missing = frozenset(attempt.missing_licences()) if self._wanted else frozenset()
 
     def run(self, *, may_kill: bool) -> Choice | None:
         """Try as things stand, then without candidates."""
-        if self._attempt.licence_short() is None:
-            found = self._attempt.try_on(self._choice)
-            if found is not None:
-                return self._answer(self._attempt, found, (), "nobody has to leave")
-        elif not self._reclaims:
+        if self._missing and not self._reclaims:
             return None
+        found = self._attempt.try_on(self._choice)
+        if found is not None and not self._missing:
+            return self._answer(self._attempt, found, (), "nobody has to leave")
         if self._suspends_first():
             return self._into_extra_row()
         return self._rounds() if may_kill else None
@@ -85,11 +88,13 @@ class _Search:
     # --------------------------------------------------------------------------- rounds (5.2.3)
     def _rounds(self) -> Choice | None:
         """Remove, and reorder, until the order is settled."""
-        order = list(range(len(self._candidates.jobs)))
+        order: Sequence[int] = range(len(self._candidates.jobs))
+        sizes = self._sizes()
+        short = self._attempt.short.nodes
         done = 0
         while True:
             trial = self._attempt.fresh()
-            success = self._one_round(trial, order)
+            success = self._one_round(trial, order, sizes, short)
             if success is None:
                 return None
             done += 1
@@ -97,83 +102,114 @@ class _Search:
                 victims = self._victims(order, success)
                 method = f"removed in order, {done} rounds"
                 return self._answer(trial, success.found, victims, method)
-            self._reorder(order, success)
+            order = self._reordered(order, success)
             again = self._attempt.fresh()
-            if again.licence_short() is None:
+            if not self._missing:
                 found = again.try_on(self._choice, within=success.found.nodes)
                 if found is not None:
                     return self._answer(again, found, (), "nobody has to leave")
 
-    def _one_round(self, trial: ConsAttempt, order: list[int]) -> _Success | None:
-        """Remove in `order` until the job fits; test only when it can have come to fit."""
-        jobs, modes = self._candidates.jobs, self._candidates.modes
-        missing = frozenset(trial.missing_licences()) if self._wanted else frozenset()
-        short, gained = self._shortage(), 0
+    def _sizes(self) -> list[int]:
+        """Return on how many nodes each candidate may give something back; -1: it cannot be removed.
+
+        Only those are removed that would be killed or requeued, and overlap the nodes or hold a licence.
+        """
+        nodes = self._attempt.nodes
+        kills = [mode in _KILLS for mode in self._candidates.modes]
+        jobs = self._candidates.jobs
+        if self._attempt.view.heterogeneous:
+            return [self._size(job) if kill else -1 for job, kill in zip(jobs, kills, strict=True)]
+        inside = {
+            partition.name: not partition.nodes & ~nodes
+            for partition in self._attempt.view.cluster.partitions
+        }
+        return [
+            len(job.allocation.node_indices)
+            if kill and job.allocation is not None and inside[job.partition.name]
+            else (self._size(job) if kill else -1)
+            for job, kill in zip(jobs, kills, strict=True)
+        ]
+
+    def _size(self, job: Job) -> int:
+        parts = self._attempt.view.components(job)
+        if any(part.nodes & self._attempt.nodes for part in parts):
+            return sum(part.nodes.bit_count() for part in parts)
+        return 0 if self._holds(job, self._wanted) else -1
+
+    def _one_round(
+        self, trial: ConsAttempt, order: Sequence[int], sizes: Sequence[int], short: int
+    ) -> _Success | None:
+        """Remove in `order` until the job fits.
+
+        :param short: on how many nodes something has to be given back before a test can succeed.
+        """
+        jobs = self._candidates.jobs
+        waiting: list[Job] = []
+        gained = 0
         for place, at in enumerate(order):
-            job, mode = jobs[at], modes[at]
-            if mode is not PreemptMode.REQUEUE and mode is not PreemptMode.CANCEL:
+            size = sizes[at]
+            if size < 0:
                 continue
-            size = self._overlap(job)
-            if not size and not self._holds(job, self._wanted):
-                continue
-            trial.remove(job, mode)
+            waiting.append(jobs[at])
             gained += size
-            if gained < short or (missing and trial.missing_licences()):
+            if gained < short:
+                continue
+            trial.remove_all(waiting)
+            waiting = []
+            if self._missing and trial.missing_licences():
                 continue
             found = trial.try_on(self._choice)
             if found is not None:
-                return _Success(found, place, missing)
+                return _Success(found, place)
             short, gained = trial.short.nodes, 0
         return None
-
-    def _shortage(self) -> int:
-        """Return how many nodes more must be usable before a test can succeed."""
-        probe = self._attempt.fresh()
-        probe.try_on(self._choice)
-        return probe.short.nodes
-
-    def _overlap(self, job: Job) -> int:
-        """Return how many nodes a candidate holds, all components counted; 0 if none is of interest."""
-        parts = (job,) if job.spec.het_id is None else self._attempt.view.components(job)
-        if not any(part.nodes & self._attempt.nodes for part in parts):
-            return 0
-        return sum(part.nodes.bit_count() for part in parts)
 
     def _holds(self, job: Job, names: frozenset[str]) -> bool:
         allocation = job.allocation
         return allocation is not None and any(name in names for name in allocation.licenses)
 
-    def _chosen_nodes(self, job: Job, nodes: NodeBits) -> int:
-        parts = (job,) if job.spec.het_id is None else self._attempt.view.components(job)
-        return sum((part.nodes & nodes).bit_count() for part in parts)
+    def _overlaps(self, found: Found, some: Iterable[int]) -> list[int]:
+        """Return how many of the chosen nodes each of `some` candidates holds; 0 for the others."""
+        jobs = self._candidates.jobs
+        overlaps = [0] * len(jobs)
+        if self._attempt.view.heterogeneous:
+            components, nodes = self._attempt.view.components, found.nodes
+            for at in some:
+                overlaps[at] = sum((part.nodes & nodes).bit_count() for part in components(jobs[at]))
+            return overlaps
+        chosen = bytearray(self._attempt.selector.layout.size)
+        for index in found.indices:
+            chosen[index] = 1
+        for at in some:
+            allocation = jobs[at].allocation
+            if allocation is not None:
+                overlaps[at] = sum([chosen[index] for index in allocation.node_indices])
+        return overlaps
 
-    def _reorder(self, order: list[int], success: _Success) -> None:
-        """Let the decisive candidate come first (5.2.3 d)."""
-        jobs, place = self._candidates.jobs, success.at
+    def _reordered(self, order: Sequence[int], success: _Success) -> list[int]:
+        """Return the order with the decisive candidate first (5.2.3 d)."""
+        place = success.at
         if self._strict:
-            order.insert(0, order.pop(place))
-            return
-        nodes = success.found.nodes
-        keys = {
-            at: self._chosen_nodes(jobs[at], nodes) if before < place else 0
-            for before, at in enumerate(order)
-        }
+            return [order[place], *order[:place], *order[place + 1 :]]
+        keys = self._overlaps(success.found, order[:place])
         keys[order[place]] = _DECISIVE
-        order.sort(key=lambda at: -keys[at])
+        return sorted(order, key=keys.__getitem__, reverse=True)
 
-    def _victims(self, order: list[int], success: _Success) -> tuple[int, ...]:
+    def _victims(self, order: Sequence[int], success: _Success) -> tuple[int, ...]:
         """Return those removed that touch the chosen nodes, or hold a licence that was short (no. 6)."""
         jobs, modes = self._candidates.jobs, self._candidates.modes
-        nodes = success.found.nodes
-        licences = self._attempt.view.rule("only_short_licences")
-        names = success.missing if licences else self._wanted
+        taken = order[: success.at + 1]
+        overlaps = self._overlaps(success.found, taken)
+        only_short = self._attempt.view.rule("only_short_licences")
+        names = self._missing if only_short else self._wanted
         if self._attempt.job.spec.licenses_any:
             names = frozenset()
         return tuple(
-            at
-            for at in order[: success.at + 1]
-            if modes[at] in (PreemptMode.REQUEUE, PreemptMode.CANCEL)
-            and (self._chosen_nodes(jobs[at], nodes) or self._holds(jobs[at], names))
+            [
+                at
+                for at in taken
+                if modes[at] in _KILLS and (overlaps[at] or (names and self._holds(jobs[at], names)))
+            ]
         )
 
     # ------------------------------------------------------------------------ extra row (5.2.5)
@@ -200,11 +236,14 @@ class _Search:
         return self._answer(real, found, (), "extra row") if found is not None else None
 
     def _kept(self) -> Cores | None:
-        """Return the cores of those in the partition that stay once enough candidates are gone; None: never enough."""
+        """Return the cores of those of the partition that stay once enough candidates are gone.
+
+        :returns: None: there are never enough.
+        """
         trial = self._attempt.fresh()
         partition = self._attempt.job.partition
         for job, mode in zip(self._candidates.jobs, self._candidates.modes, strict=True):
-            if mode is not PreemptMode.SUSPEND or not self._overlap(job):
+            if mode is not PreemptMode.SUSPEND or not job.nodes & self._attempt.nodes:
                 continue
             trial.remove(job, mode)
             if trial.try_on(self._choice) is not None:

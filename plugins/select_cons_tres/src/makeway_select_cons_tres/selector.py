@@ -260,6 +260,7 @@ class ConsAttempt:
         self.licences: Mapping[str, int] = NOTHING
         """Licences given back by jobs removed."""
         self.short = Short()
+        """What was missing in the last try."""
         self._removed = False
         self._exempt: Sequence[Job] | None = None
 
@@ -272,22 +273,31 @@ class ConsAttempt:
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Take a job and its other components away in thought: all that they hold, or the cores alone."""
+        if mode.frees_all:
+            self.remove_all((job,))
+        elif mode is not PreemptMode.OFF:
+            self._begin_to_remove()
+            for part in self.view.components(job):
+                if part.allocation is not None:
+                    self.books.take_out(part, wholly=False)
+
+    def remove_all(self, jobs: Sequence[Job]) -> None:
+        """Take jobs away in thought, with all that they hold."""
+        self._begin_to_remove()
+        if self.view.heterogeneous:
+            jobs = [part for job in jobs for part in self.view.components(job) if part.nodes]
+        self.books.take_out_all(jobs)
+        if self.job.spec.licenses:
+            given = dict(self.licences)
+            for job in jobs:
+                for name, count in _licences_of(job).items():
+                    given[name] = given.get(name, 0) + count
+            self.licences = given
+
+    def _begin_to_remove(self) -> None:
         if not self._removed:
             self.books = self.books.copy()
             self._removed = True
-        if mode is PreemptMode.OFF:
-            return
-        if job.spec.het_id is None:
-            self.books.take_out(job, wholly=mode.frees_all)
-        else:
-            for part in self.view.components(job):
-                if part.allocation is not None:
-                    self.books.take_out(part, wholly=mode.frees_all)
-        if mode.frees_all and job.allocation is not None and job.allocation.licenses:
-            given = dict(self.licences)
-            for name, count in job.allocation.licenses.items():
-                given[name] = given.get(name, 0) + count
-            self.licences = given
 
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
@@ -356,7 +366,8 @@ class ConsAttempt:
             self.request, self.books, nodes, choice, exempt=self._exempt, extra=extra
         )
         found = test.run()
-        self.short = test.short
+        if test.short is not None:
+            self.short = test.short
         return found
 
     def licence_short(self) -> Blocked | None:
@@ -434,6 +445,10 @@ class ConsAttempt:
             available=self.short.available,
             detail=f"{self.request.min_nodes} nodes wanted, {self.short.available} usable",
         )
+
+
+def _licences_of(job: Job) -> Mapping[str, int]:
+    return job.allocation.licenses if job.allocation is not None else NOTHING
 
 
 def wanted_of(request: Request) -> int:

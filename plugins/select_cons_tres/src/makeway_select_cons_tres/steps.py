@@ -16,6 +16,7 @@ from makeway.model import Job, Partition, PreemptMode
 from makeway_select_cons_tres.assign import Found, Ground, assign
 from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.choose import Pool, Taken, choose
+from makeway_select_cons_tres.cores import Taste
 from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, Request, rows_of
 from makeway_select_cons_tres.rows import Rows
 from makeway_select_cons_tres.table import Table, TableKey
@@ -50,14 +51,15 @@ class Extra:
     """Cores of the partition's jobs that do not make way; None: only the row itself counts."""
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Short:
-    """What was missing at the widest map tried."""
+    """What was missing."""
 
     nodes: int = 0
-    """How many usable nodes more there must be."""
-    resource: str = "cpus"
+    """On how many nodes more something must be given back before the job can come to fit."""
+    resource: str = "nodes"
     available: int = 0
+    """Usable nodes on the first map tried."""
 
 
 class CoreTest:
@@ -97,7 +99,8 @@ class CoreTest:
         if request.max_nodes == 1:
             self._wanted = max(self._wanted, request.min_cpus)
         self._nodes = self._admitted(nodes)
-        self.short = Short()
+        self.short: Short | None = None
+        """What was missing on that of the maps where the least was; None: nothing was tried."""
 
     # ---------------------------------------------------------------------- node filter (4.3.3)
     def _admitted(self, nodes: NodeBits) -> NodeBits:
@@ -169,7 +172,7 @@ class CoreTest:
     def run(self) -> Found | None:
         """Return where the job fits; None: nowhere."""
         if self._request.required & ~self._nodes:
-            self.short.nodes = 1
+            self._note(Short(1, "nodes", self._nodes.bit_count()))
             return None
         return self._unused() or (self._overlaid() if self._goes_on() else None)
 
@@ -302,25 +305,42 @@ class CoreTest:
     def _place(self, ground: Ground, why: str) -> Found | None:
         request = self._request
         count = ground.nodes.bit_count()
-        self.short = Short(max(0, request.min_nodes - count), "nodes", count)
         if count < request.min_nodes or request.required & ~ground.nodes:
+            self._note(Short(max(1, request.min_nodes - count), "nodes", count))
             return None
         ground = self._within_memory(ground)
         wish = request
         if self._counts:
             counted = self._counted(ground)
             if counted is None:
+                self._note(Short(1, "nodes", count))
                 return None
             wish = attrs.evolve(request, required=request.required | counted)
         pool = Pool(ground.nodes, ground.cpus, ground.like)
         taken = choose(wish, pool, self._layout, first_fit=self._mode.first_fit)
         if taken is None:
-            self.short = Short(0, "cpus", self.short.available)
+            self._note(Short(self._nodes_to_free(ground), "cpus", count))
             return None
-        found = assign(request, taken, ground, self._books, trims=self._mode.trims, why=why)
+        taste = Taste(
+            request.need,
+            request.block,
+            request.most_on_node,
+            self._mode.trims,
+            request.cpus_for_memory,
+        )
+        found = assign(request, taken, ground, self._books, self._layout.picker(taste), why)
         if found is None:
-            self.short = Short(0, "memory", self.short.available)
+            self._note(Short(1, "memory", count))
         return found
+
+    def _note(self, short: Short) -> None:
+        if self.short is None or short.nodes < self.short.nodes:
+            self.short = short
+
+    def _nodes_to_free(self, ground: Ground) -> int:
+        """Return on how many nodes more something must be given back, judged by the CPUs in all."""
+        have = sum([ground.cpus[index] for index in bitmap.indices(ground.nodes)])
+        return max(1, -(-(self._request.min_cpus - have) // self._layout.most_cpus))
 
     def _counted(self, ground: Ground) -> NodeBits | None:
         """Return nodes for each counted feature, each count solved for itself (section 4.1.3 no. 3)."""

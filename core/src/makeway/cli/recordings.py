@@ -1,0 +1,112 @@
+"""Replay recordings of other schedulers, which readers of plugins know, and let these judge."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from pathlib import Path
+
+import attrs
+import click
+
+from makeway import registry
+from makeway.cli.inputs import commands_of, guarded
+from makeway.cli.terminal import note
+from makeway.config import Config, validate
+from makeway.engine.engine import Engine
+from makeway.errors import MakewayError
+from makeway.foreign import Judgement, Played, RecordedScenario, RecordingReader
+from makeway.readers.foreign import FileSource
+from makeway.readers.lines import read_head
+from makeway.replay import Options, replay
+from makeway.settings import structure
+from makeway.verify import Aspect, Comparison, Difference, Outcome, Verdict
+
+
+def missing(config: Config) -> str:
+    """Say which plugins are missing to play; empty: none."""
+    installed = {item.name for item in registry.installed()}
+    absent = [name for name in registry.names_in(config) if name not in installed]
+    names = ", ".join(map(repr, absent))
+    return f"cannot play: no plugin named {names}" if names else ""
+
+
+def verdicts(path: Path, only: str | None, *, skip_missing: bool) -> list[Verdict]:
+    """Judge every recording of `path`, a file or a folder, that a plugin knows.
+
+    :raises UsageError: no plugin knows any.
+    """
+    offered, failed = registry.offered("makeway_recordings")
+    note("warning", map(str, failed))
+    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+    found = []
+    for file in files:
+        if only is None or fnmatch.fnmatchcase(file.stem, only):
+            reader = _reader_of(file, offered)
+            if reader is not None:
+                found.append(_verdict(file, reader, skip_missing=skip_missing))
+    if not found:
+        raise click.UsageError(
+            f"no installed plugin knows a recording in {path}; Slurm scenarios need --recorded"
+        )
+    return found
+
+
+def _reader_of(path: Path, readers: list[RecordingReader]) -> RecordingReader | None:
+    if not readers and path.exists():
+        return None
+    head = read_head(path)
+    for reader in readers:
+        if guarded(reader.name, lambda reader=reader: reader.claims(path.name, head)):
+            return reader
+    return None
+
+
+def _verdict(path: Path, reader: RecordingReader, *, skip_missing: bool) -> Verdict:
+    scenario: RecordedScenario = guarded(reader.name, lambda: reader.recorded(FileSource(path)))
+    about = Verdict(name=scenario.name, outcome=Outcome.SKIPPED, release=scenario.release)
+    if scenario.unmodelled:
+        return attrs.evolve(about, why=f"not modelled: {', '.join(scenario.unmodelled)}")
+    config = structure(
+        {**scenario.tables, "action": list(scenario.commands)}, Config, str(path)
+    )
+    validate(config, str(path))
+    absent = missing(config)
+    if absent:
+        outcome = Outcome.SKIPPED if skip_missing else Outcome.FAILED
+        return attrs.evolve(about, outcome=outcome, why=absent)
+    try:
+        played = _play(config, scenario, str(path))
+    except MakewayError as error:
+        why = f"{type(error).__name__}: {error}"
+        return attrs.evolve(about, outcome=Outcome.FAILED, why=why)
+    return _judged(about, guarded(reader.name, lambda: scenario.judge(played)))
+
+
+def _play(config: Config, scenario: RecordedScenario, source: str) -> Played:
+    most = 0
+
+    def stepped(engine: Engine) -> None:
+        nonlocal most
+        held = Counter(
+            index
+            for job in engine.ledger.active
+            if job.allocation is not None
+            for index in job.allocation.node_indices
+        )
+        most = max(most, *held.values(), 0)
+
+    options = Options(until=scenario.until, after_step=stepped)
+    run = replay(config, scenario.jobs, commands_of(config, source), options)
+    return Played(summary=run.summary(), most_jobs_on_a_node=most)
+
+
+def _judged(about: Verdict, judgement: Judgement) -> Verdict:
+    if judgement.not_imitated:
+        return attrs.evolve(about, why=judgement.not_imitated)
+    differences = tuple(
+        Difference(Aspect.STATES, job, at, recorded, replayed)
+        for job, at, recorded, replayed in judgement.differences
+    )
+    outcome = Outcome.DIFFERS if differences else Outcome.AGREES
+    return attrs.evolve(about, outcome=outcome, comparison=Comparison(differences=differences))

@@ -1,0 +1,131 @@
+"""Preempt by queue, as IBM Spectrum LSF does it (``lsf/queue``).
+
+Queues say in their PREEMPTION line whose jobs they may take, and by whom their own may be taken; a queue of
+higher PRIORITY then has running jobs of lower ones suspended, from the least loaded host or in an order of
+preference, and these go on as soon as their slots are free. Spec lsf; what the documentation leaves open is
+an option of `settings.Settings`.
+
+=============== =========================================================================
+module          what it owns
+=============== =========================================================================
+settings        the tables beside lsb.queues, options for what is not documented
+values, windows single values, time windows (4.1, 9.2)
+preemption_line the PREEMPTION line (2.1)
+controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
+site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
+jobs, slots     what is asked of jobs and hosts
+protection      vetoes (4)
+candidates      whom, in which order (3.3, 3.5, 5.3)
+search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
+limits, groups  job slot limits (5)
+resources       shared resources, memory (8)
+admission       what keeps pending and suspended jobs out
+reserve         slot reservation and backfill (7)
+actions, resume making way, going on, migrating (6)
+vocabulary      names and numbers (10)
+lint            what ``makeway check`` finds
+readers         lsb.queues and the files beside it (9)
+=============== =========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from makeway.bitmap import NodeBits
+from makeway.errors import Finding
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Candidates,
+    Choice,
+    Cluster,
+    ClusterView,
+    Gang,
+    Job,
+    Plan,
+    PreemptMode,
+    Seconds,
+    Vocabulary,
+)
+from makeway_lsf_queue import actions, admission, lint, reserve
+from makeway_lsf_queue.candidates import candidates, mode_of
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.readers.reader import LsbQueuesReader
+from makeway_lsf_queue.resume import Arbiter
+from makeway_lsf_queue.search import search
+from makeway_lsf_queue.settings import Settings
+from makeway_lsf_queue.vocabulary import VOCABULARY
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+@hookimpl
+def makeway_config_readers() -> list[LsbQueuesReader]:
+    """Read lsb.queues, and what lies beside it."""
+    return [LsbQueuesReader()]
+
+
+@hookimpl
+def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
+    """Find what the daemons would warn of, and what hardly means what it seems to."""
+    return lint.findings(cluster, settings[Settings])
+
+
+@hookimpl
+def makeway_vocabulary() -> Vocabulary:
+    """Speak LSF."""
+    return VOCABULARY
+
+
+@hookimpl
+def makeway_gang(view: ClusterView) -> Gang:
+    """Build the arbiter that resumes."""
+    return Arbiter(view)
+
+
+@hookimpl
+def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    """Keep out whoever would break a job slot limit."""
+    return admission.admit(jobs, view)
+
+
+@hookimpl
+def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
+    """Close hosts that are full by a limit, or reserved."""
+    return admission.full_hosts(job, view) | reserve.kept_from(job, before, view, now)
+
+
+@hookimpl
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Candidates:
+    """Name the jobs of queues that may be preempted from here, in LSF's order."""
+    return candidates(preemptor, active, view, now)
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Say how each job would make way."""
+    site = site_of(view)
+    return [mode_of(job, site) for job in jobs]
+
+
+@hookimpl
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
+    """Walk, then give back."""
+    return search(attempt, candidates, view)
+
+
+@hookimpl
+def makeway_preempt_action(
+    victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
+) -> list[Plan]:
+    """Suspend, requeue or kill, at once."""
+    return actions.plans(victims, modes, site_of(view))

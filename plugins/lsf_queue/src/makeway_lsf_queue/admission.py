@@ -1,0 +1,46 @@
+"""Let limits and shared resources keep jobs out, pending ones and suspended ones (spec lsf 5, 6.3, 8.1)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from makeway.bitmap import NodeBits
+from makeway.model import Blocked, ClusterView, Job
+from makeway_lsf_queue import limits, resources
+from makeway_lsf_queue.candidates import mode_of
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.limits import Counted, limits_of
+from makeway_lsf_queue.site import Site
+
+
+def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    """Return what keeps jobs out, by job id."""
+    site = site_of(view)
+    if not limits_of(site) and not site.settings.resources:
+        return {}
+    counted = _counted(site, view)
+    found = {job.id: _blocked(site, counted, job) for job in listed}
+    return {job_id: why for job_id, why in found.items() if why is not None}
+
+
+def _counted(site: Site, view: ClusterView) -> Counted:
+    return Counted.of(site, view, functools.partial(mode_of, site=site))
+
+
+def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
+    return limits.blocked(site, counted, job) or resources.blocked(site, counted, job)
+
+
+def full_hosts(job: Job, view: ClusterView) -> NodeBits:
+    """Return the hosts that limits close to `job`."""
+    site = site_of(view)
+    return limits.closed(site, _counted(site, view), job) if limits_of(site) else 0
+
+
+def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
+    """Whether a suspended job would break a limit, or lack a resource, if it went on."""
+    if not limits_of(site) and not site.settings.resources:
+        return False
+    counted = _counted(site, view)
+    return _blocked(site, counted, job) is not None or bool(limits.closed(site, counted, job) & job.nodes)

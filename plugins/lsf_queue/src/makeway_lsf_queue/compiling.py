@@ -1,0 +1,193 @@
+"""Understand a whole configuration once, and remember it for the run (spec lsf 4.1, 9.3)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from makeway.errors import ConfigError, Problem
+from makeway.model import Cluster, ClusterView, Partition
+from makeway_lsf_queue import values
+from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
+from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
+from makeway_lsf_queue.relation import targets_of
+from makeway_lsf_queue.settings import NAME, Settings
+from makeway_lsf_queue.site import Application, Level, Queue, Site
+from makeway_lsf_queue.values import WrongValueError
+
+T = TypeVar("T")
+
+PREEMPT_FOR = (
+    *("GROUP_JLP", "GROUP_MAX", "HOST_JLU", "LEAST_RUN_TIME", "MINI_JOB", "OPTIMAL_MINI_JOB", "USER_JLP"),
+)
+JOBTYPES = ("EXCLUSIVE", "BACKFILL", "AFFINITY")
+
+
+class _Memo:
+    """The site of the run; one is kept, known by the cluster and settings that it was made of."""
+
+    site: Site | None = None
+
+
+def site_of(view: ClusterView) -> Site:
+    """Return the site of a run.
+
+    :raises ConfigError: with all that cannot be understood.
+    """
+    known = _Memo.site
+    settings = view.settings(Settings)
+    if known is not None and known.cluster is view.cluster and known.settings is settings:
+        return known
+    site = build_site(view.cluster, settings)
+    if site.problems:
+        raise ConfigError(NAME, site.problems)
+    _Memo.site = site
+    return site
+
+
+class _Reader:
+    """Reads values and remembers what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def get(
+        self, table: Mapping[str, Any], key: str, where: str, read: Callable[[str], T], default: T
+    ) -> T:
+        """Return ``table[key]`` as `read` understands it; `default` where it is not there or wrong."""
+        text = table.get(key)
+        if text is None:
+            return default
+        try:
+            return read(str(text))
+        except WrongValueError as error:
+            self.problems.append(Problem(f"{where}.{key}", str(error)))
+            return default
+
+
+def build_site(cluster: Cluster, settings: Settings) -> Site:
+    """Understand a whole configuration; what cannot be is in the site's `problems`."""
+    reader = _Reader()
+    oddities: list[Problem] = []
+    params, where = settings.params, f'policy.settings."{NAME}".params'
+    queues = {part.name: _queue(part, settings, reader, oddities) for part in cluster.partitions}
+    applications = {
+        name: _application(table, f'policy.settings."{NAME}".applications.{name}', reader)
+        for name, table in settings.applications.items()
+    }
+    nothing: tuple[str, ...] = ()
+    jobtypes = reader.get(params, "PREEMPT_JOBTYPE", where, _words_of(JOBTYPES), nothing)
+    unlocked = reader.get(settings.lsf_conf, "LSB_DISABLE_LIMLOCK_EXCL", "lsf.conf", values.flag, False)
+    resources = tuple(dict.fromkeys(str(params.get("PREEMPTABLE_RESOURCES", "")).split()))
+    syntax = str(settings.lsf_conf.get("LSB_GPU_NEW_SYNTAX", "N")).lower()
+    return Site(
+        cluster=cluster,
+        settings=settings,
+        queues=queues,
+        applications=applications,
+        cluster_level=_level(params, where, reader),
+        preempt_for=frozenset(
+            reader.get(params, "PREEMPT_FOR", where, _words_of(PREEMPT_FOR), nothing)
+        ),
+        jobtypes=frozenset(jobtypes),
+        resources=resources,
+        use_susp_slots=reader.get(params, "USE_SUSP_SLOTS", where, values.flag, True),
+        turn=reader.get(params, "MBD_SLEEP_TIME", where, values.seconds, 60.0),
+        exclusive_may="EXCLUSIVE" in jobtypes and unlocked,
+        gpus=syntax in ("y", "yes", "extend") and "ngpus_physical" in resources,
+        targets=targets_of(queues, settings, oddities),
+        problems=tuple(reader.problems),
+        oddities=tuple(oddities),
+    )
+
+
+def _words_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    return functools.partial(values.words, allowed=allowed)
+
+
+def _level(table: Mapping[str, Any], where: str, reader: _Reader) -> Level:
+    none: Any = None
+    count = functools.partial(values.integer, least=1)
+    return Level(
+        run_time=reader.get(table, "NO_PREEMPT_RUN_TIME", where, values.portion, none),
+        finish_time=reader.get(table, "NO_PREEMPT_FINISH_TIME", where, values.portion, none),
+        interval=reader.get(table, "NO_PREEMPT_INTERVAL", where, values.minutes, none),
+        most=reader.get(table, "MAX_JOB_PREEMPT", where, count, none),
+        reset=reader.get(table, "MAX_JOB_PREEMPT_RESET", where, values.flag, none),
+        total_time=reader.get(table, "MAX_TOTAL_TIME_PREEMPT", where, lambda t: 60.0 * count(t), none),
+        delay=reader.get(table, "PREEMPT_DELAY", where, values.seconds, none),
+    )
+
+
+def _application(table: Mapping[str, Any], where: str, reader: _Reader) -> Application:
+    none: Any = None
+    return Application(
+        level=_level(table, where, reader),
+        run_time=reader.get(table, "RUNTIME", where, lambda t: values.run_limits(t)[1], none),
+        rerunnable=reader.get(table, "RERUNNABLE", where, values.flag, none),
+        checkpointable=True if "CHKPNT_DIR" in table or "CHKPNT" in table else None,
+        mig=reader.get(table, "MIG", where, values.minutes, none),
+    )
+
+
+def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[Problem]) -> Queue:
+    said, where = part.attributes, f"partition[{part.index}].attributes"
+    none: Any = None
+    line = reader.get(said, "PREEMPTION", where, preemption_line, PreemptionLine())
+    oddities += [Problem(f"{where}.PREEMPTION", note) for note in line.notes]
+    nothing: Mapping[str, str] = {}
+    controls = reader.get(said, "JOB_CONTROLS", where, job_controls, nothing)
+    never: frozenset[str] = frozenset()
+    when = reader.get(said, "TERMINATE_WHEN", where, terminate_when, never)
+    no_value: frozenset[int] | None = frozenset()
+    exits = reader.get(said, "REQUEUE_EXIT_VALUES", where, _exit_values, no_value)
+    # These two are for lsb.params and lsb.applications only (4.1).
+    own = {key: text for key, text in said.items() if key not in _NOT_IN_QUEUES}
+    return Queue(
+        name=part.name,
+        index=part.index,
+        priority=reader.get(said, "PRIORITY", where, lambda t: values.integer(t, 1), part.priority_tier),
+        partition=part,
+        line=line,
+        manner=manner_of(controls, when, exits, settings.killed_exit_value),
+        level=_level(own, where, reader),
+        backfill=reader.get(said, "BACKFILL", where, values.flag, False),
+        interruptible=reader.get(said, "INTERRUPTIBLE_BACKFILL", where, values.seconds, none),
+        reserve_turns=_reserve_turns(said, where, reader),
+        rerunnable=reader.get(said, "RERUNNABLE", where, values.flag, False),
+        checkpointable=bool(said.get("CHKPNT")),
+        mig=reader.get(said, "MIG", where, values.minutes, none),
+        ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),
+        job_limit=reader.get(said, "QJOB_LIMIT", where, values.integer, none),
+        user_limit=reader.get(said, "UJOB_LIMIT", where, values.integer, none),
+        host_limit=reader.get(said, "HJOB_LIMIT", where, values.integer, none),
+        processor_limit=reader.get(said, "PJOB_LIMIT", where, values.decimal, none),
+    )
+
+
+_NOT_IN_QUEUES = ("NO_PREEMPT_RUN_TIME", "NO_PREEMPT_FINISH_TIME")
+
+
+def _exit_values(text: str) -> frozenset[int] | None:
+    """Return the exit values; None: all but 0."""
+    listed = text.replace("EXCLUDE", " ").replace("(", " ").replace(")", " ").split()
+    if any(word.lower() == "all" for word in listed):
+        return None
+    return frozenset(values.integer(word.lstrip("~"), 0, 255) for word in listed)
+
+
+def _reserve_turns(said: Mapping[str, Any], where: str, reader: _Reader) -> int | None:
+    """Understand ``MAX_RESERVE_TIME[n]`` of SLOT_RESERVE or RESOURCE_RESERVE."""
+
+    def read(text: str) -> int:
+        head, bracket, rest = text.replace(" ", "").partition("[")
+        if head.upper() != "MAX_RESERVE_TIME" or (bracket and not rest.endswith("]")):
+            raise WrongValueError(f"got {text!r}; allowed: MAX_RESERVE_TIME[turns]")
+        return values.integer(rest[:-1], 1) if bracket else values.INFINITE
+
+    none: Any = None
+    slots: int | None = reader.get(said, "SLOT_RESERVE", where, read, none)
+    return slots if slots is not None else reader.get(said, "RESOURCE_RESERVE", where, read, none)
+
+

@@ -1,0 +1,250 @@
+"""Find the configurations that the documentation warns of (spec lsf 2.2, 4.4, 6.1, 7, 8, 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from makeway.errors import Finding
+from makeway.model import Cluster, PreemptMode
+from makeway_lsf_queue.compiling import build_site
+from makeway_lsf_queue.controls import is_known_action
+from makeway_lsf_queue.preemption_line import PreemptionLine
+from makeway_lsf_queue.relation import can_preempt
+from makeway_lsf_queue.settings import NAME, Settings
+from makeway_lsf_queue.site import Queue, Site
+
+_TABLE = f'policy.settings."{NAME}"'
+_GROUP_LIMITS = ("MAX_JOBS", "JL/P")
+
+
+def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
+    """Return all findings."""
+    site = build_site(cluster, settings)
+    errors = [
+        Finding(level="error", where=problem.where, message=problem.message, section="lsf 9.3")
+        for problem in site.problems
+    ]
+    odd = [
+        Finding(level="warning", where=problem.where, message=problem.message, section="lsf 2.1")
+        for problem in site.oddities
+    ]
+    return [*errors, *odd, *(finding for rule in _RULES for finding in rule(site))]
+
+
+def _where(queue: Queue, key: str) -> str:
+    return f"partition[{queue.index}].attributes.{key}"
+
+
+def _warning(where: str, message: str, section: str) -> Finding:
+    return Finding(level="warning", where=where, message=message, section=f"lsf {section}")
+
+
+def _note(where: str, message: str, section: str) -> Finding:
+    return Finding(level="note", where=where, message=message, section=f"lsf {section}")
+
+
+# ------------------------------------------------------------------------------- the relation
+def _off(site: Site) -> Iterator[Finding]:
+    """Row 1: preemption is off; or marked queues have nobody to preempt."""
+    marked = [queue for queue in site.queues.values() if queue.line.preemptive or queue.line.preemptable]
+    if not marked:
+        yield _note("", "preemption is off: no queue is PREEMPTIVE or PREEMPTABLE", "1")
+        return
+    if not site.preemption:
+        yield _warning("", "preemption is off although queues are marked: none is higher than another", "2.1")
+        return
+    for queue in marked:
+        name = queue.name
+        if queue.line.preemptive and not site.targets[name]:
+            yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds nobody below", "2.2")
+        if queue.line.preemptable and not any(site.may_preempt(other, name) for other in site.queues):
+            yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTABLE but nobody may", "2.2")
+
+
+def _conflicts(site: Site) -> Iterator[Finding]:
+    """PREEMPTIVE against a PREEMPTABLE list without that queue (2.2 step 5)."""
+    for a in site.queues.values():
+        for b in site.queues.values():
+            strict = can_preempt(a, b, a.line, b.line, exclusive=True)
+            if strict == can_preempt(a, b, a.line, b.line, exclusive=False):
+                continue
+            answer = "may" if site.may_preempt(a.name, b.name) else "may not"
+            text = (
+                f"{a.name} is PREEMPTIVE, but PREEMPTABLE of {b.name} does not list it: it {answer} preempt there"
+                f" (preemptable_list = {site.settings.preemptable_list!r}); the documentation does not say"
+            )
+            yield _warning(_where(b, "PREEMPTION"), text, "2.2")
+
+
+def _no_shared_hosts(site: Site) -> Iterator[Finding]:
+    for name, targets in site.targets.items():
+        queue = site.queues[name]
+        apart = [other for other in targets if not site.queues[other].partition.nodes & queue.partition.nodes]
+        for other in apart:
+            if queue.line.targets is not None and other in queue.line.targets:
+                text = f"lists {other}, which shares no host with {name}: its slots are of no use here"
+                yield _note(_where(queue, "PREEMPTION"), text, "9.3")
+
+
+# ------------------------------------------------------------------------------- reservations
+def _delayed_reservations(site: Site) -> Iterator[Finding]:
+    """The warning of the three-queue table (7.2)."""
+    if "BACKFILL" not in site.jobtypes:
+        return
+    for r in site.queues.values():
+        if r.reserve_turns is None:
+            continue
+        for p in site.queues.values():
+            for b in site.queues.values():
+                if r.priority > p.priority > b.priority and b.backfill and site.may_preempt(p.name, b.name):
+                    late = site.settings.backfill_guard == "10.1"
+                    text = (
+                        f"jobs of {p.name} may preempt backfill jobs of {b.name} on slots that {r.name} reserves"
+                        f" (PREEMPT_JOBTYPE=BACKFILL)"
+                    )
+                    text += f": jobs of {r.name} may start late" if late else "; backfill_guard 7.3 forbids it"
+                    yield _warning(_where(p, "PREEMPTION"), text, "7.2")
+
+
+def _backfill(site: Site) -> Iterator[Finding]:
+    for queue in site.queues.values():
+        part = queue.partition
+        if queue.interruptible is not None and not (queue.backfill and part.max_time is not None):
+            text = "needs BACKFILL=Y and RUNLIMIT in the same queue; it is off"
+            yield _warning(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
+        if queue.backfill and queue.line.preemptable and "BACKFILL" not in site.jobtypes:
+            text = "its jobs are safe all the same: BACKFILL=Y, and PREEMPT_JOBTYPE lacks BACKFILL"
+            yield _warning(_where(queue, "PREEMPTION"), text, "7.1")
+        if queue.backfill and not queue.line.preemptable and "BACKFILL" in site.jobtypes:
+            higher = [other.name for other in site.queues.values() if site.may_preempt(other.name, queue.name)]
+            if higher:
+                text = f"jobs of this backfill queue are safe from {', '.join(higher)}: it lacks PREEMPTABLE"
+                yield _note(_where(queue, "BACKFILL"), text, "7.1")
+
+
+# --------------------------------------------------------------------------------- parameters
+def _exclusive(site: Site) -> Iterator[Finding]:
+    listed = "EXCLUSIVE" in site.jobtypes
+    if listed and not site.exclusive_may:
+        text = "EXCLUSIVE has no effect without LSB_DISABLE_LIMLOCK_EXCL=Y in lsf.conf"
+        yield _warning(f"{_TABLE}.params.PREEMPT_JOBTYPE", text, "4.4")
+
+
+def _minimal(site: Site) -> Iterator[Finding]:
+    where = f"{_TABLE}.params.PREEMPT_FOR"
+    if "OPTIMAL_MINI_JOB" not in site.preempt_for:
+        return
+    if str(site.settings.params.get("PARALLEL_SCHED_BY_SLOT", "N")).upper() not in ("Y", "YES"):
+        yield _warning(where, "OPTIMAL_MINI_JOB wants PARALLEL_SCHED_BY_SLOT=Y", "3.4")
+    groups = [
+        name for name, table in site.settings.users.items() if any(key in table for key in _GROUP_LIMITS)
+    ]
+    if groups:
+        text = f"OPTIMAL_MINI_JOB should not be used with limits of users or groups ({', '.join(groups[:5])})"
+        yield _warning(where, text, "3.4")
+
+
+def _limits_that_stay(site: Site) -> Iterator[Finding]:
+    """Limits that still count suspended jobs, so that preempting does not help (5.1, 5.4)."""
+    if not site.preemption:
+        return
+    lifts = (("MAX_JOBS", "GROUP_MAX"), ("JL/P", "GROUP_JLP"))
+    for name, table in site.settings.users.items():
+        group = name in site.settings.user_groups
+        for key, keyword in lifts:
+            if not group and key == "MAX_JOBS":
+                continue
+            word = keyword if group else "USER_JLP"
+            if key in table and word not in site.preempt_for:
+                text = f"{key} of {name} counts suspended jobs too; PREEMPT_FOR={word} changes that"
+                yield _note(f"{_TABLE}.users.{name}", text, "5.1")
+    if any("JL/U" in node.attributes for node in site.cluster.nodes) and "HOST_JLU" not in site.preempt_for:
+        text = "JL/U of lsb.hosts counts suspended jobs too; PREEMPT_FOR=HOST_JLU changes that"
+        yield _note(f"{_TABLE}.params.PREEMPT_FOR", text, "5.1")
+
+
+def _actions(site: Site) -> Iterator[Finding]:
+    for queue in site.queues.values():
+        text = str(queue.partition.attributes.get("JOB_CONTROLS", ""))
+        action = text.partition("SUSPEND[")[2].partition("]")[0].strip() if "SUSPEND[" in text else ""
+        if action and not is_known_action(action):
+            said = f"what {action!r} does to a job is not known here; it counts as suspending"
+            yield _note(_where(queue, "JOB_CONTROLS"), said, "6.1")
+        if queue.mig is not None and not (queue.rerunnable or queue.checkpointable):
+            said = "has no effect: jobs of the queue are neither rerunnable nor checkpointable"
+            yield _warning(_where(queue, "MIG"), said, "6.1")
+        if queue.partition.max_time is None and queue.level.most is None and _is_victim(site, queue):
+            said = f"jobs of {queue.name} may be preempted again and again: no MAX_JOB_PREEMPT, no RUNLIMIT"
+            yield _note(f"partition[{queue.index}]", said, "6.3")
+
+
+def _is_victim(site: Site, queue: Queue) -> bool:
+    return any(site.may_preempt(other, queue.name) for other in site.queues) and site.cluster_level.most is None
+
+
+def _resources(site: Site) -> Iterator[Finding]:
+    where = f"{_TABLE}.params.PREEMPTABLE_RESOURCES"
+    words = str(site.settings.params.get("PREEMPTABLE_RESOURCES", "")).split()
+    for name in dict.fromkeys(words):
+        if words.count(name) > 1:
+            yield _warning(where, f"{name} is listed twice", "8.1")
+        table = site.settings.resources.get(name)
+        if name in ("mem", "ngpus_physical"):
+            continue
+        if name in ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp"):
+            yield _warning(where, f"{name} is a load index of the host; it is rejected", "8.1")
+        elif table is None:
+            yield _warning(where, f"{name} is not a known shared resource; it is rejected", "8.1")
+        elif table.dynamic or not table.release:
+            suspends = [q.name for q in site.queues.values() if q.manner.mode is PreemptMode.SUSPEND]
+            text = f"suspension does not give {name} back; queues that only suspend: {', '.join(suspends)}"
+            if suspends:
+                yield _warning(where, text, "8.1")
+    if words and not site.preemption:
+        yield _warning(where, "has no effect while no queue preempts", "8.1")
+
+
+def _openlava(site: Site) -> Iterator[Finding]:
+    for key in ("MAX_PREEMPT_JOBS", "PREEMPT_SLOT_SUSPEND"):
+        if key in site.settings.params:
+            yield _note(f"{_TABLE}.params.{key}", f"{key} is OpenLava's; LSF does not know it", "9.3")
+
+
+def _all_lower(line: PreemptionLine) -> bool:
+    return line.preemptive and line.targets is None
+
+
+def _everybody(site: Site) -> Iterator[Finding]:
+    """PREEMPTIVE without a list takes from queues that are not marked at all (row 4)."""
+    for queue in site.queues.values():
+        unmarked = [
+            name for name in site.targets[queue.name] if not site.queues[name].line.preemptable
+        ]
+        if _all_lower(queue.line) and unmarked:
+            text = f"PREEMPTIVE without a list: takes jobs of {', '.join(unmarked)} too, though not PREEMPTABLE"
+            yield _note(_where(queue, "PREEMPTION"), text, "1")
+
+
+_RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
+    _off,
+    _conflicts,
+    _no_shared_hosts,
+    _delayed_reservations,
+    _backfill,
+    _exclusive,
+    _minimal,
+    _limits_that_stay,
+    _actions,
+    _resources,
+    _openlava,
+    _everybody,
+)
+
+LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (_conflicts, _delayed_reservations)
+"""Rules whose findings the reader gives as warnings when it reads the files."""
+
+
+def load_time(site: Site) -> list[Finding]:
+    """Return what LSF, or the spec, says at load time."""
+    odd = [_warning(problem.where, problem.message, "2.1") for problem in site.oddities]
+    return [*odd, *(finding for rule in LOAD_TIME for finding in rule(site))]

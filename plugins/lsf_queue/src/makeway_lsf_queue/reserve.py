@@ -1,0 +1,104 @@
+"""Keep slots for pending jobs of reserving queues, and let others backfill (spec lsf 7).
+
+A pending job of a queue with SLOT_RESERVE collects the free slots of its hosts for so many turns; jobs behind
+it leave them alone, except jobs of BACKFILL queues that end before it can start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Job, Seconds
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.jobs import slots_on
+from makeway_lsf_queue.site import Queue, Site
+from makeway_lsf_queue.slots import Used, held_on
+
+_TINY = 1e-6
+
+
+def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
+    """Return the hosts on which `job` might use slots that are reserved for jobs before it."""
+    site = site_of(view)
+    reserving = [other for other in before if reserves(other, site, now)]
+    if not reserving:
+        return 0
+    free = _free(view)
+    queue = site.queue_of(job)
+    kept: NodeBits = 0
+    for other in reserving:
+        taken = reserve(other, free)
+        if may_backfill(job, queue, starts_at(other, view, now), now):
+            for index, count in taken.items():
+                free[index] += count  # to be used, for as long as it lasts
+        else:
+            kept |= bitmap.of([index for index in taken if free[index] < min(job.spec.cpus, _cpus(view, index))])
+    return kept
+
+
+def reserves(job: Job, site: Site, now: Seconds) -> bool:
+    """Whether a pending job holds on to slots: for the turns of its queue, then it lets go for one turn (7.1)."""
+    queue = site.queue_of(job)
+    turns = queue.reserve_turns
+    if turns is None:
+        return False
+    longest = site.settings.reserve_longest
+    most = turns * site.turn if longest is None else min(longest, turns * site.turn)
+    waited = (now - job.submit_at) % (most + site.turn) if most + site.turn > 0 else 0.0
+    return waited < most - _TINY or most == 0
+
+
+def _free(view: ClusterView) -> dict[int, int]:
+    """Return host -> slots that nobody holds, suspended jobs included."""
+    found = {}
+    for index in bitmap.indices(view.up):
+        whole = view.cluster.nodes[index].cpus
+        held = sum(held_on(job, index, whole) for job in view.jobs_on(index))
+        found[index] = max(0, whole - held)
+    return found
+
+
+def reserve(job: Job, free: dict[int, int]) -> dict[int, int]:
+    """Take what `job` can collect now out of `free`; return host -> slots."""
+    left = job.spec.cpus
+    taken = {}
+    for index in bitmap.indices(job.partition.nodes & ~job.excluded):
+        count = min(left, free.get(index, 0))
+        if count > 0:
+            taken[index] = count
+            free[index] -= count
+            left -= count
+        if left <= 0:
+            break
+    return taken
+
+
+def may_backfill(job: Job, queue: Queue, start: Seconds | None, now: Seconds) -> bool:
+    """Whether `job` may use slots that are reserved until `start` (7.1); None: nobody knows until when."""
+    if not queue.backfill or start is None:
+        return False
+    if job.time_limit is not None and now + job.time_limit <= start + _TINY:
+        return True
+    # Interruptible backfill: the gap need only be longer than the slice; what is left of the run is lost then.
+    return queue.interruptible is not None and start - now > queue.interruptible
+
+
+def starts_at(job: Job, view: ClusterView, now: Seconds) -> Seconds | None:
+    """Return when `job` can start if running jobs end as their limits say; None: that cannot be said."""
+    hosts = job.partition.nodes & ~job.excluded
+    nodes = view.cluster.nodes
+    used = Used(view)
+    have = sum(nodes[index].cpus - used.running(index) for index in bitmap.indices(hosts & view.up))
+    if have >= job.spec.cpus:
+        return now
+    for end, _, other in view.releases():
+        have += sum(count for index, count in slots_on(other, nodes) if hosts >> index & 1)
+        if have >= job.spec.cpus:
+            return max(end, now)
+    return None
+
+
+def _cpus(view: ClusterView, index: int) -> int:
+    return view.cluster.nodes[index].cpus

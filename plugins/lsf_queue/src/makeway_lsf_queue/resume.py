@@ -1,0 +1,175 @@
+"""Resume preempted jobs, and let them migrate (spec lsf 6.1, 6.3).
+
+A suspended job goes on as soon as its hosts have its slots free, whoever freed them, unless a limit would be
+broken. Pending jobs that may use its slots have their turn first: the arbiter acts when a pass is over. Among
+suspended jobs the higher queue goes first, then the earlier start: the reverse of preemption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds
+from makeway_lsf_queue import admission, jobs
+from makeway_lsf_queue.candidates import mode_of
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.protection import Guard
+from makeway_lsf_queue.slots import Used, could_resume, rearranged
+
+_TINY = 1e-6
+
+
+class Arbiter:
+    """The arbiter of one run. See `makeway.model.Gang`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._site = site_of(view)
+        self._view = view
+        queues, applications = self._site.queues.values(), self._site.applications.values()
+        self._any_migrates = any(queue.mig is not None for queue in queues) or any(
+            application.mig is not None for application in applications
+        )
+        self._preemptor: dict[str, str] = {}
+        """Suspended job -> the job that started on its slots, for ``resume = "preemptor"``."""
+
+    # -------------------------------------------------------------------------------- events
+    def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """Remember whom it was that the job displaced."""
+        if self._site.settings.resume == "preemptor":
+            for other in _suspended(view):
+                if other.suspended_at == view.now and other.nodes & job.nodes:
+                    self._preemptor.setdefault(other.id, job.id)
+        return ()
+
+    def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing: whoever can go on does so when the pass is over."""
+        self._preemptor.pop(job.id, None)
+        return ()
+
+    def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing."""
+        return ()
+
+    @property
+    def next_tick(self) -> Seconds | None:
+        """When the next suspended job has waited long enough to migrate (MIG)."""
+        if not self._any_migrates:
+            return None
+        due = [at for job in _suspended(self._view) if (at := self._migrates_at(job)) is not None]
+        return min(due, default=None)
+
+    def tick(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Let jobs migrate that were suspended for longer than MIG."""
+        return [
+            self._migration(job)
+            for job in _suspended(view)
+            if (at := self._migrates_at(job)) is not None and at <= view.now + _TINY
+        ]
+
+    def _migrates_at(self, job: Job) -> Seconds | None:
+        mig = jobs.may_migrate(job, self._site)
+        if mig is None or job.suspended_at is None or not job.requeueable:
+            return None
+        return job.suspended_at + mig + _AFTER
+
+    def _migration(self, job: Job) -> GangOrder:
+        saved = jobs.checkpointable(job, self._site)
+        return GangOrder(
+            verb=GangVerb.MOVE_ON,
+            job=job,
+            mode=PreemptMode.CHECKPOINT if saved else PreemptMode.REQUEUE,
+            why="PEND_JOB_MIG (5), suspended for longer than MIG",
+        )
+
+    def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing: pending jobs that may use the slots come first."""
+        return ()
+
+    # -------------------------------------------------------------------------------- resuming
+    def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
+        """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
+        waiting = sorted(_suspended(view), key=self._order)
+        if not waiting:
+            return
+        used = Used(view)
+        for job in waiting:
+            if job.state is not JobState.SUSPENDED or self._is_held_back(job, view):
+                continue
+            if not could_resume(job, used):
+                stopped = self._in_its_place(job, view, used)
+                if stopped is None:
+                    continue
+                for other in stopped:
+                    yield GangOrder(
+                        verb=GangVerb.SUSPEND,
+                        job=other,
+                        because_of=job,
+                        why=f"used slots of the suspended job {job.id}, which goes on",
+                    )
+            yield GangOrder(
+                verb=GangVerb.RESUME,
+                job=job,
+                allocation=rearranged(job, view),
+                why="its slots are free",
+            )
+            used.forget()
+
+    def _order(self, job: Job) -> tuple[object, ...]:
+        if self._site.settings.resume_order == "first_suspended":
+            return (job.suspended_at or 0.0, job.index)
+        return (
+            # 1. the higher queue
+            -self._site.queue_of(job).priority,
+            # 2. the earlier start, then the smaller id
+            job.started_at or 0.0,
+            job.index,
+        )
+
+    def _is_held_back(self, job: Job, view: ClusterView) -> bool:
+        """Whether something else than slots keeps it from going on."""
+        if self._preemptor and (preemptor := self._preemptor.get(job.id)) is not None:
+            still = view.job(preemptor)
+            if still is not None and still.state.active:
+                return True
+            del self._preemptor[job.id]
+        if admission.keeps_stopped(self._site, job, view):
+            return True
+        return any(
+            other.asked_at is not None
+            and other.partition.nodes & job.nodes
+            and self._site.may_preempt(other.partition.name, job.partition.name)
+            for other in view.pending
+        )
+
+    def _in_its_place(self, job: Job, view: ClusterView, used: Used) -> list[Job] | None:
+        """Return the jobs to be stopped so that `job` can go on; None: that would not do (5.3)."""
+        site = self._site
+        if not (site.use_susp_slots and site.settings.take_back):
+            return None
+        guard = Guard(site, job, view, view.now)
+        below = [
+            other
+            for other in view.active
+            if other.state is JobState.RUNNING
+            and other.nodes & job.nodes
+            and other.started_at is not None
+            and site.may_preempt(job.partition.name, other.partition.name)
+            and mode_of(other, site) is PreemptMode.SUSPEND
+            and not guard.reason(other)
+        ]
+        if not below or not could_resume(job, used, below):
+            return None
+        below.sort(key=lambda other: (site.queue_of(other).priority, -(other.started_at or 0), -other.index))
+        for other in list(below):
+            fewer = [each for each in below if each is not other]
+            if could_resume(job, used, fewer):
+                below = fewer
+        return below
+
+
+def _suspended(view: ClusterView) -> list[Job]:
+    return [job for job in view.active if jobs.is_suspended(job)]
+
+
+_AFTER = 1e-3
+"""MIG has to be exceeded."""

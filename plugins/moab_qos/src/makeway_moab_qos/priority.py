@@ -1,0 +1,187 @@
+"""Compute priorities: of a waiting job, of a running one, and of a victim (spec moab 4.2 and 8).
+
+Fairshare usage is not modelled, so its terms are zero. How the TARGET terms grow is published nowhere; here they
+are the part of the target that has passed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import attrs
+
+from makeway.clockwork import Clockwork
+from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway_moab_qos.credentials import DEFAULT, credential, flags, names_of, qos_of, settings_of
+from makeway_moab_qos.settings import Settings, Weights
+
+CAP = 1_000_000_000
+_NEVER = 1e9
+"""As far as it is looked ahead for a job to outrank another."""
+
+
+@attrs.frozen
+class Term:
+    """One subcomponent of a priority."""
+
+    component: str
+    name: str
+    """Key of `Weights`."""
+    value: float
+    weight: float
+
+
+def processors(job: Job) -> int:
+    """Return how many processors a job asks for, or holds."""
+    held = job.allocation
+    if held is not None and held.cpus is not None:
+        return sum(held.cpus)
+    return job.spec.cpus
+
+
+# ------------------------------------------------------------------------------------ queue time
+def queued(job: Job, view: ClusterView, now: Seconds) -> Seconds:
+    """Return the queue time that counts: up to now, or up to the start (section 8.3)."""
+    settings = settings_of(view)
+    start = job.started_at if job.state is not JobState.PENDING else None
+    if settings.maui:
+        return _queued_in_maui(job, view, start, now)
+    begun = job.submit_at
+    if settings.priority_accrual != "ALWAYS":
+        begun = max(begun, job.spec.begin_at or 0.0)
+    return max(0.0, (now if start is None else start) - begun)
+
+
+def _queued_in_maui(job: Job, view: ClusterView, start: Seconds | None, now: Seconds) -> Seconds:
+    """Return the same as Maui compares it: what the pass before this one saw (section 17, C3 and Q9)."""
+    seen = start if start is not None else now - view.settings(Clockwork).sched_interval
+    counted = seen - job.submit_at
+    return counted if counted > 0 else max(0.0, now - job.submit_at)
+
+
+# -------------------------------------------------------------------------------------- formula
+def terms(job: Job, view: ClusterView, now: Seconds) -> Iterator[Term]:
+    """Yield the subcomponents of a start priority (section 8.1)."""
+    settings = settings_of(view)
+    weights = settings.weights
+    qos = qos_of(job, view)
+    waited = queued(job, view, now)
+    limit = job.time_limit
+    yield Term("serv", "queue_time", waited / 60.0, weights.queue_time + qos.qt_weight)
+    factor = weights.xfactor + qos.xf_weight
+    expansion = (waited + limit) / max(weights.xf_min_limit, limit, 1.0) if limit else 1.0
+    if factor or weights.target_xfactor:
+        yield Term("serv", "xfactor", expansion, factor)
+    if weights.sp_violation:
+        yield Term("serv", "sp_violation", float("SPVIOLATION" in flags(job, view)), weights.sp_violation)
+    for kind, name in names_of(job).items():
+        weight: float = getattr(weights, kind)
+        if weight:
+            own = credential(settings, kind, name).priority
+            yield Term("cred", kind, own or credential(settings, kind, DEFAULT).priority, weight)
+    if weights.qos:
+        yield Term("cred", "qos", qos.priority, weights.qos)
+    yield from _resources(job, weights)
+    if weights.target_queue_time and qos.qt_target:
+        yield Term("target", "target_queue_time", min(1.0, waited / qos.qt_target), weights.target_queue_time)
+    if weights.target_xfactor and qos.xf_target:
+        yield Term("target", "target_xfactor", min(1.0, expansion / qos.xf_target), weights.target_xfactor)
+
+
+def _resources(job: Job, weights: Weights) -> Iterator[Term]:
+    procs = job.spec.cpus
+    spec = job.spec
+    memory = (spec.memory_mb_per_cpu or 0) * procs or (spec.memory_mb_per_node or 0) * job.size
+    seconds = job.time_limit or 0.0
+    amounts = {
+        "node": job.size,
+        "proc": procs,
+        "mem": memory,
+        "swap": spec.attributes.get("swap_mb", 0),
+        "disk": spec.attributes.get("disk_mb", 0),
+        "ps": procs * seconds,
+        "pe": procs,
+        "walltime": seconds,
+    }
+    for name, amount in amounts.items():
+        weight: float = getattr(weights, name)
+        if weight:
+            yield Term("res", name, float(amount), weight)
+
+
+def total(found: Iterator[Term], weights: Weights) -> float:
+    """Add up terms: each capped before it is weighted, then each component likewise."""
+    caps = weights.caps
+    sums: dict[str, float] = {}
+    for term in found:
+        sums[term.component] = sums.get(term.component, 0.0) + term.weight * _capped(term.value, caps.get(term.name))
+    return sum(getattr(weights, name) * _capped(value, caps.get(name)) for name, value in sums.items())
+
+
+def _capped(value: float, cap: float | None) -> float:
+    return min(value, cap) if cap else value
+
+
+def _bounded(value: float, job: Job, settings: Settings) -> float:
+    if not (settings.enable_negative_priority or settings.reject_negative_priority):
+        value = max(value, 1.0)
+    value = min(value, float(CAP))
+    given = job.spec.attributes
+    if "system_priority" in given:
+        return float(CAP + int(given["system_priority"]))
+    return value + float(given.get("relative_priority", 0))
+
+
+def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
+    """Return the start priority, truncated as it is compared."""
+    settings = settings_of(view)
+    if job.state is JobState.PENDING or settings.maui:
+        return _priority(job, view, settings, now)
+    # A running job's priority is frozen: one computation per incarnation is enough.
+    known: dict[str, tuple[Seconds | None, frozenset[str], int]] = settings.memo.setdefault("frozen", {})
+    found = known.get(job.id)
+    if found is None or found[0] != job.started_at or found[1] is not job.marks:
+        value = _priority(job, view, settings, now)
+        known[job.id] = found = (job.started_at, job.marks, value)
+    return found[2]
+
+
+def _priority(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:
+    return int(_bounded(total(terms(job, view, now), settings.weights), job, settings))
+
+
+def run_priority(job: Job, view: ClusterView, now: Seconds) -> float:
+    """Return the priority that orders victims (section 4.2; for Maui as section 17 corrects it)."""
+    settings = settings_of(view)
+    weights = settings.weights
+    start = start_priority(job, view, now)
+    since = now - (job.started_at or now)
+    if settings.maui:
+        return start + weights.usage * weights.usage_execution_time * since
+    active = job.ran_until(now)
+    procs = processors(job)
+    left = max(0.0, (job.time_limit or active) - active)
+    percent = math.floor(100 * active / max(1.0, left))
+    usage = (
+        weights.usage_consumed * procs * active
+        + weights.usage_remaining * procs * left
+        + weights.usage_percent * percent
+        + weights.usage_execution_time * since
+    )
+    return start + weights.usage * usage
+
+
+def outranks_at(job: Job, over: int, view: ClusterView, now: Seconds) -> Seconds | None:
+    """Return when a waiting job will have a priority above `over`, if it only waits; None: never."""
+    if start_priority(job, view, now + _NEVER) <= over:
+        return None
+    low, high = now, now + _NEVER
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        if start_priority(job, view, middle) > over:
+            high = middle
+        else:
+            low = middle
+    exact = round(high, 3)
+    return exact if start_priority(job, view, exact) > over else high

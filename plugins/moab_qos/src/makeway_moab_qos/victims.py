@@ -1,0 +1,238 @@
+"""Order the candidates, and choose among them (spec moab 4).
+
+Cost is run priority per processor freed on feasible nodes; the search walks from the cheapest on until the job
+fits. It is greedy and promises no more: with ``minimise`` whoever turns out not to be needed is put back. Maui walks
+until the victims alone cover the whole job, however much is idle (Q3), and counts what a victim frees by the
+preemptor's tasks (Q5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Candidates,
+    Choice,
+    ClusterView,
+    Job,
+    Placement,
+    PreemptMode,
+    Seconds,
+)
+from makeway_moab_qos.conditions import feasible_nodes, judge
+from makeway_moab_qos.credentials import settings_of
+from makeway_moab_qos.methods import next_rung
+from makeway_moab_qos.priority import processors, run_priority
+from makeway_moab_qos.settings import Settings
+
+
+# ------------------------------------------------------------------------------------ candidates
+def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> Candidates:
+    """Return whom `preemptor` may displace, cheapest first; for the hook."""
+    verdicts = judge(preemptor, active, view, now)
+    nodes = feasible_nodes(preemptor, view)
+    settings = settings_of(view)
+    ranked = []
+    for job, method in verdicts.allowed:
+        freed = supply(job, preemptor, nodes, view)
+        if freed:
+            ranked.append((_key(job, freed, view, settings, now), job, method.mode))
+    if settings.prio_job_select_weight is not None or settings.rtime_weight is not None:
+        ranked = _by_weights(ranked, preemptor, nodes, view, settings, now)
+    ranked.sort(key=lambda each: each[0])
+    depth = settings.search_depth
+    if depth is not None and not settings.maui and processors(preemptor) == 1:
+        ranked = ranked[:depth]
+    return Candidates(
+        jobs=tuple(job for _, job, _ in ranked),
+        modes=tuple(mode for _, _, mode in ranked),
+        protected=verdicts.protected,
+        note=verdicts.note,
+        ask_again_at=min(verdicts.ask_again, default=None),
+    )
+
+
+_Key = tuple[float, float, float, int]
+_Ranked = tuple[_Key, Job, PreemptMode]
+
+
+def _key(job: Job, freed: int, view: ClusterView, settings: Settings, now: Seconds) -> _Key:
+    """Return the order key: cost, then who loses least (4.3), then the job table."""
+    run = run_priority(job, view, now)
+    cost = float(math.trunc(run / freed))
+    started = job.started_at or 0.0
+    if settings.maui:
+        return cost, started, 0.0, job.index  # queue order, as it was observed
+    return cost, run, -started, job.index
+
+
+def _by_weights(
+    ranked: list[_Ranked],
+    preemptor: Job,
+    nodes: NodeBits,
+    view: ClusterView,
+    settings: Settings,
+    now: Seconds,
+) -> list[_Ranked]:
+    """Order by PREEMPTPRIOJOBSELECTWEIGHT and PREEMPTRTIMEWEIGHT (4.4; the arithmetic is a guess, U2)."""
+    runs = _scaled([run_priority(job, view, now) for _, job, _ in ranked])
+    sizes = _scaled([float(supply(job, preemptor, nodes, view)) for _, job, _ in ranked])
+    lefts = _scaled([_left(job, now) for _, job, _ in ranked])
+    weight = 256.0 if settings.prio_job_select_weight is None else settings.prio_job_select_weight
+    remaining = settings.rtime_weight or 0.0
+    found = []
+    for (key, job, mode), run, size, left in zip(ranked, runs, sizes, lefts, strict=True):
+        worth = weight * run + size - remaining * left
+        found.append(((worth, key[1], key[2], key[3]), job, mode))
+    return found
+
+
+def _left(job: Job, now: Seconds) -> float:
+    return (job.time_limit or 0.0) - job.ran_until(now)
+
+
+def _scaled(values: list[float]) -> list[float]:
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return [(value - low) / (high - low) if high > low else 0.0 for value in values]
+
+
+def supply(job: Job, preemptor: Job, nodes: NodeBits, view: ClusterView) -> int:
+    """Return how many processors `job` frees on `nodes`, and only there (4.1 step 5)."""
+    held = job.allocation
+    if held is None:
+        return 0
+    listed = view.cluster.nodes
+    freed = 0
+    maui = settings_of(view).maui
+    for at, index in enumerate(held.node_indices):
+        if not nodes >> index & 1:
+            continue
+        here = held.cpus[at] if held.cpus is not None else listed[index].cpus
+        if maui:
+            tasks = here // max(1, job.spec.cpus_per_task)
+            here = min(listed[index].cpus, tasks * preemptor.spec.cpus_per_task)
+        freed += here
+    return freed
+
+
+# ---------------------------------------------------------------------------------------- search
+@attrs.define
+class Walk:
+    """A walk over the candidates for one preemptor."""
+
+    attempt: Attempt
+    candidates: Candidates
+    view: ClusterView
+    modes: list[PreemptMode]
+
+    @property
+    def job(self) -> Job:
+        """The preemptor."""
+        return self.attempt.job
+
+    def place_without(self, chosen: Sequence[int]) -> Placement | None:
+        """Return where the preemptor would start if `chosen` were gone."""
+        trial = self.attempt.fresh()
+        for at in chosen:
+            trial.remove(self.candidates.jobs[at], self.modes[at])
+        found = trial.probe()
+        return found if isinstance(found, Placement) else None
+
+    def greedy(self) -> tuple[list[int], Placement] | None:
+        """Take candidates in order until the preemptor fits."""
+        trial = self.attempt.fresh()
+        first = trial.probe()
+        short = _short(first) if isinstance(first, Blocked) else 0
+        nodes = feasible_nodes(self.job, self.view)
+        freed = 0
+        for at, job in enumerate(self.candidates.jobs):
+            trial.remove(job, self.modes[at])
+            freed += supply(job, self.job, nodes, self.view)
+            if freed < short:
+                continue
+            found = trial.probe()
+            if isinstance(found, Placement):
+                return list(range(at + 1)), found
+        return None
+
+    def covering(self) -> tuple[list[int], Placement] | None:
+        """Take candidates until they alone cover the whole job, or none is left, as Maui does (Q3)."""
+        nodes = feasible_nodes(self.job, self.view)
+        need = self.job.spec.cpus
+        each = [supply(job, self.job, nodes, self.view) for job in self.candidates.jobs]
+        first = self.attempt.fresh().probe()
+        short = _short(first) if isinstance(first, Blocked) else 0
+        if sum(each) < short:
+            return None
+        chosen, covered = [], 0
+        for at, freed in enumerate(each):
+            if covered >= need:
+                break
+            chosen.append(at)
+            covered += freed
+        placement = self.place_without(chosen)
+        return (chosen, placement) if placement is not None else None
+
+    def minimised(self, chosen: list[int]) -> list[int]:
+        """Put back whoever is not needed, the costliest first (4.1)."""
+        kept = list(chosen)
+        for at in reversed(chosen):
+            rest = [each for each in kept if each != at]
+            if rest and self.place_without(rest) is not None:
+                kept = rest
+        return kept
+
+
+def _short(blocked: Blocked) -> float:
+    """Return how many processors are missing at the least; 0: not known."""
+    return blocked.wanted - blocked.available if blocked.resource == "processors" else 0
+
+
+def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | None:
+    """Choose the victims; for the hook."""
+    settings = settings_of(view)
+    choice = _search(Walk(attempt, found, view, list(found.modes)), settings)
+    if choice is not None or settings.maui or not settings.choices.escalate_for_resources:
+        return choice
+    # Suspension frees too little: the next rung for all who would be suspended (U9).
+    modes = [
+        next_rung(job, mode, view) if mode is PreemptMode.SUSPEND else mode
+        for job, mode in zip(found.jobs, found.modes, strict=True)
+    ]
+    return _search(Walk(attempt, found, view, modes), settings)
+
+
+def _search(walk: Walk, settings: Settings) -> Choice | None:
+    answer = walk.covering() if settings.maui else walk.greedy()
+    if answer is None:
+        return None
+    chosen, placement = answer
+    if not settings.maui:
+        if settings.choices.minimise:
+            chosen = walk.minimised(chosen)
+            placement = walk.place_without(chosen) or placement
+        if _too_many(chosen, walk.view, settings):
+            return None
+    whose = "Maui's walk over the whole size" if settings.maui else "greedy by run priority per processor"
+    return Choice(
+        placement=placement,
+        victims=tuple(chosen),
+        method=whose,
+        considered=len(walk.candidates.jobs),
+        modes=tuple(walk.modes[at] for at in chosen),
+    )
+
+
+def _too_many(chosen: Sequence[int], view: ClusterView, settings: Settings) -> bool:
+    """Whether the cap on victims per preemptor (4.1 step 10) or per pass forbids the choice."""
+    most = settings.choices.max_preemptees
+    if most and len(chosen) > most:
+        return True
+    per_pass = settings.max_job_preempt_per_iteration
+    return bool(per_pass) and view.told_now + len(chosen) > per_pass

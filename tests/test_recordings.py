@@ -1,0 +1,61 @@
+"""Replays agree with what real Slurm did: every scenario, both releases, none special-cased."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway.play import play
+from makeway.readers.scenario import load_scenario
+from makeway.verify import Outcome, verify_one
+
+HERE = Path(__file__).parent
+FOLDERS = (("oracle", "22.05"), ("oracle", "26.11"), ("recordings", "22.05"))
+DEVIATIONS: list[dict[str, Any]] = tomllib.loads((HERE / "oracle" / "deviations.toml").read_text())["deviation"]
+BY_PURPOSE = {(entry["scenario"], entry["release"]): entry for entry in DEVIATIONS}
+
+
+def cases() -> list[Any]:
+    """List every scenario with a recording as (folder, release, name)."""
+    found = []
+    for folder, release in FOLDERS:
+        for result in sorted((HERE / folder / f"results-{release}").glob("*.json")):
+            if (HERE / folder / "scenarios" / f"{result.stem}.toml").exists():
+                found.append(pytest.param(folder, release, result.stem, id=f"{result.stem}-{release}"))
+    return found
+
+
+def paths(folder: str, release: str, name: str) -> tuple[Path, Path]:
+    """Return scenario and recording."""
+    base = HERE / folder
+    return base / "scenarios" / f"{name}.toml", base / f"results-{release}" / f"{name}.json"
+
+
+@pytest.mark.parametrize(("folder", "release", "name"), cases())
+def test_agrees_with_the_recording(folder: str, release: str, name: str) -> None:
+    """State sequences, boundaries within 1.5 s, final states, restarts and nodes are the recorded ones."""
+    verdict = verify_one(*paths(folder, release, name), play)
+    if verdict.outcome is Outcome.SKIPPED:
+        pytest.skip(verdict.why)
+    if (name, release) in BY_PURPOSE:
+        assert verdict.outcome is not Outcome.AGREES, "it agrees now; take it out of deviations.toml"
+        return
+    assert verdict.outcome is Outcome.AGREES, "\n".join(map(str, verdict.comparison.differences)) or verdict.why
+
+
+@pytest.mark.parametrize("entry", [entry for entry in DEVIATIONS if entry.get("rule")], ids=lambda e: e["scenario"])
+def test_slurm_s_behaviour_can_be_switched_on(entry: dict[str, Any]) -> None:
+    """With the named rule in force the final states and restarts are the recorded ones."""
+    scenario_path, recording_path = paths("oracle", entry["release"], entry["scenario"])
+    scenario = load_scenario(scenario_path, recording_path)
+    scheduler = attrs.evolve(scenario.config.scheduler, rules={entry["rule"]: True})
+    record = play(attrs.evolve(scenario, config=attrs.evolve(scenario.config, scheduler=scheduler)))
+    recorded = json.loads(recording_path.read_text())["jobs"]
+    for job in record["jobs"].values():
+        assert job["final_state"] == recorded[job["name"]]["final_state"]
+        assert job["restarts"] == recorded[job["name"]]["restarts"]
