@@ -140,7 +140,7 @@ def config(**policy: Any) -> Config:
     )
 
 
-PREEMPTING = {"preempt": "preempt/partition_prio", "preempt_mode": ("requeue",)}
+PREEMPTING: dict[str, Any] = {"preempt": "preempt/partition_prio", "preempt_mode": ("requeue",)}
 TWO = (
     JobSpec(id="1", partitions=("low",), run_time=60, user="u"),
     JobSpec(id="2", partitions=("high",), submit_at=10, run_time=20, user="u"),
@@ -163,7 +163,7 @@ def test_hook_settings() -> None:
     chosen = config(settings={"example": {"patience": 5.0}})
     module = plugin("makeway_settings")
     result = replay(chosen, TWO, (), Options(plugins={"example": module}))
-    assert result.engine.ledger.settings(module.Settings).patience == 5.0  # type: ignore[attr-defined]
+    assert result.engine.ledger.settings(module.Settings).patience == 5.0
 
 
 @pytest.mark.parametrize(

@@ -58,4 +58,5 @@ def test_real_slurm_still_does_what_we_replay(name: str, tmp_path: Path) -> None
         verdict = verify_one(scenario, result, play)
         if verdict.outcome is Outcome.AGREES:
             return
-    assert verdict.outcome is Outcome.AGREES, "\n".join(map(str, verdict.comparison.differences)) or verdict.why
+    told = "\n".join(map(str, verdict.comparison.differences))
+    assert verdict.outcome is Outcome.AGREES, told or verdict.why

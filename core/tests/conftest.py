@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -68,7 +69,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     for name in ("MAKEWAY_DEBUG", "MAKEWAY_TRACE_HOOKS", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     old = "mix_stderr" in inspect.signature(CliRunner).parameters  # before click 8.2
-    runner = CliRunner(**({"mix_stderr": False} if old else {}))
+    options: Any = {"mix_stderr": False} if old else {}
+    runner = CliRunner(**options)
 
     def run_it(*arguments: object) -> Done:
         result = runner.invoke(cli, [str(each) for each in arguments], prog_name="makeway")

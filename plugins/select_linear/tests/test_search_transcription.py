@@ -19,7 +19,9 @@ from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.search import two_passes
 
 
-def transcribed(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> list[Job] | None:
+def transcribed(
+    attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]
+) -> list[Job] | None:
     """Return the victims, step by step as section 5.1.3 has it; None if there is no way."""
     order = list(jobs)
     mode_of = dict(zip(map(id, jobs), modes, strict=True))
@@ -37,12 +39,13 @@ def transcribed(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[Pre
                 node
                 for node in bitmap.indices(attempt.nodes & ~attempt.job.excluded)
                 if len(running.get(node, [])) <= attempt.request.limit - 1
-                and all(other.allocation is not None and other.allocation.shared for other in running.get(node, []))
+                and all(o.allocation is not None and o.allocation.shared for o in running.get(node, []))
             ]
             gains[id(victim)] = sum(1 for node in bitmap.indices(victim.nodes) if node in usable)
             if len(usable) < attempt.request.min_nodes:
                 continue
-            chosen = best_fit(bitmap.of(usable), attempt.request, attempt.selector.cpus, attempt.selector.uniform)
+            cpus, uniform = attempt.selector.cpus, attempt.selector.uniform
+            chosen = best_fit(bitmap.of(usable), attempt.request, cpus, uniform)
             if chosen is None:
                 continue
             if round_ == 1 and len(order) > 1:

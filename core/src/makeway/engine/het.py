@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.placing import Placer
+from makeway.engine.placing import Placer, Room
 from makeway.model import Blocked, Job, JobState, Placement
 from makeway.registry import guarded
 
@@ -56,17 +56,26 @@ class HetStarter:
         return found
 
     def _preempt(self, components: Sequence[Job], allowed: NodeBits) -> None:
-        """Let each component that does not fit ask for room, on nodes of its own."""
+        """Have others make way for the components that do not fit, if that makes room for all of them."""
         free = allowed
+        wanted: list[tuple[Job, Room]] = []
         for part in components:
             found = self._probe(part, free)
             if isinstance(found, Placement):
                 free &= ~found.allocation.nodes
                 continue
-            taken = self._placer.make_room(part, free)
-            if taken is None:
+            room = self._placer.find_room(part, free)
+            if room is None:
                 return
-            free &= ~taken
+            wanted.append((part, room))
+            free &= ~room.nodes
+        for part, room in wanted:
+            still = [
+                (victim, mode)
+                for victim, mode in zip(room.victims, room.modes, strict=True)
+                if self._ledger.is_active(victim)
+            ]
+            self._placer.making_way.tell(part, [v for v, _ in still], [m for _, m in still])
 
 
 def _place_in_queue(part: Job) -> tuple[int, int, float, int]:

@@ -170,7 +170,7 @@ class Passes:
                 at += 1
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
-            self._reserved = self._reserve(entry)
+            self._reserved = self._reserve(entry, outcome)
             self._backfill(list(entries[at + 1 :]), self._reserved)
             return
 
@@ -187,11 +187,16 @@ class Passes:
                 return Outcome.BUSY
         return self.placer.try_start(job, partition, self.ledger.all_nodes)
 
-    def _reserve(self, entry: Entry) -> _Reserved:
+    def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
         _, job, partition = entry
         ledger = self.ledger
         nodes = partition.nodes & ledger.up
-        forecast = self.placer.selector.forecast(job, nodes, ledger, ())
+        forecast: Forecast | None
+        if outcome is Outcome.PREEMPTING and job.asked_nodes:
+            # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
+            forecast = Forecast(at=ledger.now, nodes=job.asked_nodes)
+        else:
+            forecast = self.placer.selector.forecast(job, nodes, ledger, ())
         return _Reserved(entry, forecast, ledger.version, ledger.freed)
 
     def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from typing import NamedTuple
 from typing import cast
 
 import attrs
@@ -45,6 +46,14 @@ class Outcome(enum.Enum):
     """A limit or a licence keeps it out; it does not hold up others."""
     NEVER = "never"
     """It cannot run on this cluster at all."""
+
+
+class Room(NamedTuple):
+    """Where a job could start once its victims were gone."""
+
+    nodes: NodeBits
+    victims: Sequence[Job]
+    modes: Sequence[PreemptMode]
 
 
 class Placer:
@@ -258,10 +267,10 @@ class Placer:
         modes = choice.modes or [candidates.modes[at] for at in choice.victims]
         return self._take(job, choice, candidates, victims, modes, Blocked())
 
-    def make_room(self, job: Job, allowed: NodeBits) -> NodeBits | None:
-        """Have others make way for a job that starts later, with its other components.
+    def find_room(self, job: Job, allowed: NodeBits) -> Room | None:
+        """Say who would have to make way for a job that starts later, with its other components.
 
-        :returns: the nodes that it would take; None if preempting does not help.
+        :returns: None if preempting does not help.
         """
         candidates = self.candidates(job)
         if not candidates.jobs:
@@ -273,8 +282,7 @@ class Placer:
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
         modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        self.making_way.tell(job, victims, modes)
-        return choice.placement.allocation.nodes
+        return Room(choice.placement.allocation.nodes, victims, modes)
 
     def candidates(self, job: Job) -> Candidates:
         """Return whom `job` may displace, the protected ones taken out."""
