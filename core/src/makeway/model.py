@@ -862,7 +862,7 @@ class Selector(Protocol):
         """
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
-        """Say why `job` could not run even on the empty cluster; None: it could."""
+        """Say why `job` could not run even on the empty cluster with all nodes in service; None: it could."""
 
 
 class Gang(Protocol):

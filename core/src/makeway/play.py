@@ -22,7 +22,10 @@ def play(scenario: Scenario) -> dict[str, Any]:
         Options(until=scenario.duration),
         cluster,
     )
-    return run.summary()
+    record = run.summary()
+    for job_id, _, _ in run.recorder.unrunnable:
+        del record["jobs"][job_id]  # Slurm refuses such a job at its submission
+    return record
 
 
 def _events(scenario: Scenario, cluster: Cluster) -> list[tuple[Seconds, Event]]:

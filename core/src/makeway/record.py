@@ -362,8 +362,16 @@ class Recorder:
         return {
             "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},
             "preemptions": [entry.as_dict() for entry in self.preemptions],
+            **self._failures(),
             "metrics": self.metrics.as_dict(total),
         }
+
+    def _failures(self) -> dict[str, Any]:
+        """Return preemptions that could not be carried out; nothing where there were none."""
+        if not self.failures:
+            return {}
+        keys = ("at", "preemptor", "victim", "why")
+        return {"failed_preemptions": [dict(zip(keys, each, strict=True)) for each in self.failures]}
 
     def job_dict(self, history: History, now: Seconds) -> dict[str, Any]:
         """Return one job in the design's shape; an open interval ends at `now`."""

@@ -135,7 +135,10 @@ class Passes:
                 continue
             self.placer.before = self._before(entry)
             if self._try(entry) is not Outcome.STARTED:
-                bisect.insort(self._waiting, entry, key=_key_of)
+                if self._custom_order:
+                    self._waiting.append(entry)
+                else:
+                    bisect.insort(self._waiting, entry, key=_key_of)
         self.placer.before = ()
         self._settled = self.ledger.freed
 
@@ -143,14 +146,16 @@ class Passes:
         """Return the jobs that were tried before `entry` and have to wait."""
         if not self._closes:
             return ()
-        waiting = [each[1] for each in self._waiting if each[0] < entry[0]]
+        custom = self._custom_order  # then only those of this pass are listed, as they were tried
+        waiting = [each[1] for each in self._waiting if custom or each[0] < entry[0]]
         return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
 
     # --------------------------------------------------------------------------------- EASY
     def easy(self) -> None:
         """Make a pass of EASY backfilling."""
         reserved = self._reserved
-        if reserved is not None and reserved.holds(self.ledger):
+        again, self.again = self.again, False
+        if reserved is not None and not again and reserved.holds(self.ledger):
             arrivals = self.queue.take_arrivals()
             head = reserved.entry
             if not any(entry[0] < head[0] for entry in arrivals):
@@ -163,11 +168,9 @@ class Passes:
         while at < len(entries):
             entry = entries[at]
             outcome = self._try(entry)
-            if outcome is Outcome.STARTED:
-                at = at + 1 if entries is not self.queue.entries else at
-                continue
-            if outcome in (Outcome.LIMITED, Outcome.NEVER):
-                at += 1
+            if outcome in (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER):
+                if at < len(entries) and entries[at] is entry:
+                    at += 1  # the queue itself has lost the entry of a job that left it
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self._reserved = self._reserve(entry, outcome)

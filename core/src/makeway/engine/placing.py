@@ -144,8 +144,16 @@ class Placer:
         if not found.never and self.preemption and preempt:
             return self._preempt(job, allowed, found)
         if found.never:
-            return self._waits(job, found, Outcome.NEVER)
+            return self._give_up(job, found)
         return self._waits(job, found, _outcome_of(found))
+
+    def _give_up(self, job: Job, blocked: Blocked) -> Outcome:
+        """Refuse a job that could not run on the empty cluster, as ``sbatch`` does; one with more partitions waits."""
+        self._waits(job, blocked, Outcome.NEVER)
+        if len(job.partitions) == 1 and job.spec.het_id is None:
+            self.recorder.rejected(job, blocked.detail or blocked.reason, self.ledger.now)
+            self.transitions.cancel_pending(job, JobState.FAILED)
+        return Outcome.NEVER
 
     def _probe_open(self, job: Job, allowed: NodeBits, closed: NodeBits) -> Placement | Blocked:
         if not closed:

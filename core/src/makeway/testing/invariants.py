@@ -285,10 +285,12 @@ def _oversubscribed(engine: Engine, job: Job, other: Job) -> bool:
 
 
 def _is_sliced(engine: Engine, job: Job) -> bool:
-    """Whether `job` takes turns with another job of its partition."""
+    """Whether `job` takes turns with another job of its partition, if only with one that is leaving."""
+    ledger = engine.ledger
+    leaving = [ledger.jobs[job_id] for job_id in engine.transitions._leaving]
     return any(
         other is not job and other.partition is job.partition and _share_a_core(job, other)
-        for other in engine.ledger.active
+        for other in (*ledger.active, *leaving)
     )
 
 

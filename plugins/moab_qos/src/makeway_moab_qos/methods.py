@@ -135,3 +135,22 @@ _NUMBERS = {
     **{"1": "HUP", "2": "INT", "3": "QUIT", "9": "KILL", "10": "USR1", "12": "USR2", "15": "TERM"},
     **{"18": "CONT", "19": "STOP", "20": "TSTP", "23": "STOP", "24": "TSTP"},
 }
+
+
+def over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
+    """Return how jobs over their limit leave (WCVIOLATIONACTION); None: they are cancelled.
+
+    A suspended job would be over its limit still, so the next rung is taken in place of SUSPEND.
+    """
+    settings = settings_of(view)
+    if settings.wc_violation_action != "PREEMPT":
+        return None
+    found: list[Plan | None] = []
+    for job in jobs:
+        chosen = method(job, view)
+        mode = chosen.mode
+        if mode is PreemptMode.SUSPEND:
+            mode = next_rung(job, mode, view) if not settings.maui else PreemptMode.REQUEUE
+        why = f"over its wallclock limit; WCVIOLATIONACTION PREEMPT; {chosen.why}"
+        found.append(None if chosen.fails else Plan(job=job, mode=mode, why=why))
+    return found

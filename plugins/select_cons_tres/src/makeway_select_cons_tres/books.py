@@ -17,7 +17,7 @@ from makeway_select_cons_tres.cores import Picker, Taste
 from makeway_select_cons_tres.cpus import Shape, shape_of
 from makeway_select_cons_tres.request import MARK_OF, RESERVED, rows_of
 from makeway_select_cons_tres.rows import Row, Rows
-from makeway_select_cons_tres.table import Table, TableKey
+from makeway_select_cons_tres.table import FreeMemory, Table, TableKey
 
 
 class Layout:
@@ -97,6 +97,7 @@ class Books:
         self._stopped: set[str] = set()
         """Jobs that a person suspended: of what they held only memory and counted resources are left."""
         self._tables: dict[TableKey, Table] = {}
+        self._free_memory: FreeMemory | None = None
         self._parent: Books | None = None
         self._own_parts: set[int] = set()
 
@@ -115,6 +116,7 @@ class Books:
         twin._touched = []
         twin._overlaid = self._overlaid.copy()
         twin._tables = {}
+        twin._free_memory = None
         twin._parent = self
         twin._own_parts = set()
         return twin
@@ -319,6 +321,7 @@ class Books:
         if self._parent is None and len(self.history) > 4 * self.layout.size + 1000:
             self.history.clear()
             self._tables.clear()
+            self._free_memory = None
 
     def table(self, key: TableKey) -> Table:
         """Return the CPUs of each node that a need can use beside all who are there; `sync` first."""
@@ -327,14 +330,33 @@ class Books:
             if self._parent is not None:
                 found = self._parent.table(key).copy()
             else:
-                found = Table(key, self.layout.size)
-                found.follow(range(self.layout.size), self)
+                found = Table(key, self)
                 found.seen = len(self.history)
             self._tables[key] = found
         if found.seen < len(self.history):
-            found.follow(self.history[found.seen :], self)
+            found.follow(self._news(found.seen), self)
             found.seen = len(self.history)
         return found
+
+    def free_memory(self) -> FreeMemory:
+        """Return the memory that each node has left; `sync` first."""
+        found = self._free_memory
+        if found is None:
+            if self._parent is not None:
+                found = self._parent.free_memory().copy()
+            else:
+                found = FreeMemory(self)
+                found.seen = len(self.history)
+            self._free_memory = found
+        if found.seen < len(self.history):
+            found.follow(self._news(found.seen), self)
+            found.seen = len(self.history)
+        return found
+
+    def _news(self, seen: int) -> Sequence[int]:
+        """Return the nodes touched since, each once."""
+        news = self.history[seen:]
+        return news if len(news) == 1 else list(dict.fromkeys(news))
 
     def cores_in(self, parts: Sequence[Rows], nodes: NodeBits) -> dict[int, CoreBits]:
         """Return the cores of `nodes` that are in any row of `parts`, by node; nodes without are left out."""

@@ -57,7 +57,7 @@ class ConsSelector:
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
         self._requests: dict[str, Request] = {}
         self._static: dict[object, NodeBits] = {}
-        self._verdicts: dict[str, tuple[Request, NodeBits, Blocked | None]] = {}
+        self._verdicts: dict[str, tuple[Request, Blocked | None]] = {}
         self._of_partition = {
             partition.name: in_partition(self.parameters, partition)
             for partition in cluster.partitions
@@ -140,10 +140,10 @@ class ConsSelector:
         """Say why `job` could not run on the empty cluster; None: it could."""
         request = self.request(job)
         known = self._verdicts.get(job.id)
-        if known is not None and known[0] is request and known[1] == view.up:
-            return known[2]
-        verdict = self._possible(job, request, job.partition.nodes & view.up)
-        self._verdicts[job.id] = (request, view.up, verdict)
+        if known is not None and known[0] is request:
+            return known[1]
+        verdict = self._possible(job, request, job.partition.nodes)
+        self._verdicts[job.id] = (request, verdict)
         return verdict
 
     def _possible(self, job: Job, request: Request, nodes: NodeBits) -> Blocked | None:

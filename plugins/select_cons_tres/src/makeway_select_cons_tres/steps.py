@@ -142,15 +142,13 @@ class CoreTest:
             if request.memory_per_node is None:
                 return nodes
             return nodes & ~books.charged_nodes
-        memory, room = books.memory, layout.memory
-        least = least_memory(request)
-        listed = bitmap.indices(nodes & books.charged_nodes)
+        free = books.free_memory()
+        nodes &= free.at_least(least_memory(request))
         if request.whole and request.memory_per_cpu is not None:
-            each, machines = request.memory_per_cpu, layout.cluster.nodes
-            short = [i for i in listed if memory[i] + each * machines[i].cpus > room[i]]
-        else:
-            short = [i for i in listed if memory[i] + least > room[i]]
-        return nodes & ~bitmap.of(short) if short else nodes
+            each, machines, left = request.memory_per_cpu, layout.cluster.nodes, free.values
+            listed = bitmap.indices(nodes & books.charged_nodes)
+            nodes &= ~bitmap.of([i for i in listed if each * machines[i].cpus > left[i]])
+        return nodes
 
     def _with_gres(self, nodes: NodeBits) -> NodeBits:
         """Drop nodes without enough of a counted resource; whole-node jobs want it untouched."""
@@ -192,8 +190,8 @@ class CoreTest:
         full, busy = self._layout.full, books.busy
         like = None
         if len(self._layout.shapes) == 1 and not nodes & books.busy_nodes and nodes:
-            like = table.avail[bitmap.lowest(nodes)]
-        ground = Ground(nodes, table.avail, like, lambda index: full[index] & ~busy[index])
+            like = table.values[bitmap.lowest(nodes)]
+        ground = Ground(nodes, table.values, like, lambda index: full[index] & ~busy[index])
         return self._place(ground, "idle cores")
 
     def _overlaid(self) -> Found | None:
@@ -286,7 +284,7 @@ class CoreTest:
             if part is not None:
                 cores = {**dict.fromkeys(books.cores_in([part], self._nodes), 0), **cores}
         nodes = self._nodes & idle.at_least(self._wanted)
-        avail, full, whole = idle.avail, layout.full, self._request.whole
+        avail, full, whole = idle.values, layout.full, self._request.whole
         like = None
         if cores:
             avail = avail.copy()

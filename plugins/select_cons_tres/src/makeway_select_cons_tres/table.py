@@ -1,8 +1,12 @@
-"""Remember how many CPUs of each node a kind of job can use, and follow the books (spec slurm-gang-and-select 4.3.6)."""
+"""Remember what each node has left, and follow the books.
+
+Usable CPUs for a kind of job (spec slurm-gang-and-select 4.3.6), and free memory; with each, the sets of nodes
+that have at least so much.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -15,10 +19,12 @@ from makeway_select_cons_tres.request import NodeNeed
 if TYPE_CHECKING:
     from makeway_select_cons_tres.books import Books
 
+_MOST_LEVELS = 24
+
 
 @attrs.frozen(cache_hash=True)
 class TableKey:
-    """What a table is about."""
+    """What a table of CPUs is about."""
 
     need: NodeNeed
     partition: int | None = None
@@ -26,42 +32,74 @@ class TableKey:
     limit: int = 0
 
 
-class Table:
-    """Usable CPUs of each node, for one need."""
+class Amounts:
+    """An amount per node, and the nodes that have at least so much."""
 
-    __slots__ = ("_known", "_levels", "avail", "key", "seen")
+    __slots__ = ("_levels", "seen", "values")
 
-    def __init__(self, key: TableKey, size: int) -> None:
-        self.key = key
-        self.avail = [0] * size
+    def __init__(self, values: Sequence[int]) -> None:
+        self.values = list(values)
         self.seen = 0
         """How much of the books' history it has followed."""
         self._levels: dict[int, NodeBits] = {}
-        self._known: list[dict[CoreBits, int]] = []
 
-    def copy(self) -> Table:
-        """Return an independent copy that has seen nothing of the history of its own books."""
-        twin = Table.__new__(Table)
-        twin.key = self.key
-        twin.avail = self.avail.copy()
+    def at_least(self, amount: int) -> NodeBits:
+        """Return the nodes that have at least `amount`."""
+        found = self._levels.get(amount)
+        if found is None:
+            found = bitmap.of([at for at, value in enumerate(self.values) if value >= amount])
+            if len(self._levels) >= _MOST_LEVELS:
+                del self._levels[next(iter(self._levels))]
+            self._levels[amount] = found
+        return found
+
+    def change(self, changes: Sequence[tuple[int, int]]) -> None:
+        """Take over new amounts, as (node, amount)."""
+        values = self.values
+        if len(changes) == 1:
+            node, now = changes[0]
+            before = values[node]
+            values[node] = now
+            for amount, nodes in self._levels.items():
+                if (before < amount) is not (now < amount):
+                    self._levels[amount] = nodes ^ (1 << node)
+            return
+        for amount, nodes in self._levels.items():
+            flipped = [node for node, now in changes if (values[node] < amount) is not (now < amount)]
+            if flipped:
+                self._levels[amount] = nodes ^ bitmap.of(flipped)
+        for node, now in changes:
+            values[node] = now
+
+    def copy_into(self, twin: Amounts) -> None:
+        """Let `twin` be a copy that has seen nothing of the history of its own books."""
+        twin.values = self.values.copy()
         twin.seen = 0
         twin._levels = self._levels.copy()
+
+
+class Table(Amounts):
+    """Usable CPUs of each node, for one need."""
+
+    __slots__ = ("_known", "key")
+
+    def __init__(self, key: TableKey, books: Books) -> None:
+        super().__init__([0] * books.layout.size)
+        self.key = key
+        self._known: list[dict[CoreBits, int]] = [{} for _ in books.layout.shapes]
+        self.follow(range(books.layout.size), books)
+
+    def copy(self) -> Table:
+        """Return an independent copy for other books."""
+        twin = Table.__new__(Table)
+        self.copy_into(twin)
+        twin.key = self.key
         twin._known = self._known
         return twin
-
-    def at_least(self, cpus: int) -> NodeBits:
-        """Return the nodes with at least so many usable CPUs."""
-        found = self._levels.get(cpus)
-        if found is None:
-            found = bitmap.of([at for at, avail in enumerate(self.avail) if avail >= cpus])
-            self._levels[cpus] = found
-        return found
 
     def cpus_of(self, node: int, free: CoreBits, books: Books) -> int:
         """Return the usable CPUs of a node with these free cores."""
         layout = books.layout
-        if not self._known:
-            self._known = [{} for _ in layout.shapes]
         shape = layout.shape_at[node]
         known = self._known[shape]
         cpus = known.get(free)
@@ -84,19 +122,27 @@ class Table:
 
     def follow(self, nodes: Iterable[int], books: Books) -> None:
         """Look at `nodes` again."""
-        avail, full, busy = self.avail, books.layout.full, books.busy
-        rising: list[tuple[int, int, int]] = []
-        for node in nodes:
-            now = self.cpus_of(node, full[node] & ~busy[node], books)
-            before = avail[node]
-            if now != before:
-                avail[node] = now
-                rising.append((node, before, now))
-        for cpus, bits in self._levels.items():
-            gained = [node for node, before, now in rising if before < cpus <= now]
-            lost = [node for node, before, now in rising if now < cpus <= before]
-            if gained:
-                bits |= bitmap.of(gained)
-            if lost:
-                bits &= ~bitmap.of(lost)
-            self._levels[cpus] = bits
+        values, full, busy, cpus_of = self.values, books.layout.full, books.busy, self.cpus_of
+        changes = [(node, cpus_of(node, full[node] & ~busy[node], books)) for node in nodes]
+        self.change([change for change in changes if values[change[0]] != change[1]])
+
+
+class FreeMemory(Amounts):
+    """Memory that each node has left."""
+
+    __slots__ = ()
+
+    def __init__(self, books: Books) -> None:
+        room = books.layout.memory
+        super().__init__([each - used for each, used in zip(room, books.memory, strict=True)])
+
+    def copy(self) -> FreeMemory:
+        """Return an independent copy for other books."""
+        twin = FreeMemory.__new__(FreeMemory)
+        self.copy_into(twin)
+        return twin
+
+    def follow(self, nodes: Iterable[int], books: Books) -> None:
+        """Look at `nodes` again."""
+        room, used = books.layout.memory, books.memory
+        self.change([(node, room[node] - used[node]) for node in nodes])

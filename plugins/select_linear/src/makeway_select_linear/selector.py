@@ -110,7 +110,7 @@ class LinearSelector:
 
     def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)
-        nodes = self._static(job, job.partition.nodes & view.up, request)
+        nodes = self._static(job, job.partition.nodes, request)
         for choice in self.alternatives(job):
             if best_fit(nodes & choice.nodes, request, self.cpus, self.uniform) is not None:
                 return None

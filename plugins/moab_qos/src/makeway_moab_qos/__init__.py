@@ -1,0 +1,164 @@
+"""Preempt by QoS as Moab and Maui do (``moab/qos``), from a site's own moab.cfg.
+
+A waiting job whose QoS is PREEMPTOR displaces running jobs marked PREEMPTEE of lower priority, the cheapest per
+freed processor first; PREEMPTPOLICY says how they make way, and escalates where a job cannot make way like that.
+Spec: moab. Profile ``moab`` is what Moab documents, profile ``maui`` what Maui 3.3.1 does.
+
+============== ==============================================================
+module         what it owns
+============== ==============================================================
+grammar        a moab.cfg taken apart; `times`: its values (9)
+reader         the file becomes a configuration; `parameters`: what is read (10)
+settings       what was read, and what the documents leave open (15.1)
+credentials    a job's QoS and flags (1, 3.3); `limits`: soft and hard (X2)
+priority       start and run priority (4.2, 8)
+order          the queue; marks of backfilled jobs (7.3)
+conditions     who may preempt whom: conditions, context, guards (3, 6)
+victims        order of the candidates and search (4)
+methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
+reservations   nodes kept for owners, locks (3.2 X4, 7.1)
+arbiter        who was suspended goes on (7.4)
+manual         what people may do (11)
+diagnose       the check list (12); `lints`: the same before anything runs
+recordings     what Maui itself did, for ``makeway verify``
+tasks          the selector ``moab/tasks``
+============== ==============================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from makeway.bitmap import NodeBits
+from makeway.errors import Finding
+from makeway.foreign import ForeignReader, RecordingReader
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Candidates,
+    Check,
+    Choice,
+    Cluster,
+    ClusterView,
+    Gang,
+    Job,
+    Plan,
+    PreemptMode,
+    Seconds,
+)
+from makeway_moab_qos import (
+    arbiter,
+    closing,
+    diagnose,
+    limits,
+    lints,
+    manual,
+    methods,
+    order,
+    recordings,
+    victims,
+)
+from makeway_moab_qos.reader import MoabReader
+from makeway_moab_qos.settings import Settings
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+@hookimpl
+def makeway_config_readers() -> list[ForeignReader]:
+    """Offer the reader of moab.cfg and maui.cfg."""
+    return [MoabReader()]
+
+
+@hookimpl
+def makeway_recordings() -> list[RecordingReader]:
+    """Offer the reader of Maui's recordings."""
+    return [recordings.MauiRecordings()]
+
+
+@hookimpl
+def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
+    """Find slips of the configuration (K21) and methods that the resource manager lacks."""
+    return lints.findings(cluster, settings[Settings])
+
+
+@hookimpl
+def makeway_gang(view: ClusterView) -> Gang | None:
+    """Resume who was suspended."""
+    return arbiter.arbiter(view)
+
+
+@hookimpl
+def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> Sequence[Job]:
+    """Order the queue by computed priority."""
+    return order.in_order(pending, view, now)
+
+
+@hookimpl
+def makeway_marks(view: ClusterView, now: Seconds) -> Mapping[str, frozenset[str]]:
+    """Mark jobs that backfill started."""
+    return order.marks(view, now)
+
+
+@hookimpl
+def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> Mapping[str, Blocked]:
+    """Keep out who is beyond a limit or deferred."""
+    return limits.admit(jobs, view, now)
+
+
+@hookimpl
+def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
+    """Keep nodes for reservations, locks, and jobs that wait in front."""
+    return closing.closed_nodes(job, before, view, now)
+
+
+@hookimpl
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Candidates:
+    """Name the preemptees of lower priority, cheapest per processor first."""
+    return victims.candidates(preemptor, active, view, now)
+
+
+@hookimpl
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
+    """Take them one by one until the job fits."""
+    return victims.search(attempt, candidates, view)
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Say how each job would make way."""
+    return [methods.method(job, view).mode for job in jobs]
+
+
+@hookimpl
+def makeway_preempt_action(
+    victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
+) -> list[Plan]:
+    """Suspend, checkpoint, requeue or cancel."""
+    return methods.plans(victims, modes, view)
+
+
+@hookimpl
+def makeway_over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
+    """Preempt jobs over their limit, if WCVIOLATIONACTION says so."""
+    return methods.over_limit(jobs, view)
+
+
+@hookimpl
+def makeway_manual(command: str, job: Job, user: str | None, view: ClusterView) -> str | None:
+    """Refuse what somebody may not do."""
+    return manual.refusal(command, job, user, view)
+
+
+@hookimpl
+def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
+    """Go through the check list."""
+    return diagnose.checks(job, view, now)

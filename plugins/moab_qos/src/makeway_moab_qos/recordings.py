@@ -1,0 +1,272 @@
+"""Read what Maui 3.3.1 itself did with small scenarios, and compare a replay with it.
+
+A recording is JSON: configuration, jobs, and who was preempted and started in which pass. The scenario is written
+as a maui.cfg, so that the reader, the grammar included, is part of what is compared. A pass is one poll of the
+resource manager; jobs appear at the minute ``at``, submitted 30 s before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.errors import ConfigError, Problem
+from makeway.foreign import Judgement, Played, RecordedScenario, Source
+from makeway.model import JobSpec, Seconds
+from makeway_moab_qos.reader import translate
+
+RELEASE = "Maui 3.3.1"
+UNDEFINED_FROM = 28
+"""Jobs on one node from which Maui writes past its own table (spec moab 17)."""
+_COMMON: Mapping[str, str] = {
+    "CREDWEIGHT": "1",
+    "SERVICEWEIGHT": "1",
+    "QOSWEIGHT": "1",
+    "USERWEIGHT": "1",
+    "QUEUETIMEWEIGHT": "0",
+    "PREEMPTPOLICY": "REQUEUE",
+    "BACKFILLPOLICY": "NONE",
+    "NODEACCESSPOLICY": "SHARED",
+    "NODEALLOCATIONPOLICY": "FIRSTAVAILABLE",
+    "DEFERTIME": "0",
+    "RMPOLLINTERVAL": "00:01:00",
+}
+"""What a recording's own lines replace or remove."""
+_MEMORY = 4096
+_LONG = 36000
+_KNOWN = frozenset(
+    ("name", "about", "spec", "nodes", "qos", "config", "extra", "jobs", "passes", "outcome", "memory")
+)
+_JOB_KEYS = frozenset(
+    ("id", "tasks", "ppt", "qos", "at", "exact", "uprio", "hosts", "flags", "dur", "limit", "mem")
+    + ("account", "user", "class", "group")
+)
+
+
+@attrs.frozen
+class MauiRecordings:
+    """See `makeway.foreign.RecordingReader`."""
+
+    name: str = "Maui recordings"
+
+    def claims(self, name: str, head: str) -> bool:
+        """Recognise JSON with passes and an outcome."""
+        return name.endswith(".json") and '"passes"' in head and '"outcome"' in head
+
+    def recorded(self, source: Source) -> RecordedScenario:
+        """Read one.
+
+        :raises ConfigError: it is not in the format of the recordings.
+        """
+        try:
+            data = json.loads(source.text)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(source.name, [Problem("", f"not valid JSON: {error}")]) from None
+        problems = list(_problems(data))
+        if problems:
+            raise ConfigError(source.name, problems)
+        return Recorded.of(data)
+
+
+def _problems(data: Any) -> Iterator[Problem]:
+    if not isinstance(data, dict):
+        yield Problem("", "the outermost value is no table")
+        return
+    shapes = {"name": str, "nodes": dict, "qos": dict, "config": dict, "jobs": list, "passes": int}
+    for key, shape in {**shapes, "outcome": dict}.items():
+        if not isinstance(data.get(key), shape):
+            yield Problem(key, f"missing, or no {shape.__name__}")
+    for at, job in enumerate(data["jobs"] if isinstance(data.get("jobs"), list) else ()):
+        if not isinstance(job, dict) or not {"id", "tasks", "at"} <= job.keys():
+            yield Problem(f"jobs[{at}]", "allowed: a table with id, tasks and at")
+
+
+@attrs.frozen
+class _Text:
+    """The maui.cfg that a recording amounts to. See `makeway.foreign.Source`."""
+
+    text: str
+    name: str = "maui.cfg"
+
+    def beside(self, name: str) -> Source:
+        """Refuse: a recording is one file."""
+        raise ConfigError(self.name, [Problem("", f"includes {name}; a recording is one file")])
+
+
+@attrs.frozen(kw_only=True)
+class Recorded:
+    """One recording. See `makeway.foreign.RecordedScenario`."""
+
+    data: Mapping[str, Any]
+    tables: Mapping[str, Any]
+    interval: Seconds
+    jobs: Sequence[JobSpec]
+    commands: Sequence[Mapping[str, Any]] = ()
+    release: str = RELEASE
+    unmodelled: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Recorded:
+        """Translate a recording."""
+        tables = dict(translate(_Text(maui_cfg(data)), maui=True).tables)
+        unmodelled = [key for key in data if key not in _KNOWN]
+        for job in data["jobs"]:
+            unmodelled += [f"jobs.{key}" for key in job if key not in _JOB_KEYS]
+        return cls(
+            data=data,
+            tables=tables,
+            interval=tables["scheduler"]["clockwork"]["sched_interval"],
+            jobs=_jobs(data),
+            unmodelled=tuple(dict.fromkeys(unmodelled)),
+        )
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.data["name"])
+
+    @property
+    def until(self) -> Seconds:
+        """The last pass."""
+        return float(self.data["passes"]) * self.interval
+
+    # --------------------------------------------------------------------------- judgement
+    def judge(self, played: Played) -> Judgement:
+        """Compare who was preempted, how, and who started, pass by pass."""
+        outcome = self.data["outcome"]
+        recorded = {**_preempted(outcome), **_started(outcome), **_completed(outcome)}
+        replayed = self._replayed(played.summary)
+        if played.most_jobs_on_a_node > self._listed_per_node():
+            shown = {job for _, job, what in recorded if what == "starts"}
+            replayed = {key: word for key, word in replayed.items() if key[2] != "starts" or key[1] in shown}
+        keys = sorted(recorded.keys() | replayed.keys())
+        differences = tuple(
+            (job, at * self.interval, recorded.get((at, job, what), "nothing"), replayed.get((at, job, what), "nothing"))
+            for at, job, what in keys
+            if recorded.get((at, job, what)) != replayed.get((at, job, what))
+        )
+        return Judgement(differences=differences, not_imitated=self._why_no_measure(played))
+
+    def _listed_per_node(self) -> int:
+        """Return how many jobs on a node Maui keeps in view: the start of any further one is not in its log."""
+        return int(self.data["config"].get("RESDEPTH") or 24)
+
+    def _replayed(self, summary: Mapping[str, Any]) -> dict[_Event, str]:
+        found: dict[_Event, str] = {}
+        for job_id, job in summary["jobs"].items():
+            before = ""
+            for each in job["intervals"]:
+                if each["state"] == "RUNNING":
+                    word = "resumed" if before == "SUSPENDED" else "started"
+                    found[(self._pass(each["start"]), job_id, "starts")] = word
+                before = each["state"]
+            if job["final_state"] == "COMPLETED":
+                found[(self._pass(job["intervals"][-1]["end"]), job_id, "ends")] = "completed"
+        for each in summary["preemptions"]:
+            found[(self._pass(each["at"]), each["victim"], "preempted")] = each["mode"]
+        for each in summary.get("failed_preemptions", ()):
+            found[(self._pass(each["at"]), each["victim"], "preempted")] = _FAILED
+        return found
+
+    def _pass(self, at: Seconds) -> int:
+        """Return the pass in which something was noticed: the first that is not before it."""
+        return int(-(-(at - 1e-6) // self.interval))
+
+    def _why_no_measure(self, played: Played) -> str:
+        if played.most_jobs_on_a_node >= UNDEFINED_FROM:
+            return f"{played.most_jobs_on_a_node} jobs on a node: from {UNDEFINED_FROM} on Maui's own table overflows"
+        crowded = oversubscribed(self.data)
+        return f"the recording oversubscribes: {crowded}" if crowded else ""
+
+
+_Event = tuple[int, str, str]
+"""Pass, job, and what kind of thing happened."""
+_FAILED = "none (failed)"
+
+
+def _preempted(outcome: Mapping[str, Any]) -> dict[_Event, str]:
+    return {(int(e["pass"]), e["job"], "preempted"): _method(e["action"]) for e in outcome.get("preempted", ())}
+
+
+def _method(action: str) -> str:
+    """Return the method of an entry; whatever failed came to nothing."""
+    return _FAILED if "fail" in action else action
+
+
+def _started(outcome: Mapping[str, Any]) -> dict[_Event, str]:
+    found = {}
+    for each in outcome.get("started", ()):
+        word = "resumed" if each.get("resumed") else "started"
+        found[(int(each["pass"]), each["job"], "starts")] = word
+    return found
+
+
+def _completed(outcome: Mapping[str, Any]) -> dict[_Event, str]:
+    return {(int(e["pass"]), e["job"], "ends"): "completed" for e in outcome.get("completed", ())}
+
+
+def oversubscribed(data: Mapping[str, Any]) -> str:
+    """Say where the recorded jobs held more processors than there are; empty: nowhere."""
+    outcome = data["outcome"]
+    size = {job["id"]: int(job["tasks"]) * int(job.get("ppt", 1)) for job in data["jobs"]}
+    events = sorted(
+        [(int(e["pass"]), 0, e["job"]) for e in outcome.get("completed", ())]
+        + [(int(e["pass"]), 1, e["job"]) for e in outcome.get("preempted", ()) if "fail" not in e["action"]]
+        + [(int(e["pass"]), 2, e["job"]) for e in outcome.get("started", ())]
+    )
+    total = sum(int(processors) for processors in data["nodes"].values())
+    running: set[str] = set()
+    for at, kind, job in events:
+        running = running | {job} if kind == 2 else running - {job}
+        held = sum(size.get(each, 0) for each in running)
+        if held > total:
+            return f"{held} of {total} processors in pass {at}"
+    return ""
+
+
+# ----------------------------------------------------------------------------------- translation
+def maui_cfg(data: Mapping[str, Any]) -> str:
+    """Return the maui.cfg of a recording: the common setting, its changes, its additional lines."""
+    lines = {**_COMMON, **data["config"]}
+    text = [f"{key} {value}" for key, value in lines.items() if value is not None]
+    text += [f"NODECFG[{name}] PROCS={int(procs)} MEMORY={_MEMORY}" for name, procs in data["nodes"].items()]
+    text += [f"QOSCFG[{name}] {line}" for name, line in data["qos"].items()]
+    everything = ",".join(data["qos"])
+    for job in data["jobs"]:
+        text.append(f"USERCFG[{_user(job)}] QLIST={everything} PRIORITY={job.get('uprio', 0)}")
+    return "\n".join([*text, *data.get("extra", ())]) + "\n"
+
+
+def _user(job: Mapping[str, Any]) -> str:
+    return str(job.get("user", f"u_{job['id']}"))
+
+
+def _jobs(data: Mapping[str, Any]) -> tuple[JobSpec, ...]:
+    jobs = [_job(each, list(data["nodes"])) for each in data["jobs"]]
+    return tuple(sorted(jobs, key=lambda job: job.submit_at))
+
+
+def _job(job: Mapping[str, Any], nodes: Sequence[str]) -> JobSpec:
+    given = str(job.get("flags", "RESTARTABLE"))
+    hosts = tuple(dict.fromkeys(job.get("hosts", ())))
+    return JobSpec(
+        id=str(job["id"]),
+        name=str(job["id"]),
+        user=_user(job),
+        account=job.get("account"),
+        group=job.get("group"),
+        partitions=(str(job["class"]),) if "class" in job else (),
+        qos=job.get("qos"),
+        submit_at=float(job["at"]) * 60.0 - (0.0 if job.get("exact") else 30.0),
+        run_time=float(job.get("dur", _LONG)),
+        time_limit=float(job.get("limit", _LONG)),
+        tasks=int(job["tasks"]),
+        cpus_per_task=int(job.get("ppt", 1)),
+        memory_mb_per_cpu=int(job["mem"]) // int(job.get("ppt", 1)) if "mem" in job else None,
+        required_nodes=hosts,
+        excluded_nodes=tuple(name for name in nodes if hosts and name not in hosts),
+        flags=frozenset(flag for flag in given.split(",") if flag != "0"),
+    )

@@ -1,0 +1,239 @@
+"""Try to place one job, with some jobs taken out in thought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from makeway import bitmap
+from makeway.bitmap import CoreBits, NodeBits
+from makeway.model import (
+    NOTHING,
+    Allocation,
+    Blocked,
+    ClusterView,
+    Cover,
+    Job,
+    JobState,
+    Placement,
+    PreemptMode,
+)
+from makeway_moab_qos.tasks.books import cores_of
+
+if TYPE_CHECKING:
+    from makeway_moab_qos.tasks.selector import TaskSelector
+
+_Taken = list[tuple[int, int]]
+"""Node index and tasks on it."""
+
+
+class TaskAttempt:
+    """One job against the books. See `makeway.model.Attempt`."""
+
+    def __init__(
+        self, selector: TaskSelector, job: Job, nodes: NodeBits, view: ClusterView, *, promised: bool = True
+    ) -> None:
+        self.job = job
+        self._selector = selector
+        self._nodes = nodes
+        self._view = view
+        self._request = selector.request(job)
+        self._promises = selector.promises.before(job, view) if promised else None
+        self._cores: dict[int, CoreBits] = {}
+        """Node -> cores that those taken out would give back."""
+        self._memory: dict[int, int] = {}
+        self._gone: dict[int, int] = {}
+        """Node -> running jobs taken out."""
+        self._licenses: dict[str, int] = {}
+        self._removed: set[str] = set()
+        self._static = selector.static(job, nodes)
+
+    def fresh(self) -> TaskAttempt:
+        """Return an attempt for the same job with nothing removed."""
+        return TaskAttempt(
+            self._selector, self.job, self._nodes, self._view, promised=self._promises is not None
+        )
+
+    def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
+        """Return None: processors are counted, not nodes."""
+        del jobs, modes
+
+    def remove(self, job: Job, mode: PreemptMode) -> None:
+        """Take `job` out: all that it holds, or for SUSPEND its cores alone."""
+        held = job.allocation
+        if held is None or job.id in self._removed or mode is PreemptMode.OFF:
+            return
+        self._removed.add(job.id)
+        books = self._selector.books
+        running = job.state is JobState.RUNNING
+        frees_memory = mode.frees_all or (self._selector.maui and running)
+        for at, index in enumerate(held.node_indices):
+            if running:
+                bits = cores_of(held, at, books.cores[index])
+                self._cores[index] = self._cores.get(index, 0) | bits
+                self._gone[index] = self._gone.get(index, 0) + 1
+            if frees_memory and held.memory_mb is not None:
+                self._memory[index] = self._memory.get(index, 0) + held.memory_mb[at]
+        if mode.frees_all:
+            for name, count in held.licenses.items():
+                self._licenses[name] = self._licenses.get(name, 0) + count
+
+    # ------------------------------------------------------------------------------ probe
+    def probe(self) -> Placement | Blocked:
+        """Place the job as things stand, or as they would be without those removed."""
+        short = self._licence_short()
+        if short is not None:
+            return short
+        request = self._request
+        taken, tasks = self._take()
+        if tasks < request.tasks or not self._enough_nodes(taken):
+            return self._blocked(taken, tasks)
+        return Placement(allocation=self._allocation(taken), why=self._why())
+
+    def _why(self) -> str:
+        return "nodes of candidates" if self._removed else "idle processors"
+
+    def _take(self) -> tuple[_Taken, int]:
+        """Fill nodes in order until all tasks sit."""
+        request = self._request
+        left = request.tasks
+        taken: _Taken = []
+        for index in self._in_order():
+            fits = self.capacity(index)
+            if request.most_per_node is not None:
+                fits = min(fits, request.most_per_node)
+            if fits <= 0:
+                if request.required >> index & 1:
+                    return taken, request.tasks - left
+                continue
+            use = min(fits, left)
+            taken.append((index, use))
+            left -= use
+            if left == 0 and not self._required_left(taken):
+                break
+            if request.max_nodes is not None and len(taken) >= request.max_nodes:
+                break
+        return taken, request.tasks - left
+
+    def _required_left(self, taken: _Taken) -> bool:
+        required = self._request.required
+        return bool(required) and bool(required & ~bitmap.of([index for index, _ in taken]))
+
+    def _enough_nodes(self, taken: _Taken) -> bool:
+        return len(taken) >= min(self._request.nodes, self._request.tasks) and not self._required_left(taken)
+
+    def _in_order(self) -> Iterator[int]:
+        """Yield the nodes that could take a task, required ones first, then by the allocation policy."""
+        selector, request = self._selector, self._request
+        usable = self._static
+        if not self._cores:
+            usable &= selector.books.with_cores(selector.cores_of_task(request))
+        if request.required:
+            yield from bitmap.indices(usable & request.required)
+            usable &= ~request.required
+        yield from selector.ordered(usable)
+
+    def capacity(self, index: int) -> int:
+        """Return how many tasks fit on a node."""
+        books, request = self._selector.books, self._request
+        free = books.free(index) + (books.busy[index] & self._cores.get(index, 0)).bit_count()
+        if self._promises is not None:
+            free = min(free, self._promises.left(index, self._removed))
+        threads = books.threads[index]
+        if request.whole:
+            if books.jobs[index] - self._gone.get(index, 0) > 0 or free < books.cores[index]:
+                return 0
+            free = books.cores[index]
+        elif not self._selector.shares(index, self.job, self._view, self._removed):
+            return 0
+        fits = free * threads // request.per_task
+        if request.wants_memory and fits > 0:
+            room = books.capacity[index] - books.memory[index] + self._memory.get(index, 0)
+            room -= request.memory_per_node
+            if room < 0:
+                return 0
+            if request.memory_per_task:
+                fits = min(fits, room // request.memory_per_task)
+        return fits
+
+    def _blocked(self, taken: _Taken, tasks: int) -> Blocked:
+        request = self._request
+        if not self._removed:
+            impossible = self._selector.possible(self.job, self._view)
+            if impossible is not None:
+                return impossible
+        if self._only_memory():
+            return Blocked(
+                resource="memory",
+                wanted=request.tasks,
+                available=tasks,
+                detail=f"{request.tasks} tasks wanted, memory for {tasks}",
+            )
+        plain = request.per_task == 1 and not request.wants_memory and request.nodes == 1 and not request.whole
+        return Blocked(
+            resource="processors" if plain and not self._removed else "tasks",
+            wanted=request.tasks,
+            available=tasks,
+            detail=f"{request.tasks} tasks of {request.per_task} processors wanted, room for {tasks}",
+        )
+
+    def _only_memory(self) -> bool:
+        """Whether there would be room if memory did not count."""
+        request, books = self._request, self._selector.books
+        if not request.wants_memory:
+            return False
+        free = sum(
+            (books.free(index) + (books.busy[index] & self._cores.get(index, 0)).bit_count())
+            * books.threads[index]
+            // request.per_task
+            for index in bitmap.indices(self._static)
+        )
+        return free >= request.tasks
+
+    def _licence_short(self) -> Blocked | None:
+        wanted = self.job.spec.licenses
+        if not wanted:
+            return None
+        free = self._view.licenses_free
+        for name, count in wanted.items():
+            have = free.get(name, 0) + self._licenses.get(name, 0)
+            if have < count:
+                detail = f"{count} of licence {name} wanted, {have} free"
+                return Blocked(
+                    reason="Licenses", resource="licences", wanted=count, available=have, detail=detail
+                )
+        return None
+
+    # -------------------------------------------------------------------------- placement
+    def _allocation(self, taken: _Taken) -> Allocation:
+        selector, request, books = self._selector, self._request, self._selector.books
+        taken = sorted(taken)
+        indices = tuple(index for index, _ in taken)
+        cores, cpus, memory = [], [], []
+        for index, tasks in taken:
+            threads = books.threads[index]
+            if request.whole:
+                bits = bitmap.full(books.cores[index])
+                count = books.cores[index] * threads
+            else:
+                count = tasks * request.per_task
+                bits = self._pick(index, -(-count // threads))
+            cores.append(bits)
+            cpus.append(count)
+            memory.append(request.memory(tasks))
+        return Allocation(
+            nodes=bitmap.of(list(indices)),
+            node_indices=indices,
+            cpus=tuple(cpus),
+            cores=tuple(cores),
+            memory_mb=tuple(memory) if request.wants_memory else None,
+            licenses=dict(self.job.spec.licenses) if self.job.spec.licenses else NOTHING,
+            shared=not (request.whole or selector.alone),
+        )
+
+    def _pick(self, index: int, count: int) -> CoreBits:
+        """Return free cores of a node, those of suspended jobs last."""
+        books = self._selector.books
+        free = bitmap.full(books.cores[index]) & ~(books.busy[index] & ~self._cores.get(index, 0))
+        first = bitmap.first_n(free & ~books.parked[index], count)
+        return first | bitmap.first_n(free & books.parked[index], count - first.bit_count())

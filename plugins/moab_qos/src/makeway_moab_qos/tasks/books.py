@@ -1,0 +1,104 @@
+"""Keep count of free cores and memory per node."""
+
+from __future__ import annotations
+
+from makeway import bitmap
+from makeway.bitmap import CoreBits, NodeBits
+from makeway.model import Allocation, Cluster, Job, JobState
+
+
+class Books:
+    """What is free on each node."""
+
+    def __init__(self, cluster: Cluster, *, suspension_frees_memory: bool) -> None:
+        self.cores = [max(1, node.cores if node.cores <= node.cpus else node.cpus) for node in cluster.nodes]
+        self.threads = [max(1, node.cpus // cores) for node, cores in zip(cluster.nodes, self.cores, strict=True)]
+        self.busy: list[CoreBits] = [0] * len(self.cores)
+        """Cores of running jobs."""
+        self.parked: list[CoreBits] = [0] * len(self.cores)
+        """Cores of suspended jobs; free, but used last."""
+        self.memory = [0] * len(self.cores)
+        self.jobs = [0] * len(self.cores)
+        """Running jobs per node."""
+        self.capacity = [node.usable_memory_mb if node.memory_mb > 1 else 1 << 60 for node in cluster.nodes]
+        """A node whose memory is not described has enough."""
+        self.version = 0
+        self._frees_memory = suspension_frees_memory
+        most = max(self.cores, default=1)
+        self._at_least: list[NodeBits] = [0] * (most + 2)
+        for index, cores in enumerate(self.cores):
+            for level in range(cores + 1):
+                self._at_least[level] |= 1 << index
+
+    def free(self, index: int) -> int:
+        """Return the free cores of a node."""
+        return self.cores[index] - self.busy[index].bit_count()
+
+    def with_cores(self, cores: int) -> NodeBits:
+        """Return the nodes with at least so many free cores."""
+        return self._at_least[cores] if cores < len(self._at_least) else 0
+
+    # ----------------------------------------------------------------------------- notices
+    def add(self, job: Job) -> None:
+        """Charge a job that started."""
+        self._hold(job, 1)
+        self._charge(job, 1)
+
+    def remove(self, job: Job) -> None:
+        """Take back what a job holds."""
+        if job.state is JobState.SUSPENDED:
+            self._park(job, 0)
+            if not self._frees_memory:
+                self._charge(job, -1)
+        else:
+            self._hold(job, -1)
+            self._charge(job, -1)
+        self.version += 1
+
+    def suspend(self, job: Job) -> None:
+        """A job was stopped: its cores are free, its memory is not, save in Maui's books."""
+        self._hold(job, -1)
+        self._park(job, 1)
+        if self._frees_memory:
+            self._charge(job, -1)
+
+    def resume(self, job: Job) -> None:
+        """A job goes on."""
+        self._park(job, 0)
+        self._hold(job, 1)
+        if self._frees_memory:
+            self._charge(job, 1)
+
+    def _hold(self, job: Job, sign: int) -> None:
+        held = job.allocation
+        assert held is not None
+        self.version += 1
+        for at, index in enumerate(held.node_indices):
+            before = self.free(index)
+            bits = cores_of(held, at, self.cores[index])
+            self.busy[index] = self.busy[index] | bits if sign > 0 else self.busy[index] & ~bits
+            self.jobs[index] += sign
+            after = self.free(index)
+            for level in range(after + 1, before + 1):
+                self._at_least[level] &= ~(1 << index)
+            for level in range(before + 1, after + 1):
+                self._at_least[level] |= 1 << index
+
+    def _park(self, job: Job, sign: int) -> None:
+        held = job.allocation
+        assert held is not None
+        for at, index in enumerate(held.node_indices):
+            bits = cores_of(held, at, self.cores[index])
+            self.parked[index] = self.parked[index] | bits if sign else self.parked[index] & ~bits
+
+    def _charge(self, job: Job, sign: int) -> None:
+        held = job.allocation
+        if held is None or held.memory_mb is None:
+            return
+        for index, amount in zip(held.node_indices, held.memory_mb, strict=True):
+            self.memory[index] += sign * amount
+
+
+def cores_of(held: Allocation, at: int, size: int) -> CoreBits:
+    """Return the cores that an allocation holds on its node number `at`."""
+    return held.cores[at] if held.cores is not None else bitmap.full(size)

@@ -1,0 +1,169 @@
+"""Keep processors for jobs that wait in front (spec moab 7.2).
+
+The first jobs of the queue that could not start hold reservations: from the instant at which enough processors will
+be free, on the nodes where they will be. A job behind may use these processors only if it ends before, as its limit
+says. Jobs are tried in order, so whoever stands before a job and still waits could not start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from makeway import bitmap
+from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway_moab_qos.credentials import qos_name, settings_of
+from makeway_moab_qos.order import precedes
+from makeway_moab_qos.tasks.request import Request
+
+if TYPE_CHECKING:
+    from makeway_moab_qos.tasks.selector import TaskSelector
+
+_WAITS_FOR_OTHERS = frozenset(
+    ("Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "PolicyLimit", "Deferred", "NegativePriority")
+)
+_FOREVER = 1e12
+
+
+@attrs.frozen
+class Promise:
+    """Cores that one job will hold."""
+
+    at: Seconds
+    until: Seconds
+    cores: dict[int, int]
+    """Node index -> cores."""
+
+
+class Kept:
+    """What is left for one job beside the promises made to those before it."""
+
+    def __init__(self, selector: TaskSelector, promises: list[Promise], job: Job, view: ClusterView) -> None:
+        self._selector = selector
+        limit = job.time_limit if job.time_limit is not None else _FOREVER
+        self._promises = [each for each in promises if each.at < view.now + limit]
+        self._view = view
+
+    def left(self, index: int, gone: set[str]) -> int:
+        """Return how many cores of a node the job may use, jobs of the ids `gone` apart."""
+        books = self._selector.books
+        least = books.cores[index]
+        for promise in self._promises:
+            if index not in promise.cores:
+                continue
+            at = promise.at
+            held = sum(
+                count
+                for job, count in self._selector.holders(index, self._view)
+                if job.id not in gone and _holds_at(job, at)
+            )
+            promised = sum(
+                each.cores.get(index, 0) for each in self._promises if each.at <= at < each.until
+            )
+            least = min(least, books.cores[index] - held - promised)
+        return max(0, least)
+
+
+def _holds_at(job: Job, at: Seconds) -> bool:
+    return job.state is JobState.RUNNING and (job.end_at is None or job.end_at > at)
+
+
+class Promises:
+    """Finds out who was promised what."""
+
+    def __init__(self, selector: TaskSelector) -> None:
+        self._selector = selector
+        self._known: dict[str, Promise | None] = {}
+        self._stamp: tuple[Seconds, int] = (-1.0, -1)
+
+    def before(self, job: Job, view: ClusterView) -> Kept | None:
+        """Return what is promised to jobs that stand before `job`; None: nothing."""
+        depths = settings_of(view).depths
+        if not depths:
+            return None
+        holders = self._holders(job, view, dict(depths))
+        if not holders:
+            return None
+        stamp = (view.now, self._selector.books.version)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._known.clear()
+        promises: list[Promise] = []
+        for other in holders:
+            promise = self._promise(other, promises, view)
+            if promise is not None:
+                promises.append(promise)
+        return Kept(self._selector, promises, job, view) if promises else None
+
+    def _holders(self, job: Job, view: ClusterView, left: dict[str, int]) -> list[Job]:
+        """Return the jobs before `job` that hold a reservation: so many of each bucket."""
+        buckets = settings_of(view).reservation_qos
+        now = view.now
+        ahead = [
+            other
+            for other in view.pending
+            if other is not job
+            and other.id != job.id
+            and not other.held
+            and other.eligible_at <= now
+            and other.reason not in _WAITS_FOR_OTHERS
+            and precedes(other, job, view, now)
+        ]
+        ahead.sort(key=lambda other: self._selector.rank(other, view))
+        holders = []
+        for other in ahead:
+            name = qos_name(other, view)
+            for bucket, count in left.items():
+                listed = buckets.get(bucket, ("ALL",))
+                if count > 0 and ("ALL" in listed or "[ALL]" in listed or name in listed):
+                    left[bucket] -= 1
+                    holders.append(other)
+                    break
+            if not any(left.values()):
+                break
+        return holders
+
+    def _promise(self, job: Job, before: list[Promise], view: ClusterView) -> Promise | None:
+        if job.id not in self._known:
+            self._known[job.id] = self._find(job, before, view)
+        return self._known[job.id]
+
+    def _find(self, job: Job, before: list[Promise], view: ClusterView) -> Promise | None:
+        """Return the earliest instant, and where: as running jobs reach their limits (section 7.2)."""
+        selector = self._selector
+        request = selector.request(job)
+        nodes = selector.static(job, job.partition.nodes & view.up)
+        instants = [view.now, *sorted({end for end, _, _ in view.releases() if end > view.now})]
+        length = job.time_limit if job.time_limit is not None else _FOREVER
+        for at in instants:
+            found = self._fit(request, nodes, at, before, view)
+            if found is not None:
+                return Promise(at, at + length, found)
+        return None
+
+    def _fit(
+        self, request: Request, nodes: int, at: Seconds, before: list[Promise], view: ClusterView
+    ) -> dict[int, int] | None:
+        selector = self._selector
+        left = request.tasks
+        found: dict[int, int] = {}
+        for index in selector.ordered(nodes):
+            held = sum(count for job, count in selector.holders(index, view) if _holds_at(job, at))
+            held += sum(each.cores.get(index, 0) for each in before if each.at <= at < each.until)
+            free = selector.books.cores[index] - held
+            if request.whole and held:
+                continue
+            fits = free * selector.books.threads[index] // request.per_task
+            if request.most_per_node is not None:
+                fits = min(fits, request.most_per_node)
+            use = min(fits, left)
+            if use > 0:
+                found[index] = -(-use * request.per_task // selector.books.threads[index])
+                left -= use
+            if not left:
+                return found
+        return None
+
+
+__all__ = ["Kept", "Promise", "Promises", "bitmap"]

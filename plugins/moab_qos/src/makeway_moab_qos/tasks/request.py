@@ -1,0 +1,73 @@
+"""Say what a job asks of a node."""
+
+from __future__ import annotations
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model import Exclusive, Job, Node
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """A job's request."""
+
+    tasks: int
+    per_task: int
+    """Processors of a task."""
+    nodes: int
+    """Nodes wanted at the least."""
+    max_nodes: int | None
+    most_per_node: int | None
+    """Tasks on one node at the most; None: as many as fit."""
+    memory_per_task: int
+    memory_per_node: int
+    whole: bool
+    """Wants nodes for itself."""
+    required: NodeBits
+
+    @property
+    def processors(self) -> int:
+        """Processors in all."""
+        return self.tasks * self.per_task
+
+    def memory(self, tasks: int) -> int:
+        """Return the memory charged on a node with so many tasks."""
+        return self.memory_per_node + tasks * self.memory_per_task
+
+    @property
+    def wants_memory(self) -> bool:
+        """Whether memory was asked for at all."""
+        return bool(self.memory_per_task or self.memory_per_node)
+
+
+def request_of(job: Job, *, alone: bool) -> Request:
+    """Read the request of `job`.
+
+    :param alone: whether jobs have nodes for themselves (SINGLEJOB, SINGLETASK).
+    """
+    spec = job.spec
+    per_task = max(1, spec.cpus_per_task)
+    tasks = max(1, -(-spec.cpus // per_task))
+    most = spec.tasks_per_node
+    nodes = max(1, job.size, job.required.bit_count())
+    if nodes > 1:
+        spread = -(-tasks // nodes)
+        most = spread if most is None else min(most, spread)
+    return Request(
+        tasks=tasks,
+        per_task=per_task,
+        nodes=nodes,
+        max_nodes=spec.max_nodes,
+        most_per_node=most,
+        memory_per_task=(spec.memory_mb_per_cpu or 0) * per_task,
+        memory_per_node=spec.memory_mb_per_node or 0,
+        whole=alone or spec.exclusive is Exclusive.NODE,
+        required=job.required,
+    )
+
+
+def cores_for(node: Node, processors: int) -> int:
+    """Return how many cores of `node` provide so many processors."""
+    threads = max(1, node.cpus // max(1, node.cores))
+    return -(-processors // threads)

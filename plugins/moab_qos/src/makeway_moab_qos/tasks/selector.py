@@ -1,0 +1,203 @@
+"""Find processors for a job, now or later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.features import alternatives
+from makeway.model import (
+    Blocked,
+    Cluster,
+    ClusterView,
+    Forecast,
+    Job,
+    JobState,
+    Placement,
+    PreemptMode,
+    Seconds,
+)
+from makeway_moab_qos.credentials import settings_of
+from makeway_moab_qos.priority import start_priority
+from makeway_moab_qos.tasks.attempt import TaskAttempt
+from makeway_moab_qos.tasks.books import Books
+from makeway_moab_qos.tasks.promises import Promises
+from makeway_moab_qos.tasks.request import Request, request_of
+
+_ALONE = ("SINGLEJOB", "SINGLETASK")
+
+
+class TaskSelector:
+    """The selector of one run. See `makeway.model.Selector`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.cluster: Cluster = view.cluster
+        settings = settings_of(view)
+        settings.memo["exact"] = True  # reservations of waiting jobs are kept here, processor by processor
+        self.maui = settings.maui
+        self.alone = settings.node_access_policy in _ALONE
+        self._one_user = settings.node_access_policy == "SINGLEUSER"
+        self._one_task = settings.node_access_policy == "SINGLETASK"
+        self._exact_node = settings.node_match_policy == "EXACTNODE"
+        self.books = Books(view.cluster, suspension_frees_memory=settings.maui)
+        self.promises = Promises(self)
+        self._order = _allocation_order(settings.node_allocation_policy, view.cluster)
+        self._requests: dict[str, Request] = {}
+        self._possible: dict[tuple[str, str], Blocked | None] = {}
+        self._most_threads = max(self.books.threads, default=1)
+
+    # ----------------------------------------------------------------------------- notices
+    def placed(self, job: Job) -> None:
+        """Charge a job that started."""
+        self.books.add(job)
+
+    def released(self, job: Job) -> None:
+        """Take back what a job held."""
+        self.books.remove(job)
+
+    def suspended(self, job: Job) -> None:
+        """Take note of a suspension."""
+        self.books.suspend(job)
+
+    def resumed(self, job: Job) -> None:
+        """Take note that a job goes on."""
+        self.books.resume(job)
+
+    # ----------------------------------------------------------------------------- asking
+    def request(self, job: Job) -> Request:
+        """Return the request of `job`."""
+        found = self._requests.get(job.id)
+        if found is None:
+            found = request_of(job, alone=self.alone)
+            self._requests[job.id] = found
+        return found
+
+    def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
+        """Drop jobs for not one of whose tasks there is room."""
+        room = nodes & self.books.with_cores(1)
+        return jobs if room else ()
+
+    def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> TaskAttempt:
+        """Begin an attempt."""
+        return TaskAttempt(self, job, nodes, view)
+
+    def possible(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Say why `job` could not run on the empty cluster; None: it could."""
+        key = (job.id, job.partition.name)
+        if key not in self._possible:
+            self._possible[key] = self._check_possible(job, view)
+        return self._possible[key]
+
+    def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
+        request = self.request(job)
+        room = 0
+        for index in bitmap.indices(self.static(job, job.partition.nodes & view.up)):
+            fits = self.books.cores[index] * self.books.threads[index] // request.per_task
+            if request.memory_per_node > self.books.capacity[index]:
+                continue
+            if request.memory_per_task:
+                spare = self.books.capacity[index] - request.memory_per_node
+                fits = min(fits, spare // request.memory_per_task)
+            if request.most_per_node is not None:
+                fits = min(fits, request.most_per_node)
+            room += fits
+            if room >= request.tasks:
+                return None
+        detail = f"{request.tasks} tasks of {request.per_task} processors; the empty cluster has room for {room}"
+        return Blocked(
+            reason="BadConstraints",
+            resource="processors",
+            wanted=request.tasks,
+            available=room,
+            detail=detail,
+            never=True,
+        )
+
+    def static(self, job: Job, nodes: NodeBits) -> NodeBits:
+        """Drop nodes that could never serve the job."""
+        nodes &= ~job.excluded
+        if job.spec.features:
+            nodes &= alternatives(job.spec.features, self.cluster)[-1].nodes
+        if job.spec.min_cpus_per_node > 1:
+            wanted = job.spec.min_cpus_per_node
+            nodes &= bitmap.of([node.index for node in self.cluster.nodes if node.cpus >= wanted])
+        for name, count in job.spec.gres.items():
+            nodes &= bitmap.of([n.index for n in self.cluster.nodes if n.gres.get(name, 0) >= count])
+        return nodes
+
+    def shares(self, index: int, job: Job, view: ClusterView, gone: Iterable[str]) -> bool:
+        """Whether `job` may join whoever runs on a node (SINGLEUSER)."""
+        if not self._one_user or not self.books.jobs[index]:
+            return True
+        return all(
+            other.user == job.user or other.id in gone or other.state is not JobState.RUNNING
+            for other in view.jobs_on(index)
+        )
+
+    def cores_of_task(self, request: Request) -> int:
+        """Return the free cores that a node needs for a task at the least."""
+        return -(-request.per_task // self._most_threads)
+
+    def ordered(self, nodes: NodeBits) -> Iterable[int]:
+        """Return nodes in the order in which they are filled (NODEALLOCATIONPOLICY)."""
+        if self._order is None:
+            return bitmap.indices(nodes)
+        if self._order == "last":
+            return reversed(bitmap.indices(nodes))
+        order = self._order
+        return sorted(bitmap.indices(nodes), key=lambda index: order[index])
+
+    def holders(self, index: int, view: ClusterView) -> list[tuple[Job, int]]:
+        """Return the active jobs on a node, each with its cores there."""
+        found = []
+        for job in view.jobs_on(index):
+            held = job.allocation
+            if held is not None:
+                at = held.node_indices.index(index)
+                cores = held.cores[at].bit_count() if held.cores is not None else self.books.cores[index]
+                found.append((job, cores))
+        return found
+
+    def rank(self, job: Job, view: ClusterView) -> tuple[int, Seconds, int]:
+        """Return the place of a job in the queue."""
+        return -start_priority(job, view, view.now), job.submit_at, job.index
+
+    # ---------------------------------------------------------------------------- forecast
+    def forecast(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        removable: Sequence[tuple[Job, PreemptMode]],
+    ) -> Forecast | None:
+        """Say when `job` could start."""
+        attempt = TaskAttempt(self, job, nodes, view, promised=False)
+        found = attempt.probe()
+        if isinstance(found, Placement):
+            return Forecast(at=view.now, nodes=found.allocation.nodes)
+        if removable:
+            for other, mode in removable:
+                attempt.remove(other, mode)
+            found = attempt.probe()
+            if isinstance(found, Placement):
+                return Forecast(at=view.now, nodes=found.allocation.nodes, preempts=True)
+        for end, _, other in view.releases():
+            attempt.remove(other, PreemptMode.CANCEL)
+            found = attempt.probe()
+            if isinstance(found, Placement):
+                return Forecast(at=max(end, view.now), nodes=found.allocation.nodes)
+        return None
+
+
+def _allocation_order(policy: str, cluster: Cluster) -> list[float] | str | None:
+    """Return the key of each node, ``last``, or None: as they are listed."""
+    if policy == "LASTAVAILABLE":
+        return "last"
+    if policy == "MINRESOURCE":
+        return [float(node.cpus) for node in cluster.nodes]
+    if policy == "CPULOAD":
+        return [node.load for node in cluster.nodes]
+    if policy in ("PRIORITY", "FASTEST"):
+        return [float(node.weight) for node in cluster.nodes]
+    return None
