@@ -115,13 +115,12 @@ def test_doubled_ids_are_told(run: Run, with_jobs: Path) -> None:
 
 
 def test_a_config_of_no_known_kind(run: Run, tmp_path: Path) -> None:
-    """What is known is listed, and what would bring a reader."""
-    path = tmp_path / "moab.cfg"
-    path.write_text("RMCFG[base] TYPE=PBS\n")
+    """What is known is listed."""
+    path = tmp_path / "sched_config"
+    path.write_text("round_robin: False all\n")
     done = run("replay", path)
     assert done.status == 2
     assert "known: TOML, slurm.conf" in done.err
-    assert "'pip install makeway-moab-qos'" in done.err
 
 
 def test_actions_are_checked(run: Run, with_jobs: Path) -> None:

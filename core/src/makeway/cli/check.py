@@ -54,7 +54,11 @@ def _findings(path: Path, release: str | None, nodes: Path | None) -> Iterator[F
     yield from (Finding(level="warning", where="", message=text) for text in loaded.warnings)
     wrong = tuple(wrong_values(loaded.config))
     found = wrong or (*_policy(loaded), *_beside(loaded))
-    yield from (finding.at(loaded.places) for finding in found)
+    said = set(loaded.warnings)
+    for finding in found:
+        placed = finding.at(loaded.places)
+        if str(placed).removeprefix(f"{placed.level}: ") not in said:  # the reader may have said it
+            yield placed
 
 
 def _policy(loaded: Loaded) -> Iterator[Finding]:

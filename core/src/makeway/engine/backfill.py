@@ -105,7 +105,7 @@ class Backfill:
             if job.state is not JobState.PENDING or job.id in handled:
                 continue
             if job.spec.het_id is not None:
-                self._try_het(job, plan, handled)
+                self._try_het(job, partition, plan, handled)
             elif self._try(job, partition, plan):
                 handled.add(job.id)
 
@@ -184,8 +184,10 @@ class Backfill:
         return False
 
     # ---------------------------------------------------------------------------- het jobs
-    def _try_het(self, job: Job, plan: Plan, handled: set[str]) -> None:
+    def _try_het(self, job: Job, partition: Partition, plan: Plan, handled: set[str]) -> None:
         handled.update(part.id for part in self._ledger.components(job))
         length = max(self._length(part, False) for part in self._ledger.components(job))
         now = self._ledger.now
-        self._passes.het.try_start(job, plan.available(now, now + length))
+        outcome = self._passes.het.try_start(job, partition, plan.available(now, now + length))
+        if outcome is Outcome.PREEMPTING:
+            plan.promise(now, now + length, job.asked_nodes)

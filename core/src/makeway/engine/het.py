@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.placing import Placer, Room
-from makeway.model import Blocked, Job, JobState, Placement
+from makeway.engine.placing import Outcome, Placer, Room
+from makeway.model import Blocked, Job, JobState, Partition, Placement
 from makeway.registry import guarded
 
 
@@ -18,21 +18,28 @@ class HetStarter:
         self._ledger = ledger
         self._placer = placer
 
-    def try_start(self, job: Job, allowed: NodeBits, *, preempt: bool = True) -> bool:
-        """Start all components of the job that `job` belongs to; say whether it was possible."""
+    def try_start(
+        self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True
+    ) -> Outcome:
+        """Try to start all components of the job that `job` belongs to, `job` itself in `partition`.
+
+        When others were told to make way, `job.asked_nodes` are the nodes that all of it waits for.
+        """
+        if job.partition is not partition:
+            put(job, partition=partition)
         components = sorted(self._ledger.components(job), key=_place_in_queue)
         if any(part.state is not JobState.PENDING for part in components):
-            return False
+            return Outcome.BUSY
         if any(part.eligible_at > self._ledger.now or part.held for part in components):
-            return False
+            return Outcome.BUSY
         plan = self._plan(components, allowed)
         if plan is None:
             if preempt and self._placer.preemption:
-                self._preempt(components, allowed)
-            return False
+                return self._preempt(job, components, allowed)
+            return Outcome.BUSY
         for part, placement in zip(components, plan, strict=True):
             self._placer.transitions.start(part, placement.allocation)
-        return True
+        return Outcome.STARTED
 
     def _plan(self, components: Sequence[Job], allowed: NodeBits) -> list[Placement] | None:
         plan: list[Placement] = []
@@ -55,7 +62,7 @@ class HetStarter:
         )
         return found
 
-    def _preempt(self, components: Sequence[Job], allowed: NodeBits) -> None:
+    def _preempt(self, job: Job, components: Sequence[Job], allowed: NodeBits) -> Outcome:
         """Have others make way for the components that do not fit, if that makes room for all of them."""
         free = allowed
         wanted: list[tuple[Job, Room]] = []
@@ -66,16 +73,22 @@ class HetStarter:
                 continue
             room = self._placer.find_room(part, free)
             if room is None:
-                return
+                return Outcome.BUSY
             wanted.append((part, room))
             free &= ~room.nodes
+        waits = False
         for part, room in wanted:
             still = [
                 (victim, mode)
                 for victim, mode in zip(room.victims, room.modes, strict=True)
                 if self._ledger.is_active(victim)
             ]
-            self._placer.making_way.tell(part, [v for v, _ in still], [m for _, m in still])
+            told = self._placer.making_way.tell(part, [v for v, _ in still], [m for _, m in still])
+            waits = waits or told
+        if not waits:
+            return Outcome.BUSY
+        put(job, asked_nodes=allowed & ~free)
+        return Outcome.PREEMPTING
 
 
 def _place_in_queue(part: Job) -> tuple[int, int, float, int]:

@@ -18,7 +18,7 @@ from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer
 from makeway.engine.queue import Entry, Key, Queue, faces
-from makeway.model import Forecast, Job, JobState, Seconds
+from makeway.model import Forecast, Job, JobState, Partition, Seconds
 from makeway.registry import Policies
 
 
@@ -84,7 +84,7 @@ class Passes:
                     break
                 continue
             if job.spec.het_id is not None:
-                if het and self._start_het(job, withdrawn):
+                if het and self._start_het(job, partition, withdrawn):
                     started = True
                 else:
                     closed.add(partition.index)
@@ -111,8 +111,9 @@ class Passes:
                     withdrawn |= partition.nodes
         return started
 
-    def _start_het(self, job: Job, withdrawn: NodeBits) -> bool:
-        return self.het.try_start(job, self.ledger.all_nodes & ~withdrawn)
+    def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
+        allowed = self.ledger.all_nodes & ~withdrawn
+        return self.het.try_start(job, partition, allowed) is Outcome.STARTED
 
     # ------------------------------------------------------------------------------- greedy
     def greedy(self) -> None:
@@ -182,7 +183,7 @@ class Passes:
         if job.state is not JobState.PENDING:
             return Outcome.LIMITED
         if job.spec.het_id is not None:
-            return Outcome.STARTED if self.het.try_start(job, self.ledger.all_nodes) else Outcome.BUSY
+            return self.het.try_start(job, partition, self.ledger.all_nodes)
         if job.reason == "Resources" and not self.placer.preemption:
             # It was tried before; a glance tells whether trying again is worth while.
             usable = self.ledger.up & ~self.ledger.completing
@@ -239,8 +240,10 @@ class Passes:
 
     def _start_behind(self, job: Job, entry: Entry, allowed: NodeBits) -> bool:
         if job.spec.het_id is not None:
-            return self.het.try_start(job, allowed)
-        return self.placer.try_start(job, entry[2], allowed, preempt=False) is Outcome.STARTED
+            outcome = self.het.try_start(job, entry[2], allowed, preempt=False)
+        else:
+            outcome = self.placer.try_start(job, entry[2], allowed, preempt=False)
+        return outcome is Outcome.STARTED
 
 
 def _key_of(entry: Entry) -> Key:

@@ -324,6 +324,9 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
         if resumed.intersection(names):
             yield Excused(ledger.now, "resumed by a person", names)
             continue
+        if engine.gang is not None and any(job.spec.het_id is not None for job in there):
+            yield Excused(ledger.now, "heterogeneous", names)  # removed in thought, never stopped
+            continue
         text = f"{amount} MB on {node.name}, which has {node.memory_mb} MB"
         raise _broken(engine, 2, text, *names)
 
