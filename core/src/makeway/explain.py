@@ -7,12 +7,13 @@ one to the next are those of the last.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from makeway.engine.engine import Engine
-from makeway.model import Job, JobState, Seconds, Vocabulary
+from makeway.errors import place_of
+from makeway.model import NOTHING, Check, Job, JobState, Seconds, Vocabulary
 from makeway.record import Decision, History, Preemption
 from makeway.replay import Run
 from makeway.report import clock, count, instant
@@ -39,7 +40,10 @@ class Witness:
     """Id of a job, or of a heterogeneous job as a whole."""
     waits: dict[str, list[Wait]] = attrs.field(factory=dict)
     """Job id -> why it waited, in order of time."""
+    checks: dict[str, tuple[Seconds, Sequence[Check]]] = attrs.field(factory=dict)
+    """Job id -> the check lists of policies, as of the last pass that made it wait."""
     _open: set[str] = attrs.field(factory=set)
+    _decisions: int = 0
 
     def concerns(self, job: Job) -> bool:
         """Whether `job` is, or is part of, the job in question."""
@@ -58,6 +62,19 @@ class Witness:
             elif job_id not in self._open or waits[-1].reason != job.reason:
                 self._open.add(job_id)
                 waits.append(Wait(now, now, job.reason))
+        self._ask(engine)
+
+    def _ask(self, engine: Engine) -> None:
+        """Let policies go through their check lists, if a pass made the job wait."""
+        decisions = engine.recorder.decisions
+        fresh = {each.job for each in decisions[self._decisions :] if each.outcome == "waits"}
+        self._decisions = len(decisions)
+        for job_id in sorted(fresh):
+            job = engine.ledger.jobs.get(job_id)
+            if job is not None and job.state is JobState.PENDING:
+                found = engine.policies.explain(job, engine.ledger)
+                if found:
+                    self.checks[job_id] = (engine.ledger.now, found)
 
     def _ids(self, engine: Engine) -> list[str]:
         job = engine.ledger.jobs.get(self.wanted)
@@ -70,11 +87,23 @@ class Witness:
 
 
 # ------------------------------------------------------------------------------ after the replay
-def explain(run: Run, witness: Witness) -> Iterator[str]:
-    """Yield the story of the job in question, a paragraph at a time."""
+def explain(run: Run, witness: Witness, places: Mapping[str, str] = NOTHING) -> Iterator[str]:
+    """Yield the story of the job in question, a paragraph at a time.
+
+    :param places: path in the config -> line of a foreign file that says so.
+    """
     for history in run.recorder.histories.values():
         if witness.concerns(history.job):
             yield from _story(run, history, witness.waits.get(history.job.id, []))
+            if history.job.id in witness.checks:
+                at, checks = witness.checks[history.job.id]
+                lines = (line for check in checks for line in _checked(check, places))
+                yield _paragraph(f"check list, as of {instant(at)}", lines, "empty")
+
+
+def _checked(check: Check, places: Mapping[str, str]) -> Iterator[str]:
+    by = f" [{place_of(check.setting, places)}]" if check.setting else ""
+    yield f"{check.code} {check.verdict:<7} {check.question} {check.found}{by}"
 
 
 def _story(run: Run, history: History, waits: Sequence[Wait]) -> Iterator[str]:

@@ -484,6 +484,8 @@ class Job:
     """How often of these in earlier incarnations."""
     stopped: Seconds = 0.0
     """Time that it spent suspended, up to the suspension that it is in."""
+    resume_after: Seconds | None = None
+    """When its hold-down ends (`Plan.hold_down`); None: it never had one."""
     preempt_at: Seconds | None = None
     """When it was told to make way; None: nobody told it in this incarnation."""
     asked_at: Seconds | None = None

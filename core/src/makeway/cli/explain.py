@@ -68,7 +68,7 @@ def explain(
         )
         commands = commands_of(configured, str(loaded.path))
         run = run_replay(configured, jobs.jobs, commands, options)
-    paragraphs = list(story(run, witness))
+    paragraphs = list(story(run, witness, loaded.places))
     if not paragraphs:
         paragraphs = [f"job {job} was not submitted before --until"]
     click.echo("\n\n".join(paragraphs))

@@ -32,6 +32,8 @@ class HetStarter:
             return Outcome.BUSY
         if any(part.eligible_at > self._ledger.now or part.held for part in components):
             return Outcome.BUSY
+        if self._never(components):
+            return Outcome.NEVER
         plan = self._plan(components, allowed)
         if plan is None:
             if preempt and self._placer.preemption:
@@ -40,6 +42,21 @@ class HetStarter:
         for part, placement in zip(components, plan, strict=True):
             self._placer.transitions.start(part, placement.allocation)
         return Outcome.STARTED
+
+    def _never(self, components: Sequence[Job]) -> bool:
+        """Whether they could not run on the empty cluster either, alone or side by side."""
+        reachable: NodeBits = 0
+        for part in components:
+            impossible = self._placer.selector.possible(part, self._ledger)
+            if impossible is not None:
+                put(part, reason=impossible.reason)
+                return True
+            reachable |= part.partition.nodes & self._ledger.up
+        if sum(part.size for part in components) <= reachable.bit_count():
+            return False
+        for part in components:
+            put(part, reason="BadConstraints")
+        return True
 
     def _plan(self, components: Sequence[Job], allowed: NodeBits) -> list[Placement] | None:
         plan: list[Placement] = []

@@ -107,6 +107,8 @@ class MakingWay:
                 put(job, preempt_at=self._ledger.now)
         elif job.state is JobState.RUNNING:
             self._transitions.displaced(job, preemptor, PreemptMode.SUSPEND, plan.why)
+            if plan.hold_down:
+                put(job, resume_after=self._ledger.now + plan.hold_down)
             self._transitions.suspend(job, SuspendedBy.POLICY)
 
     def _act(self, plan: Plan, preemptor: Job | None) -> None:

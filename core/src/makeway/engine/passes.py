@@ -196,7 +196,7 @@ class Passes:
         ledger = self.ledger
         nodes = partition.nodes & ledger.up
         forecast: Forecast | None
-        if outcome is Outcome.PREEMPTING and job.asked_nodes:
+        if job.asked_nodes and (outcome is Outcome.PREEMPTING or job.spec.het_id is not None):
             # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
             forecast = Forecast(at=ledger.now, nodes=job.asked_nodes)
         else:

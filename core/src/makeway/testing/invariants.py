@@ -171,7 +171,9 @@ class InvariantChecker:
             return ""
         by_gang = engine.gang is not None
         if entry.preemptor is None:
-            return "" if by_gang else "nobody displaced it"
+            # Parts of heterogeneous jobs end with their own grace time (preemption 4.3).
+            excused = by_gang or victim.spec.het_id is not None
+            return "" if excused else "nobody displaced it"
         seen = self._seen.get(entry.victim)
         if seen is None:
             if not engine.ledger.is_active(victim):
@@ -389,6 +391,8 @@ def _could_run(engine: Engine, job: Job) -> bool:
         return False
     if job.nodes & engine.ledger.completing:
         return False
+    if job.resume_after is not None and engine.ledger.now <= job.resume_after + _TINY:
+        return False  # held down: time is what it needs
     return not any(
         other.state is JobState.RUNNING and _share_a_core(job, other)
         for other in engine.ledger.active

@@ -97,6 +97,11 @@ class Resumer:
             orders.append(GangOrder(verb=GangVerb.RESUME, job=job, why=why))
         return orders
 
+    def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing."""
+        self._view = view
+        return ()
+
     # ----------------------------------------------------------------------------- asking
     def _waits(self, job: Job) -> bool:
         if job.state is not JobState.SUSPENDED or job.id in self._missed:

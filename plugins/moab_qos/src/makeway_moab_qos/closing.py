@@ -51,5 +51,3 @@ def _reserved(other: Job, job: Job, view: ClusterView, now: Seconds) -> NodeBits
         return 0
     taken = bitmap.indices(free)
     return bitmap.of(taken[:wanted])
-
-

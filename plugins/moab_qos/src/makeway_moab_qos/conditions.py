@@ -153,9 +153,7 @@ def judge(job: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> V
     return found
 
 
-def _hindrance(
-    job: Job, right: Right, view: ClusterView, settings: Settings, now: Seconds
-) -> str:
+def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, now: Seconds) -> str:
     """Say what keeps `job` from preempting anybody; empty: nothing."""
     if not right.ground:
         return f"K01 {right.why}"
@@ -208,9 +206,7 @@ def _in_violation(other: Job, view: ClusterView) -> bool:
     return "SPVIOLATION" in other.spec.flags or bool(violates(other, view))
 
 
-def _within_class(
-    other: Job, job: Job, own: frozenset[str], view: ClusterView, settings: Settings
-) -> bool:
+def _within_class(other: Job, job: Job, own: frozenset[str], view: ClusterView, settings: Settings) -> bool:
     """X9: of two jobs of one class the one that breaks a target gives way to the one that does not."""
     if other.partition.name != job.partition.name:
         return False
@@ -258,7 +254,11 @@ def _too_late(other: Job, settings: Settings, now: Seconds) -> str:
         ran = now - other.started_at
     if settings.max_active_time and ran > settings.max_active_time:
         return f"K13 active for {ran:g} s, more than JOBPREEMPTMAXACTIVETIME ({settings.max_active_time:g} s)"
-    if settings.completion_time and other.end_at is not None and other.end_at - now <= settings.completion_time:
+    if (
+        settings.completion_time
+        and other.end_at is not None
+        and other.end_at - now <= settings.completion_time
+    ):
         return f"K13 ends in {other.end_at - now:g} s, within JOBPREEMPTCOMPLETIONTIME"
     return ""
 

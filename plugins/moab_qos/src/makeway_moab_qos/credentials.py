@@ -78,16 +78,14 @@ def resolve(job: Job, settings: Settings, cluster: Cluster) -> Access:
     if not any(credential.qlist or credential.qdef for _, _, credential in lists) and not (
         members or settings.system.qlist or settings.system.qdef
     ):
-        return Access(qos=requested, requested=requested, allowed=None, because="no list of QoS says anything")
+        return Access(
+            qos=requested, requested=requested, allowed=None, because="no list of QoS says anything"
+        )
     allowed = _allowed(lists, settings.system, members)
     default, because, setting = _default(lists, settings, allowed, cluster)
     if requested is not None and requested in allowed:
-        return Access(
-            qos=requested, requested=requested, allowed=tuple(allowed), because="as requested"
-        )
-    return Access(
-        qos=default, requested=requested, allowed=tuple(allowed), because=because, setting=setting
-    )
+        return Access(qos=requested, requested=requested, allowed=tuple(allowed), because="as requested")
+    return Access(qos=default, requested=requested, allowed=tuple(allowed), because=because, setting=setting)
 
 
 def _lists(job: Job, settings: Settings) -> Iterator[tuple[str, str, Credential]]:
@@ -108,9 +106,7 @@ def _names(credential: Credential) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _allowed(
-    lists: list[tuple[str, str, Credential]], system: Credential, members: list[str]
-) -> list[str]:
+def _allowed(lists: list[tuple[str, str, Credential]], system: Credential, members: list[str]) -> list[str]:
     allowed = _names(system)
     strict = system.mode is ListMode.AND and bool(allowed)
     if not strict:

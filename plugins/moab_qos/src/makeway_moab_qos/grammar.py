@@ -103,9 +103,7 @@ def _included(line: str) -> list[str]:
     return [match.group(1)] if match else []
 
 
-def _take(
-    line: str, place: str, entries: list[Entry], ignored: list[tuple[str, str]], *, maui: bool
-) -> None:
+def _take(line: str, place: str, entries: list[Entry], ignored: list[tuple[str, str]], *, maui: bool) -> None:
     text = line.strip()
     if not text:
         return
@@ -134,9 +132,7 @@ def attributes(entry: Entry, *, maui: bool = False) -> tuple[list[Attribute], li
         stray += entry.value[at : match.start()].split()
         at = match.end()
         name, op, value = match.groups()
-        found.append(
-            Attribute(name=name if maui else name.upper(), op=op, value=value.strip("\"'"))
-        )
+        found.append(Attribute(name=name if maui else name.upper(), op=op, value=value.strip("\"'")))
     stray += entry.value[at:].split()
     return found, stray
 

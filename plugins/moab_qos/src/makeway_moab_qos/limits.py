@@ -56,7 +56,9 @@ def _listed(kind: str, name: str, own: Credential, fallback: Credential) -> Iter
     for key in KINDS:
         numbers: tuple[int, ...] = getattr(own, key) or getattr(fallback, key)
         if numbers:
-            yield Limit(key, f"{key.upper().replace('_', '')} of {kind} {name}", (kind, name), numbers[0], numbers[-1])
+            yield Limit(
+                key, f"{key.upper().replace('_', '')} of {kind} {name}", (kind, name), numbers[0], numbers[-1]
+            )
 
 
 def any_limits(view: ClusterView) -> bool:

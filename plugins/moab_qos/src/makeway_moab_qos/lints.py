@@ -1,7 +1,130 @@
-"""Placeholder."""
+"""Find slips of a configuration before anything runs (spec moab 9, 13; K21).
+
+What only the text of a moab.cfg shows (two-field times, flags in lower case, PREEMPTIONPOLICY, QFLAGS where they
+do not belong) is found while it is read.
+"""
+
 from __future__ import annotations
+
+from collections.abc import Iterator
+
 from makeway.errors import Finding
 from makeway.model import Cluster
-from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.capabilities import UNKNOWN, YES, can, row_of
+from makeway_moab_qos.parameters import METHODS
+from makeway_moab_qos.settings import Settings, path
+
+
 def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
-    return []
+    """Return all findings; for the hook."""
+    return [*slips(cluster, settings), *capabilities(settings)]
+
+
+def _warning(where: str, message: str, section: str) -> Finding:
+    return Finding(level="warning", where=where, message=message, section=f"moab {section}")
+
+
+# ----------------------------------------------------------------------------------------- slips
+def slips(cluster: Cluster, settings: Settings) -> list[Finding]:
+    """Return what is odd about the settings themselves."""
+    del cluster
+    found = [*_priorities(settings), *_throttles(settings), *_words(settings)]
+    if settings.maui:
+        found += _in_maui(settings)
+    else:
+        found += _in_moab(settings)
+    return found
+
+
+def _with(settings: Settings, flag: str) -> list[str]:
+    return [name for name, each in settings.qos.items() if flag in each.flags]
+
+
+def _priorities(settings: Settings) -> Iterator[Finding]:
+    preemptors, preemptees = _with(settings, "PREEMPTOR"), _with(settings, "PREEMPTEE")
+    for high in preemptors:
+        for low in preemptees:
+            if high != low and settings.qos[high].priority <= settings.qos[low].priority:
+                text = (
+                    f"QoS {high} is PREEMPTOR, but its PRIORITY {settings.qos[high].priority:g} is not above "
+                    f"{settings.qos[low].priority:g} of PREEMPTEE {low}"
+                )
+                yield _warning(path("qos", high, "priority"), text, "9")
+    if any(each.priority for each in settings.qos.values()) and settings.weights.qos is None:
+        text = "a QoS has PRIORITY, but QOSWEIGHT is not set; it counts as 0 here, and Moab's own default is unclear"
+        yield _warning(path("weights", "qos"), text, "8.2")
+    if preemptors and not preemptees:
+        yield _warning(path("qos"), "a QoS is PREEMPTOR, but none is PREEMPTEE", "3.1")
+
+
+def _throttles(settings: Settings) -> Iterator[Finding]:
+    least, most = settings.min_active_time, settings.max_active_time
+    if least > most > 0:
+        text = f"JOBPREEMPTMINACTIVETIME {least:g} s is above JOBPREEMPTMAXACTIVETIME {most:g} s: nobody is ever eligible"
+        yield _warning(path("min_active_time"), text, "6")
+
+
+def _words(settings: Settings) -> Iterator[Finding]:
+    policy = settings.preempt_policy
+    if policy not in METHODS:
+        upper = f"; did you mean {policy.upper()!r}?" if policy.upper() in METHODS else ""
+        text = f"PREEMPTPOLICY {policy!r} is not known; allowed: {', '.join(METHODS)}{upper}"
+        yield _warning(path("preempt_policy"), text, "5.2")
+    for standing in settings.standing:
+        if "OWNERPREEMPT" in standing.flags and not standing.owner:
+            text = f"reservation {standing.name} has OWNERPREEMPT but no OWNER"
+            yield _warning(path("standing"), text, "3.2 X4")
+
+
+def _in_maui(settings: Settings) -> Iterator[Finding]:
+    if settings.preempt_policy == "CANCEL":
+        text = "Maui has no CANCEL: every automatic preemption then fails (Q1)"
+        yield _warning(path("preempt_policy"), text, "15.2")
+    if settings.optimistic:
+        text = "BACKFILLPOLICY PREEMPT: Maui then preempts nobody at all (Q4)"
+        yield _warning(path("backfill_policy"), text, "15.2")
+    weights = settings.weights
+    if weights.usage_consumed or weights.usage_remaining or weights.usage_percent:
+        text = "CONSUMEDWEIGHT, REMAININGWEIGHT and PERCENTWEIGHT have no effect in Maui"
+        yield _warning(path("weights"), text, "17")
+
+
+def _in_moab(settings: Settings) -> Iterator[Finding]:
+    if _with(settings, "PREEMPTOR") and not settings.guaranteed_preemption:
+        text = "a QoS is PREEMPTOR, but GUARANTEEDPREEMPTION is not TRUE: freed nodes may go to somebody else"
+        yield _warning(path("guaranteed_preemption"), text, "7.1")
+    if settings.node_match_policy == "EXACTNODE" and settings.preemption_algorithm != "PREEMPTORCENTRIC":
+        text = "JOBNODEMATCHPOLICY EXACTNODE breaks preemption without PREEMPTIONALGORITHM PREEMPTORCENTRIC"
+        yield _warning(path("node_match_policy"), text, "2.2")
+    if _with(settings, "PREEMPTOR") and settings.node_access_policy != "SHARED":
+        text = f"NODEACCESSPOLICY {settings.node_access_policy}: QoS preemption wants SHARED"
+        yield _warning(path("node_access_policy"), text, "2.2")
+    if _with(settings, "PREEMPTOR") and settings.backfill_policy not in ("FIRSTFIT", "PREEMPT"):
+        text = f"BACKFILLPOLICY {settings.backfill_policy}: QoS preemption wants FIRSTFIT"
+        yield _warning(path("backfill_policy"), text, "2.2")
+    if settings.prio_job_select_weight is not None or settings.rtime_weight is not None:
+        text = "how PREEMPTPRIOJOBSELECTWEIGHT and PREEMPTRTIMEWEIGHT are reckoned is published nowhere; this is a guess"
+        yield _warning(path("prio_job_select_weight"), text, "4.4")
+
+
+# ---------------------------------------------------------------------------------- capabilities
+def capabilities(settings: Settings) -> Iterator[Finding]:
+    """Yield what the resource managers cannot carry out of what the policy asks for."""
+    asked = settings.preempt_policy.lower()
+    for at, rm in enumerate(settings.rm):
+        row = row_of(rm)
+        title = row.title if row is not None else rm.type or "its own"
+        if settings.preempt_policy in METHODS:
+            answer = can(rm, asked)
+            if answer == UNKNOWN and asked == "cancel":
+                text = f"whether {title} can cancel is unknown; it is tried all the same"
+                yield _warning(path("preempt_policy"), text, "13")
+            elif answer != YES:
+                text = f"PREEMPTPOLICY {settings.preempt_policy} with {title}: {answer}; the next rung that works is used"
+                yield _warning(path("preempt_policy"), text, "13")
+        if rm.type.upper() == "NATIVE" and not rm.suspend_url:
+            text = f"resource manager {rm.name}: suspending through a native interface needs JOBSUSPENDURL"
+            yield _warning(path(f"rm[{at}]"), text, "5.3")
+        if rm.type and row is None and rm.type.upper() != "NATIVE":
+            text = f"resource manager {rm.name}: what {rm.type} can do is not in the guide's table"
+            yield _warning(path(f"rm[{at}]"), text, "13")

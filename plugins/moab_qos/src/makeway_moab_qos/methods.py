@@ -87,8 +87,12 @@ def _in_maui(job: Job, view: ClusterView, settings: Settings) -> Method:
             return Method(PreemptMode.REQUEUE, "PREEMPTPOLICY REQUEUE")
         return Method(PreemptMode.CANCEL, "PREEMPTPOLICY REQUEUE; not RESTARTABLE")
     if policy == "CHECKPOINT":
-        return Method(PreemptMode.CHECKPOINT, "PREEMPTPOLICY CHECKPOINT: there is nothing to restart from", True)
-    return Method(PreemptMode.CANCEL, f"PREEMPTPOLICY {policy} is unknown to Maui, so nothing happens (Q1)", True)
+        return Method(
+            PreemptMode.CHECKPOINT, "PREEMPTPOLICY CHECKPOINT: there is nothing to restart from", True
+        )
+    return Method(
+        PreemptMode.CANCEL, f"PREEMPTPOLICY {policy} is unknown to Maui, so nothing happens (Q1)", True
+    )
 
 
 def next_rung(job: Job, mode: PreemptMode, view: ClusterView) -> PreemptMode:

@@ -129,9 +129,7 @@ CREDENTIAL_ATTRIBUTES: Mapping[str, tuple[str, str]] = {
     "PREEMPTQTTHRESHOLD": ("time", "preempt_qt_threshold"),
     "PREEMPTXFTHRESHOLD": ("number", "preempt_xf_threshold"),
 }
-MOAB_ONLY_ATTRIBUTES = frozenset(
-    ("FLAGS", "PREEMPTMINTIME", "PREEMPTQTTHRESHOLD", "PREEMPTXFTHRESHOLD")
-)
+MOAB_ONLY_ATTRIBUTES = frozenset(("FLAGS", "PREEMPTMINTIME", "PREEMPTQTTHRESHOLD", "PREEMPTXFTHRESHOLD"))
 
 CLOCK = ("RMPOLLINTERVAL", "JOBMAXOVERRUN", "XFMINWCLIMIT")
 """Parameters that become keys of other tables."""

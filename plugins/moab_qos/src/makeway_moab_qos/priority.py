@@ -78,7 +78,7 @@ def terms(job: Job, view: ClusterView, now: Seconds) -> Iterator[Term]:
     for kind, name in names_of(job).items():
         weight: float = getattr(weights, kind)
         if weight:
-            own = credential(settings, kind, name).priority
+            own: float = credential(settings, kind, name).priority
             yield Term("cred", kind, own or credential(settings, kind, DEFAULT).priority, weight)
     if weights.qos:
         yield Term("cred", "qos", qos.priority, weights.qos)
@@ -115,7 +115,9 @@ def total(found: Iterator[Term], weights: Weights) -> float:
     caps = weights.caps
     sums: dict[str, float] = {}
     for term in found:
-        sums[term.component] = sums.get(term.component, 0.0) + term.weight * _capped(term.value, caps.get(term.name))
+        sums[term.component] = sums.get(term.component, 0.0) + term.weight * _capped(
+            term.value, caps.get(term.name)
+        )
     return sum(getattr(weights, name) * _capped(value, caps.get(name)) for name, value in sums.items())
 
 

@@ -65,7 +65,9 @@ def translate(source: Source, *, maui: bool) -> ForeignConfig:
     parsed = parse(source, maui=maui)
     draft = Draft(maui=maui)
     for place, text in parsed.ignored:
-        why = "Maui ignores a line that does not start in the first column" if maui and text else "no parameter"
+        why = (
+            "Maui ignores a line that does not start in the first column" if maui and text else "no parameter"
+        )
         draft.warn(place, f"{why}: {text[:60]!r}")
     for entry in parsed.entries:
         draft.take(entry)
@@ -267,7 +269,9 @@ class Draft:
             for flag in given:
                 word = flag.partition("[")[0]
                 if word not in FLAGS and not word.startswith("IGN"):
-                    close = f"; did you mean {word.upper()!r}?" if word.upper() in FLAGS else nearest(word, FLAGS)
+                    close = (
+                        f"; did you mean {word.upper()!r}?" if word.upper() in FLAGS else nearest(word, FLAGS)
+                    )
                     self.warn(entry.place, f"{attribute.name}: no flag {word!r}{close}")
         if attribute.op != "=":
             table[key] = _combined(attribute, table.get(key, ()), given)
@@ -324,9 +328,7 @@ class Draft:
                 if value is not None:
                     table["cpus" if attribute.name == "PROCS" else "memory_mb"] = value
             elif attribute.name == "FEATURES":
-                table["features"] = _combined(
-                    attribute, table.get("features", ()), names_of(attribute.value)
-                )
+                table["features"] = _combined(attribute, table.get("features", ()), names_of(attribute.value))
             else:
                 self._odd_attribute(entry, attribute)
 
@@ -393,9 +395,7 @@ class Draft:
         if qos:
             tables["qos"] = qos
         default = self.nodes.pop("DEFAULT", {})
-        known = [
-            {"name": name, "memory_mb": 1, **default, **table} for name, table in self.nodes.items()
-        ]
+        known = [{"name": name, "memory_mb": 1, **default, **table} for name, table in self.nodes.items()]
         if known and all("cpus" in table for table in known):
             tables["node"] = known
         self._sum_up()
@@ -445,13 +445,9 @@ def _weight(param: str) -> tuple[str, bool] | None:
     return None
 
 
-def _combined(
-    attribute: Attribute, before: tuple[str, ...], given: tuple[str, ...]
-) -> tuple[str, ...]:
+def _combined(attribute: Attribute, before: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
     if attribute.op == "+=":
         return tuple(dict.fromkeys((*before, *given)))
     if attribute.op == "-=":
         return tuple(name for name in before if name not in given)
     return given
-
-

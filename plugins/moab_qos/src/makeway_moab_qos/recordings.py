@@ -144,7 +144,12 @@ class Recorded:
             replayed = {key: word for key, word in replayed.items() if key[2] != "starts" or key[1] in shown}
         keys = sorted(recorded.keys() | replayed.keys())
         differences = tuple(
-            (job, at * self.interval, recorded.get((at, job, what), "nothing"), replayed.get((at, job, what), "nothing"))
+            (
+                job,
+                at * self.interval,
+                recorded.get((at, job, what), "nothing"),
+                replayed.get((at, job, what), "nothing"),
+            )
             for at, job, what in keys
             if recorded.get((at, job, what)) != replayed.get((at, job, what))
         )
@@ -188,7 +193,9 @@ _FAILED = "none (failed)"
 
 
 def _preempted(outcome: Mapping[str, Any]) -> dict[_Event, str]:
-    return {(int(e["pass"]), e["job"], "preempted"): _method(e["action"]) for e in outcome.get("preempted", ())}
+    return {
+        (int(e["pass"]), e["job"], "preempted"): _method(e["action"]) for e in outcome.get("preempted", ())
+    }
 
 
 def _method(action: str) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 import attrs
 
-_ge0 = attrs.validators.ge(0)
+_TIME = attrs.validators.ge(0.0)
+_COUNT = attrs.validators.ge(0)
 
 
 class Profile(enum.Enum):
@@ -137,7 +138,7 @@ class Choices:
 
     minimise: bool = False
     """After the greedy walk, put back whoever is not needed, the costliest first (4.1)."""
-    max_preemptees: int = attrs.field(default=32, validator=_ge0)
+    max_preemptees: int = attrs.field(default=32, validator=_COUNT)
     """Most victims of one preemptor; if more are needed, nobody is preempted (U6). 0: any number."""
     strict_priority: bool = True
     """An equal priority does not preempt (U5)."""
@@ -172,16 +173,16 @@ class Settings:
     profile: Profile = Profile.MOAB
     preempt_policy: str = "REQUEUE"
     guaranteed_preemption: bool = False
-    job_retry_time: float = attrs.field(default=60.0, validator=_ge0)
+    job_retry_time: float = attrs.field(default=60.0, validator=_TIME)
     nowait_preemption: bool = False
     preemption_algorithm: str = ""
-    min_active_time: float = attrs.field(default=0.0, validator=_ge0)
-    max_active_time: float = attrs.field(default=0.0, validator=_ge0)
-    completion_time: float = attrs.field(default=0.0, validator=_ge0)
+    min_active_time: float = attrs.field(default=0.0, validator=_TIME)
+    max_active_time: float = attrs.field(default=0.0, validator=_TIME)
+    completion_time: float = attrs.field(default=0.0, validator=_TIME)
     prio_job_select_weight: float | None = None
     rtime_weight: float | None = None
     search_depth: int | None = None
-    max_job_preempt_per_iteration: int = attrs.field(default=0, validator=_ge0)
+    max_job_preempt_per_iteration: int = attrs.field(default=0, validator=_COUNT)
     ignore_preemptee_priority: bool = False
     sp_violation_preemption: bool = False
     fs_violation_preemption: bool = False
@@ -205,7 +206,7 @@ class Settings:
     enable_negative_priority: bool = False
     reject_negative_priority: bool = False
     priority_accrual: str = "QUEUEPOLICY"
-    defer_time: float = attrs.field(default=3600.0, validator=_ge0)
+    defer_time: float = attrs.field(default=3600.0, validator=_TIME)
     use_job_regex: bool = False
     weights: Weights = Weights()
     qos: Mapping[str, Credential] = attrs.field(factory=dict)

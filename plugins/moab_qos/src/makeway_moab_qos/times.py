@@ -29,7 +29,9 @@ def seconds(text: str, *, maui: bool = False) -> float:
         raise ValueError(f"got {text!r}; allowed: [[[DD:]HH:]MM:]SS or INFINITY")
     if maui and len(fields) == 2:
         fields.append("0")
-    return min(INFINITY, sum(float(field) * unit for field, unit in zip(reversed(fields), _FIELDS, strict=False)))
+    return min(
+        INFINITY, sum(float(field) * unit for field, unit in zip(reversed(fields), _FIELDS, strict=False))
+    )
 
 
 def is_two_fields(text: str) -> bool:

@@ -41,6 +41,10 @@ class Layout:
         """CPUs of the largest node."""
         self._pickers: dict[Taste, Picker] = {}
         self.memory = [node.usable_memory_mb for node in nodes]
+        self.alike = len(self.shapes) == 1 and len({node.cpus for node in nodes}) == 1
+        """Whether all nodes are built alike."""
+        self.several_rows = any(rows_of(part.oversubscribe) > 1 for part in cluster.partitions)
+        """Whether any partition has more than one row."""
         weights = sorted({node.weight for node in nodes})
         self.weight = [node.weight for node in nodes]
         self.by_weight: list[NodeBits] = [
@@ -100,6 +104,10 @@ class Books:
         self._free_memory: FreeMemory | None = None
         self._parent: Books | None = None
         self._own_parts: set[int] = set()
+        self._stale: set[int] = set()
+        """Partitions whose rows are to be put together anew."""
+        self.version = 0
+        """Grows with every change."""
 
     def copy(self) -> Books:
         """Return books of the same state, to take jobs out of."""
@@ -119,6 +127,7 @@ class Books:
         twin._free_memory = None
         twin._parent = self
         twin._own_parts = set()
+        twin._stale = set()
         return twin
 
     # ------------------------------------------------------------------------------ notices
@@ -128,6 +137,7 @@ class Books:
         self._seat(job, allocation)
         self._mark(allocation, 1)
         self._charge(allocation, 1)
+        self._touched += allocation.node_indices
 
     def remove(self, job: Job) -> None:
         """Take back what a job holds."""
@@ -152,6 +162,7 @@ class Books:
         self._rowless.discard(job.id)
         self._seat(job, allocation)
         self._mark(allocation, 1)
+        self._touched += allocation.node_indices
 
     # ----------------------------------------------------------------------------- the verbs
     def rows(self, partition: Partition) -> Rows:
@@ -182,18 +193,20 @@ class Books:
             if busy[index] & cores:
                 self._overlaid.add(index)
             busy[index] |= cores
-        self._touched += allocation.node_indices
 
     def take_out(self, job: Job, *, wholly: bool) -> None:
         """Take a job out of its row, and its mark away; `wholly`: also its memory and counted resources."""
         allocation = _held(job)
         if job.id not in self._rowless:
-            self._rows_to_change(job.partition).leave(job, allocation)
+            rows = self._rows_to_change(job.partition)
+            if rows.leave(job, allocation):
+                self._stale.add(job.partition.index)
             self._free_cores(allocation)
         if job.id not in self._stopped:
             self._mark(allocation, -1)
         if wholly:
             self._charge(allocation, -1)
+        self._touched += allocation.node_indices
 
     def take_out_all(self, jobs: Sequence[Job]) -> None:
         """Take jobs out wholly; the same as one by one, but cheaper for many."""
@@ -262,7 +275,6 @@ class Books:
                 busy[index] = self._count_again(index)
             else:
                 busy[index] &= ~(full[index] if held is None else held[at])
-        self._touched += allocation.node_indices
 
     def _count_again(self, node: int) -> CoreBits:
         """Return the cores in any row of a node where rows lie over one another."""
@@ -284,14 +296,12 @@ class Books:
         for index in allocation.node_indices:
             marks[index] += sign * mark
             shared[index] += sign * sharing
-        self._touched += allocation.node_indices
 
     def _charge(self, allocation: Allocation, sign: int) -> None:
         if allocation.memory_mb is not None:
             memory = self.memory
             for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
                 memory[index] += sign * amount
-            self._touched += allocation.node_indices
         for name, amounts in allocation.gres.items():
             used = self.gres.setdefault(name, [0] * self.layout.size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):
@@ -300,15 +310,37 @@ class Books:
     # ------------------------------------------------------------------------ what follows
     def sync(self) -> None:
         """Bring the sets of nodes up to date."""
-        for part in self.parts.values():
-            if part.stale and (self._parent is None or part.partition.index in self._own_parts):
-                part.rebuild()
+        if self._stale:
+            for index in self._stale:
+                self.parts[index].rebuild()
+            self._stale.clear()
         touched = self._touched
         if not touched:
             return
         self._touched = []
+        self.version += 1
         changed = list(dict.fromkeys(touched)) if len(touched) > 1 else touched
         self.history += changed
+        if len(changed) == 1:
+            self._sync_one(changed[0])
+        else:
+            self._sync_many(changed)
+        if self._parent is None and len(self.history) > 4 * self.layout.size + 1000:
+            self.history.clear()
+            self._tables.clear()
+            self._free_memory = None
+
+    def _sync_one(self, node: int) -> None:
+        bit = 1 << node
+        gone = ~bit
+        self.busy_nodes = self.busy_nodes | bit if self.busy[node] else self.busy_nodes & gone
+        self.charged_nodes = self.charged_nodes | bit if self.memory[node] else self.charged_nodes & gone
+        mark = self.marks[node]
+        self.marked_nodes = self.marked_nodes | bit if mark else self.marked_nodes & gone
+        self.reserved_nodes = self.reserved_nodes | bit if mark >= RESERVED else self.reserved_nodes & gone
+        self.sharing_nodes = self.sharing_nodes | bit if self.sharing[node] else self.sharing_nodes & gone
+
+    def _sync_many(self, changed: Sequence[int]) -> None:
         gone = ~bitmap.of(changed)
         busy, memory, marks, sharing = self.busy, self.memory, self.marks, self.sharing
         self.busy_nodes = self.busy_nodes & gone | bitmap.of([i for i in changed if busy[i]])
@@ -318,10 +350,6 @@ class Books:
             [i for i in changed if marks[i] >= RESERVED]
         )
         self.sharing_nodes = self.sharing_nodes & gone | bitmap.of([i for i in changed if sharing[i]])
-        if self._parent is None and len(self.history) > 4 * self.layout.size + 1000:
-            self.history.clear()
-            self._tables.clear()
-            self._free_memory = None
 
     def table(self, key: TableKey) -> Table:
         """Return the CPUs of each node that a need can use beside all who are there; `sync` first."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from makeway.features import Alternatives
 from makeway.model import Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.steps import Extra
@@ -22,7 +21,7 @@ def forecast(
 ) -> Forecast | None:
     """Return when the job of `attempt` could start: now, with all of `removable` gone, or as jobs end."""
     now = attempt.view.now
-    choice = attempt.selector.alternatives(attempt.job)[-1]
+    choice = attempt.kind.choices[-1]
     found = _anywhere(attempt)
     if found is not None:
         return _at(now, found)
@@ -46,8 +45,7 @@ def forecast(
 
 
 def _anywhere(attempt: ConsAttempt) -> Found | None:
-    choices: Sequence[Alternatives] = attempt.selector.alternatives(attempt.job)
-    for choice in choices:
+    for choice in attempt.kind.choices:
         found = attempt.try_on(choice)
         if found is not None:
             return found

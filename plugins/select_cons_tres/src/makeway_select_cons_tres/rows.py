@@ -63,8 +63,6 @@ class Rows:
     ) -> None:
         self.partition = partition
         self.rows = [Row(len(full)) for _ in range(number)]
-        self.stale = False
-        """Whether a job left since the rows were last put together."""
         self._full = full
         self._sorts = sorts
         """Whether the fullest row comes first; not with preempt/qos, whose extra row is the last."""
@@ -87,15 +85,15 @@ class Rows:
                 return True
         return False
 
-    def leave(self, job: Job, allocation: Allocation) -> None:
-        """Take a job out of its row."""
+    def leave(self, job: Job, allocation: Allocation) -> bool:
+        """Take a job out of its row; say whether the rows are to be put together anew."""
         rows = self.rows
         row = rows[0]
         if len(rows) > 1:
             row = next(row for row in rows if job.id in row.jobs)
             del row.jobs[job.id]
-            self.stale = True
         row.drop(allocation, self._full)
+        return len(rows) > 1
 
     def sort(self) -> None:
         """Let the fullest row come first."""
@@ -107,7 +105,6 @@ class Rows:
 
         In order of the lowest core, then of size; each into the first row with room, the fullest row first.
         """
-        self.stale = False
         jobs = [job for row in self.rows for job in row.jobs.values()]
         jobs.sort(key=_place)
         fresh = [Row(len(self._full)) for _ in self.rows]

@@ -37,7 +37,7 @@ class _Success:
 
 def search(attempt: ConsAttempt, candidates: Candidates) -> Choice | None:
     """Return placement and victims; None if removing candidates does not help."""
-    choices = attempt.selector.alternatives(attempt.job)
+    choices = attempt.kind.choices
     last_only = attempt.view.rule("last_alternative_preempts")
     for number, choice in enumerate(choices):
         may_kill = not last_only or number == len(choices) - 1

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
-from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives, alternatives
 from makeway.model import (
@@ -25,17 +24,13 @@ from makeway.preemption import PreemptionTable, exempt_time
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.forecast import forecast
+from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, Request, request_of
-from makeway_select_cons_tres.steps import (
-    CoreTest,
-    Extra,
-    Mode,
-    Short,
-    joined,
-    least_memory,
-    table_key,
-)
+from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Mode, Short
+from makeway_select_cons_tres.table import TableKey
+
+_MOST_REMEMBERED = 10_000
 
 
 class ConsSelector:
@@ -43,31 +38,29 @@ class ConsSelector:
 
     def __init__(self, view: ClusterView) -> None:
         cluster = view.cluster
-        self.view = view
         self.cluster: Cluster = cluster
         self.parameters: Parameters = read_parameters(view.select_parameters)
         self.mode = _mode(view)
-        self.layout = Layout(
-            cluster, extra_row=self.mode.qos, track_memory=self.parameters.memory
-        )
+        self.layout = Layout(cluster, extra_row=self.mode.qos, track_memory=self.parameters.memory)
         self.books = Books(self.layout)
         self.empty = Books(self.layout)
         """Books of the cluster without any job."""
-        self.all_nodes = bitmap.full(len(cluster.nodes))
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
-        self._requests: dict[str, Request] = {}
-        self._static: dict[object, NodeBits] = {}
-        self._verdicts: dict[str, tuple[Request, Blocked | None]] = {}
+        self._kinds: dict[Hashable, Kind] = {}
+        self._kind_of: dict[str, Kind] = {}
+        self._keys: dict[TableKey, TableKey] = {}
         self._of_partition = {
-            partition.name: in_partition(self.parameters, partition)
-            for partition in cluster.partitions
+            partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
         }
+        self._guards_overlay = self.mode.gang and self.mode.partition_prio
+        self._state = (-1, 0)
+        self._screened: dict[int, bool] = {}
+        self._failed: dict[tuple[int, NodeBits], Short] = {}
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
-        self._requests.pop(job.id, None)
-        self._verdicts.pop(job.id, None)
+        self._kind_of.pop(job.id, None)
         self.books.add(job)
 
     def released(self, job: Job) -> None:
@@ -83,44 +76,64 @@ class ConsSelector:
         self.books.resume(job)
 
     # ----------------------------------------------------------------------------- asking
+    def kind(self, job: Job) -> Kind:
+        """Return the kind of `job` in the partition that it is tried in."""
+        known = self._kind_of.get(job.id)
+        if known is not None and known.request.partition is job.partition:
+            return known
+        signature = signature_of(job)
+        kind = self._kinds.get(signature)
+        if kind is None:
+            kind = self._kinds[signature] = self._new_kind(job)
+        self._kind_of[job.id] = kind
+        return kind
+
+    def _new_kind(self, job: Job) -> Kind:
+        parameters = self._of_partition[job.partition.name]
+        request = request_of(
+            job, self.cluster, parameters, implicit_max_nodes=self._implicit_max_nodes
+        )
+        key = _table_key(request)
+        idle = self.empty.table(self._keys.setdefault(key, key))
+        choices = alternatives(job.spec.features, self.cluster)
+        return kind_of(request, self.layout, idle, choices, trims=self.mode.trims)
+
     def request(self, job: Job) -> Request:
         """Return the normalised request of `job` in the partition that it is tried in."""
-        known = self._requests.get(job.id)
-        if known is not None and known.partition is job.partition:
-            return known
-        request = request_of(
-            job,
-            self.cluster,
-            self._of_partition[job.partition.name],
-            implicit_max_nodes=self._implicit_max_nodes,
-        )
-        self._requests[job.id] = request
-        return request
+        return self.kind(job).request
 
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
         """Drop jobs that idle cores cannot serve, of those that look at nothing else."""
-        books = self.books
-        books.sync()
         if self.mode.gang:
             return jobs
-        known: dict[object, bool] = {}
+        books = self.books
+        books.sync()
+        if self._state != (books.version, nodes):
+            self._state = (books.version, nodes)
+            self._screened.clear()
+        screened = self._screened
         kept = []
         for job in jobs:
-            request = self.request(job)
-            if request.mark == AVAILABLE:
-                kept.append(job)
-                continue
-            wanted = wanted_of(request)
-            key = (request.need, wanted, request.min_nodes, request.whole, job.partition.index)
-            able = known.get(key)
+            kind = self.kind(job)
+            able = screened.get(id(kind))
             if able is None:
-                some = nodes & job.partition.nodes & books.table(table_key(request)).at_least(wanted)
-                if request.whole:
-                    some &= ~books.busy_nodes
-                able = known[key] = some.bit_count() >= request.min_nodes
+                able = screened[id(kind)] = self._might_start(kind, nodes)
             if able:
                 kept.append(job)
         return kept
+
+    def _might_start(self, kind: Kind, nodes: NodeBits) -> bool:
+        request, books = kind.request, self.books
+        if request.mark == AVAILABLE:
+            return True
+        nodes &= request.partition.nodes & kind.able & books.table(kind.key).at_least(kind.wanted)
+        if request.whole:
+            nodes &= ~books.busy_nodes
+        if kind.least_memory and nodes & books.charged_nodes:
+            nodes = books.free_memory().among(nodes, kind.least_memory)
+        elif request.memory_per_node == 0:
+            nodes &= ~books.charged_nodes
+        return nodes.bit_count() >= request.min_nodes
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> ConsAttempt:
         """Begin an attempt."""
@@ -138,19 +151,17 @@ class ConsSelector:
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""
-        request = self.request(job)
-        known = self._verdicts.get(job.id)
-        if known is not None and known[0] is request:
-            return known[1]
-        verdict = self._possible(job, request, job.partition.nodes)
-        self._verdicts[job.id] = (request, verdict)
-        return verdict
+        kind = self.kind(job)
+        if kind.verdict is None or kind.verdict[0] != view.up:
+            kind.verdict = (view.up, self._possible(kind, job.partition.nodes & view.up))
+        return kind.verdict[1]
 
-    def _possible(self, job: Job, request: Request, nodes: NodeBits) -> Blocked | None:
-        for choice in self.alternatives(job):
-            if self.test(request, self.empty, nodes, choice).run() is not None:
+    def _possible(self, kind: Kind, nodes: NodeBits) -> Blocked | None:
+        for choice in kind.choices:
+            if CoreTest(kind, self.empty, nodes, self.mode, choice).run() is not None:
                 return None
-        usable = self.able(request, nodes).bit_count()
+        request = kind.request
+        usable = (nodes & kind.able).bit_count()
         detail = request.over_limit or (
             f"{request.min_nodes} nodes and {request.min_cpus} CPUs are asked for; "
             f"{usable} nodes of the partition could serve"
@@ -163,70 +174,30 @@ class ConsSelector:
             never=True,
         )
 
-    # ------------------------------------------------------------------------------ pieces
-    def alternatives(self, job: Job) -> Sequence[Alternatives]:
-        """Return the sets of nodes with the wanted features, in the order in which they are tried."""
-        return alternatives(job.spec.features, self.cluster)
+    # ----------------------------------------------------------------------------- memories
+    def failure(self, kind: Kind, nodes: NodeBits) -> Short | None:
+        """Return what was missing when a job of this kind found no place on `nodes` as things stand."""
+        books = self.books
+        books.sync()
+        if self._state[0] != books.version:
+            return None
+        return self._failed.get((id(kind), nodes))
 
-    def test(
-        self,
-        request: Request,
-        books: Books,
-        nodes: NodeBits,
-        choice: Alternatives,
-        *,
-        exempt: Sequence[Job] = (),
-        extra: Extra | None = None,
-    ) -> CoreTest:
-        """Prepare a test of `request` against `books`."""
-        return CoreTest(
-            request,
-            books,
-            self.empty.table(table_key(request)),
-            self.able(request, nodes & choice.nodes if not choice.counts else nodes),
-            self.mode,
-            exempt=exempt,
-            extra=extra,
-            counts=choice.counts,
-        )
-
-    def able(self, request: Request, nodes: NodeBits) -> NodeBits:
-        """Drop nodes that could not serve the request if they were idle."""
-        if request.over_limit:
-            return 0
-        key = (
-            request.need,
-            request.cpus_per_node,
-            request.memory_per_cpu,
-            request.memory_per_node,
-            request.whole,
-            tuple(sorted(request.gres.items())),
-        )
-        found = self._static.get(key)
-        if found is None:
-            found = self._static[key] = self._able(request)
-        return nodes & found & ~request.excluded
-
-    def _able(self, request: Request) -> NodeBits:
-        nodes = self.empty.table(table_key(request)).at_least(max(request.cpus_per_node, 1))
-        wanted = least_memory(request)
-        each = request.memory_per_cpu if request.whole else None
-        able = []
-        for index in bitmap.indices(nodes):
-            node = self.cluster.nodes[index]
-            if self.parameters.memory and max(wanted, (each or 0) * node.cpus) > self.layout.memory[index]:
-                continue
-            if any(node.gres.get(name, 0) < count for name, count in request.gres.items()):
-                continue
-            able.append(index)
-        return bitmap.of(able)
+    def remember_failure(self, kind: Kind, nodes: NodeBits, short: Short) -> None:
+        """Remember it until the books change."""
+        version = self.books.version
+        if self._state[0] != version or len(self._failed) > _MOST_REMEMBERED:
+            self._state = (version, 0)
+            self._screened.clear()
+            self._failed.clear()
+        self._failed[id(kind), nodes] = short
 
     def exempt_jobs(self, view: ClusterView) -> Sequence[Job]:
         """Return running jobs that PreemptExemptTime keeps from being overlaid (spec slurm-preemption 1.6)."""
-        least = view.settings(PreemptionTable).exempt_time
-        if not least or least < 0 or not self.mode.gang or not self.mode.partition_prio:
+        if not self._guards_overlay:
             return ()
-        if not view.rule("exempt_time_guards_overlay"):
+        least = view.settings(PreemptionTable).exempt_time
+        if not least or least < 0 or not view.rule("exempt_time_guards_overlay"):
             return ()
         return [
             job
@@ -255,7 +226,7 @@ class ConsAttempt:
         self.view = view
         self.planning = planning
         """Whether it is only about when the job could start; licences are not looked at then."""
-        self.request = selector.request(job)
+        self.kind = selector.kind(job)
         self.books = selector.books
         self.licences: Mapping[str, int] = NOTHING
         """Licences given back by jobs removed."""
@@ -301,53 +272,68 @@ class ConsAttempt:
 
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
-        short = self.licence_short()
-        if short is not None:
-            return short
-        for number, choice in enumerate(self.selector.alternatives(self.job)):
+        if self.job.spec.licenses:
+            missing = self.licence_short()
+            if missing is not None:
+                return missing
+        plain = not self._removed and not self.exempt
+        if plain:
+            known = self.selector.failure(self.kind, self.nodes)
+            if known is not None:
+                self.short = known
+                return self._blocked()
+        for number, choice in enumerate(self.kind.choices):
             found = self.try_on(choice)
             if found is not None:
                 return self.placement(found, number)
+        if plain:
+            self.selector.remember_failure(self.kind, self.nodes, self.short)
         return self._blocked()
 
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
         """Describe the problem as "free so many nodes": for whole, like nodes without further wishes."""
-        request, selector, books = self.request, self.selector, self.selector.books
-        job = self.job
-        if (
-            not request.whole
-            or request.mark != ONE_ROW
-            or selector.mode.gang
-            or len(selector.layout.shapes) > 1
-            or len({node.cpus for node in self.view.cluster.nodes}) > 1
-            or request.contiguous
-            or request.required
-            or request.gres
-            or request.gres_total
-            or job.spec.features
-            or job.spec.licenses
-        ):
+        kind, books, view = self.kind, self.selector.books, self.view
+        if not self._is_about_nodes():
             return None
         books.sync()
-        able = selector.able(request, self.nodes)
+        able = kind.able & self.nodes
         used = books.busy_nodes | books.marked_nodes | books.charged_nodes
         holders: dict[int, list[int]] = {}
         for at, (other, mode) in enumerate(zip(jobs, modes, strict=True)):
             if mode.frees_all and other.allocation is not None and other.spec.het_id is None:
                 for index in other.allocation.node_indices:
                     holders.setdefault(index, []).append(at)
-        each = self.view.cluster.nodes[0].cpus if self.view.cluster.nodes else 1
+        each = view.cluster.nodes[0].cpus if view.cluster.nodes else 1
         return Cover(
-            wanted=max(request.min_nodes, -(-request.min_cpus // each)),
+            wanted=max(kind.request.min_nodes, -(-kind.request.min_cpus // each)),
             free=(able & ~used).bit_count(),
             blockers={
                 index: tuple(at)
                 for index, at in sorted(holders.items())
-                if able & used & (1 << index) and len(self.view.jobs_on(index)) == len(at)
+                if able & used & (1 << index) and len(view.jobs_on(index)) == len(at)
             },
         )
 
+    def _is_about_nodes(self) -> bool:
+        """Whether the job wants so many whole nodes, and any will do."""
+        request, spec, selector = self.kind.request, self.job.spec, self.selector
+        return (
+            request.whole
+            and request.mark == ONE_ROW
+            and not selector.mode.gang
+            and selector.layout.alike
+            and not (request.contiguous or request.required)
+            and not (request.gres or request.gres_total or spec.features or spec.licenses)
+        )
+
     # ------------------------------------------------------------------------------ pieces
+    @property
+    def exempt(self) -> Sequence[Job]:
+        """Running jobs whose cores must not be overlaid."""
+        if self._exempt is None:
+            self._exempt = self.selector.exempt_jobs(self.view)
+        return self._exempt
+
     def try_on(
         self,
         choice: Alternatives,
@@ -360,10 +346,8 @@ class ConsAttempt:
         :param within: nodes to keep to; None: all of the attempt's.
         """
         nodes = self.nodes if within is None else self.nodes & within
-        if self._exempt is None:
-            self._exempt = self.selector.exempt_jobs(self.view)
-        test = self.selector.test(
-            self.request, self.books, nodes, choice, exempt=self._exempt, extra=extra
+        test = CoreTest(
+            self.kind, self.books, nodes, self.selector.mode, choice, exempt=self.exempt, extra=extra
         )
         found = test.run()
         if test.short is not None:
@@ -409,28 +393,30 @@ class ConsAttempt:
 
     def placement(self, found: Found, alternative: int) -> Placement:
         """Return what was found in the contract's words."""
-        request, busy = self.request, self.selector.books.busy
-        full = self.selector.layout.full
-        cores = found.cores
-        overlays = any(
-            busy[index] & (full[index] if cores is None else cores[at])
-            for at, index in enumerate(found.indices)
-        )
+        request = self.kind.request
         return Placement(
             allocation=Allocation(
                 nodes=found.nodes,
                 node_indices=found.indices,
                 cpus=found.cpus,
-                cores=cores,
+                cores=found.cores,
                 memory_mb=found.memory,
                 gres=found.gres,
                 licenses=self._licences_taken(),
                 shared=request.shares,
                 marks=MARKS[request.mark, request.sharing],
             ),
-            overlays=overlays,
+            overlays=found.why != IDLE and self._overlays(found),
             why=found.why,
             alternative=alternative,
+        )
+
+    def _overlays(self, found: Found) -> bool:
+        """Whether any of the cores is in use by somebody who is still there."""
+        busy, full, cores = self.books.busy, self.selector.layout.full, found.cores
+        return any(
+            busy[index] & (full[index] if cores is None else cores[at])
+            for at, index in enumerate(found.indices)
         )
 
     def _blocked(self) -> Blocked:
@@ -438,12 +424,13 @@ class ConsAttempt:
             impossible = self.selector.possible(self.job, self.view)
             if impossible is not None:
                 return impossible
+        wanted, short = self.kind.request.min_nodes, self.short
         return Blocked(
             reason="Resources",
-            resource=self.short.resource,
-            wanted=self.request.min_nodes,
-            available=self.short.available,
-            detail=f"{self.request.min_nodes} nodes wanted, {self.short.available} usable",
+            resource=short.resource,
+            wanted=wanted,
+            available=short.available,
+            detail=f"{wanted} nodes wanted, {short.available} usable",
         )
 
 
@@ -451,10 +438,11 @@ def _licences_of(job: Job) -> Mapping[str, int]:
     return job.allocation.licenses if job.allocation is not None else NOTHING
 
 
-def wanted_of(request: Request) -> int:
-    """Return the CPUs that every node must offer."""
-    wanted = max(request.cpus_per_node, 1)
-    return max(wanted, request.min_cpus) if request.max_nodes == 1 else wanted
+def _table_key(request: Request) -> TableKey:
+    """Return which table of usable CPUs the request looks at."""
+    if request.max_cpus_per_node is None:
+        return TableKey(request.need)
+    return TableKey(request.need, request.partition.index, request.max_cpus_per_node)
 
 
 def _mode(view: ClusterView) -> Mode:
@@ -468,6 +456,3 @@ def _mode(view: ClusterView) -> Mode:
         exclusive_stops=view.rule("exclusive_stops_after_step_one"),
         off_keeps_rows=view.rule("off_partition_keeps_rows"),
     )
-
-
-__all__ = ["ConsAttempt", "ConsSelector", "joined"]

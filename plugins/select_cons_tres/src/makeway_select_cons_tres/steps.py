@@ -1,7 +1,7 @@
-"""Try to place a job on one hypothetical state of the cores: the tests 0 to 4 (spec slurm-gang-and-select 4.3.2 to
-4.3.5).
+"""Try to place a job on one hypothetical state of the cores: the tests 0 to 4.
 
-Test 0, "would it fit if every core were free", only saves work: whoever fails it fails the others too.
+Spec slurm-gang-and-select 4.3.2 to 4.3.5. Test 0, "would it fit if every core were free", only saves work:
+whoever fails it fails the others too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
+from makeway.features import Alternatives
 from makeway.model import Job, Partition, PreemptMode
 from makeway_select_cons_tres.assign import Found, Ground, assign
 from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.choose import Pool, Taken, choose
-from makeway_select_cons_tres.cores import Taste
-from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, Request, rows_of
+from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, rows_of
 from makeway_select_cons_tres.rows import Rows
-from makeway_select_cons_tres.table import Table, TableKey
 
 Cores = dict[int, CoreBits]
 """Cores that are not to be used, by node index; nodes without any are left out."""
@@ -59,7 +59,7 @@ class Short:
     """On how many nodes more something must be given back before the job can come to fit."""
     resource: str = "nodes"
     available: int = 0
-    """Usable nodes on the first map tried."""
+    """Nodes usable."""
 
 
 class CoreTest:
@@ -67,55 +67,47 @@ class CoreTest:
 
     def __init__(
         self,
-        request: Request,
+        kind: Kind,
         books: Books,
-        idle: Table,
         nodes: NodeBits,
         mode: Mode,
+        choice: Alternatives,
         *,
         exempt: Sequence[Job] = (),
         extra: Extra | None = None,
-        counts: Sequence[tuple[NodeBits, int]] = (),
     ) -> None:
         """Prepare it.
 
-        :param idle: usable CPUs of each node when nobody is there.
-        :param nodes: candidates that could serve the request at all.
+        :param nodes: candidates.
+        :param choice: the feature alternative to serve.
         :param exempt: running jobs whose cores must not be overlaid.
         :param extra: None: the extra row is hidden.
-        :param counts: nodes with a feature, and how many of them are wanted.
         """
         books.sync()
-        self._request = request
+        self._kind = kind
+        self._request = kind.request
         self._books = books
         self._layout: Layout = books.layout
-        self._idle = idle
-        self._table = books.table(idle.key)
         self._mode = mode
         self._exempt = exempt
         self._extra = extra
-        self._counts = counts
-        self._wanted = max(request.cpus_per_node, 1)
-        if request.max_nodes == 1:
-            self._wanted = max(self._wanted, request.min_cpus)
-        self._nodes = self._admitted(nodes)
+        self._counts = choice.counts
+        self._nodes = self._admitted(nodes & kind.able if choice.counts else nodes & kind.able & choice.nodes)
         self.short: Short | None = None
         """What was missing on that of the maps where the least was; None: nothing was tried."""
 
     # ---------------------------------------------------------------------- node filter (4.3.3)
     def _admitted(self, nodes: NodeBits) -> NodeBits:
-        books, request = self._books, self._request
+        """Drop nodes whose marks keep the job out (no. 3 to 5)."""
+        books = self._books
         nodes &= ~books.reserved_nodes
-        if request.mark == ONE_ROW:
-            nodes &= ~self._shared_by_others(nodes)
-        else:
-            nodes &= ~books.marked_nodes
-            if request.mark == RESERVED:
-                nodes &= ~self._if_sharing(books.busy_nodes)
-        if self._layout.track_memory:
-            nodes = self._with_memory(nodes)
-        if request.gres or request.gres_total or (request.whole and books.gres):
-            nodes = self._with_gres(nodes)
+        if self._request.mark == ONE_ROW:
+            if self._layout.several_rows:
+                nodes &= ~self._shared_by_others(nodes)
+            return nodes
+        nodes &= ~books.marked_nodes
+        if self._request.mark == RESERVED:
+            nodes &= ~self._if_sharing(books.busy_nodes)
         return nodes
 
     def _if_sharing(self, nodes: NodeBits) -> NodeBits:
@@ -135,23 +127,30 @@ class CoreTest:
             return 0
         return self._if_sharing(bitmap.of(list(self._books.cores_in(several, nodes))))
 
-    def _with_memory(self, nodes: NodeBits) -> NodeBits:
-        """Drop nodes without the least memory that the job needs there."""
-        request, books, layout = self._request, self._books, self._layout
-        if request.memory_per_cpu is None and not request.memory_per_node:
-            if request.memory_per_node is None:
-                return nodes
-            return nodes & ~books.charged_nodes
-        free = books.free_memory()
-        nodes &= free.at_least(least_memory(request))
-        if request.whole and request.memory_per_cpu is not None:
-            each, machines, left = request.memory_per_cpu, layout.cluster.nodes, free.values
-            listed = bitmap.indices(nodes & books.charged_nodes)
-            nodes &= ~bitmap.of([i for i in listed if each * machines[i].cpus > left[i]])
+    def _with_memory_and_gres(self, nodes: NodeBits) -> NodeBits:
+        """Drop nodes that have too little of what is counted (no. 1 and 2)."""
+        request, books = self._request, self._books
+        if self._layout.track_memory:
+            busy = nodes & books.charged_nodes
+            if busy:
+                nodes = nodes & ~busy | self._with_memory(busy)
+        if request.gres or request.gres_total or (request.whole and books.gres):
+            nodes = self._with_gres(nodes)
         return nodes
 
+    def _with_memory(self, nodes: NodeBits) -> NodeBits:
+        request, books = self._request, self._books
+        each = request.memory_per_cpu
+        if each is None and not request.memory_per_node:
+            return nodes if request.memory_per_node is None else 0
+        free = books.free_memory()
+        if each is None or not request.whole:
+            return free.among(nodes, self._kind.least_memory)
+        machines, left = self._layout.cluster.nodes, free.values
+        return bitmap.of([i for i in bitmap.indices(nodes) if each * machines[i].cpus <= left[i]])
+
     def _with_gres(self, nodes: NodeBits) -> NodeBits:
-        """Drop nodes without enough of a counted resource; whole-node jobs want it untouched."""
+        """Keep nodes with enough of the counted resources; whole-node jobs want them untouched."""
         request, gres, machines = self._request, self._books.gres, self._layout.cluster.nodes
         wanted = {**dict.fromkeys(request.gres_total, 1), **request.gres}
         if request.max_nodes == 1:
@@ -169,10 +168,11 @@ class CoreTest:
     # ------------------------------------------------------------------------------ the tests
     def run(self) -> Found | None:
         """Return where the job fits; None: nowhere."""
-        if self._request.required & ~self._nodes:
-            self._note(Short(1, "nodes", self._nodes.bit_count()))
-            return None
-        return self._unused() or (self._overlaid() if self._goes_on() else None)
+        found = self._unused()
+        if found is None and self._goes_on():
+            self._nodes = self._with_memory_and_gres(self._nodes)
+            return self._overlaid()
+        return found
 
     def _goes_on(self) -> bool:
         """Whether cores in use are looked at as well (after test 1)."""
@@ -183,16 +183,20 @@ class CoreTest:
 
     def _unused(self) -> Found | None:
         """Test 1: cores that nobody uses."""
-        books, table = self._books, self._table
-        nodes = self._nodes & table.at_least(self._wanted)
-        if self._request.whole:
+        books, request = self._books, self._request
+        table = books.table(self._kind.key)
+        nodes = self._nodes & table.at_least(self._kind.wanted)
+        if request.whole:
             nodes &= ~books.busy_nodes
-        full, busy = self._layout.full, books.busy
+        if nodes.bit_count() >= request.min_nodes:
+            nodes = self._with_memory_and_gres(nodes)
+        layout = self._layout
+        full, busy = layout.full, books.busy
         like = None
-        if len(self._layout.shapes) == 1 and not nodes & books.busy_nodes and nodes:
+        if layout.alike and nodes and not nodes & books.busy_nodes:
             like = table.values[bitmap.lowest(nodes)]
         ground = Ground(nodes, table.values, like, lambda index: full[index] & ~busy[index])
-        return self._place(ground, "idle cores")
+        return self._place(ground, IDLE)
 
     def _overlaid(self) -> Found | None:
         """Tests 2 to 4: cores of jobs that can be overlaid."""
@@ -228,7 +232,7 @@ class CoreTest:
         return part.partition.priority_tier > own.priority_tier or is_off(part.partition)
 
     def _spare_lower(self, taken: Cores, found: Found) -> Found:
-        """Keep off the cores of lower tiers too, the highest of them first, as long as the job fits (test 3)."""
+        """Keep off the cores of lower tiers too, the highest first, as long as the job fits (test 3)."""
         tier = self._request.partition.priority_tier
         lower = [part for part in self._parts() if part.partition.priority_tier < tier]
         for part in sorted(lower, key=lambda part: -part.partition.priority_tier):
@@ -278,26 +282,27 @@ class CoreTest:
     # ------------------------------------------------------------------------------- one map
     def _beside(self, cores: Cores, why: str) -> Found | None:
         """Place the job on all cores but `cores`."""
-        idle, layout, books = self._idle, self._layout, self._books
+        idle, layout, books = self._kind.idle, self._layout, self._books
         if idle.key.partition is not None:
             part = books.parts.get(idle.key.partition)
             if part is not None:
                 cores = {**dict.fromkeys(books.cores_in([part], self._nodes), 0), **cores}
-        nodes = self._nodes & idle.at_least(self._wanted)
-        avail, full, whole = idle.values, layout.full, self._request.whole
+        wanted, whole, full = self._kind.wanted, self._request.whole, layout.full
+        nodes = self._nodes
+        values = idle.values
         like = None
         if cores:
-            avail = avail.copy()
+            values = values.copy()
             dropped = []
             for index, used in cores.items():
                 cpus = 0 if whole and used else idle.cpus_of(index, full[index] & ~used, books)
-                avail[index] = cpus
-                if cpus < self._wanted:
+                values[index] = cpus
+                if cpus < wanted:
                     dropped.append(index)
             nodes &= ~bitmap.of(dropped)
-        elif len(layout.shapes) == 1 and nodes:
-            like = avail[bitmap.lowest(nodes)]
-        ground = Ground(nodes, avail, like, lambda index: full[index] & ~cores.get(index, 0))
+        elif layout.alike and nodes:
+            like = values[bitmap.lowest(nodes)]
+        ground = Ground(nodes, values, like, lambda index: full[index] & ~cores.get(index, 0))
         return self._place(ground, why)
 
     def _place(self, ground: Ground, why: str) -> Found | None:
@@ -306,27 +311,20 @@ class CoreTest:
         if count < request.min_nodes or request.required & ~ground.nodes:
             self._note(Short(max(1, request.min_nodes - count), "nodes", count))
             return None
-        ground = self._within_memory(ground)
-        wish = request
+        if request.memory_per_cpu:
+            ground = self._within_memory(ground)
         if self._counts:
             counted = self._counted(ground)
             if counted is None:
                 self._note(Short(1, "nodes", count))
                 return None
-            wish = attrs.evolve(request, required=request.required | counted)
+            request = attrs.evolve(request, required=request.required | counted)
         pool = Pool(ground.nodes, ground.cpus, ground.like)
-        taken = choose(wish, pool, self._layout, first_fit=self._mode.first_fit)
+        taken = choose(request, pool, self._layout, first_fit=self._mode.first_fit)
         if taken is None:
             self._note(Short(self._nodes_to_free(ground), "cpus", count))
             return None
-        taste = Taste(
-            request.need,
-            request.block,
-            request.most_on_node,
-            self._mode.trims,
-            request.cpus_for_memory,
-        )
-        found = assign(request, taken, ground, self._books, self._layout.picker(taste), why)
+        found = assign(request, taken, ground, self._books, self._kind.picker, why)
         if found is None:
             self._note(Short(1, "memory", count))
         return found
@@ -344,13 +342,12 @@ class CoreTest:
         """Return nodes for each counted feature, each count solved for itself (section 4.1.3 no. 3)."""
         chosen: NodeBits = 0
         for nodes, count in self._counts:
-            least = count * max(self._request.cpus_per_node, 1)
             part = attrs.evolve(
                 self._request,
                 min_nodes=count,
                 target=count,
                 max_nodes=count,
-                min_cpus=least,
+                min_cpus=count * max(self._request.cpus_per_node, 1),
                 tasks=None,
                 required=0,
             )
@@ -378,16 +375,13 @@ class CoreTest:
         listed = list(cpus)
         for index, most in changed.items():
             listed[index] = most
-        dropped = bitmap.of([index for index, most in changed.items() if most < self._wanted])
+        wanted = self._kind.wanted
+        dropped = bitmap.of([index for index, most in changed.items() if most < wanted])
         return attrs.evolve(ground, nodes=ground.nodes & ~dropped, cpus=listed, like=None)
 
 
-def least_memory(request: Request) -> int:
-    """Return the least memory that the job needs on a node; 0: none, or all (section 4.3.3 no. 1)."""
-    if request.memory_per_cpu is not None:
-        least = max(request.cpus_per_node, request.tasks_per_node or 1, request.need.cpus_per_task)
-        return request.memory_per_cpu * least
-    return request.memory_per_node or 0
+IDLE = "idle cores"
+"""How a place on cores that nobody uses is called."""
 
 
 def is_off(partition: Partition) -> bool:
@@ -419,11 +413,3 @@ def cores_of(job: Job, layout: Layout, nodes: NodeBits) -> Cores:
         for at, index in enumerate(allocation.node_indices)
         if nodes >> index & 1
     }
-
-
-def table_key(request: Request) -> TableKey:
-    """Return which table of usable CPUs the request looks at."""
-    limit = request.max_cpus_per_node
-    if limit is None:
-        return TableKey(request.need)
-    return TableKey(request.need, request.partition.index, limit)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from makeway_select_cons_tres.books import Books
 
 _MOST_LEVELS = 24
+_FEW = 128
+"""So many nodes are looked at one by one rather than in a set for the amount."""
 
 
 @attrs.frozen(cache_hash=True)
@@ -52,6 +54,14 @@ class Amounts:
                 del self._levels[next(iter(self._levels))]
             self._levels[amount] = found
         return found
+
+    def among(self, nodes: NodeBits, amount: int) -> NodeBits:
+        """Return those of `nodes` that have at least `amount`."""
+        if amount in self._levels or nodes.bit_count() > _FEW:
+            return nodes & self.at_least(amount)
+        values = self.values
+        short = [node for node in bitmap.indices(nodes) if values[node] < amount]
+        return nodes & ~bitmap.of(short) if short else nodes
 
     def change(self, changes: Sequence[tuple[int, int]]) -> None:
         """Take over new amounts, as (node, amount)."""

@@ -57,6 +57,7 @@ class TaskAttempt:
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
         """Return None: processors are counted, not nodes."""
         del jobs, modes
+        return None
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Take `job` out: all that it holds, or for SUSPEND its cores alone."""
@@ -169,7 +170,9 @@ class TaskAttempt:
                 available=tasks,
                 detail=f"{request.tasks} tasks wanted, memory for {tasks}",
             )
-        plain = request.per_task == 1 and not request.wants_memory and request.nodes == 1 and not request.whole
+        plain = (
+            request.per_task == 1 and not request.wants_memory and request.nodes == 1 and not request.whole
+        )
         return Blocked(
             resource="processors" if plain and not self._removed else "tasks",
             wanted=request.tasks,

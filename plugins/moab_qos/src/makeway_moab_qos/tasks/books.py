@@ -12,7 +12,9 @@ class Books:
 
     def __init__(self, cluster: Cluster, *, suspension_frees_memory: bool) -> None:
         self.cores = [max(1, node.cores if node.cores <= node.cpus else node.cpus) for node in cluster.nodes]
-        self.threads = [max(1, node.cpus // cores) for node, cores in zip(cluster.nodes, self.cores, strict=True)]
+        self.threads = [
+            max(1, node.cpus // cores) for node, cores in zip(cluster.nodes, self.cores, strict=True)
+        ]
         self.busy: list[CoreBits] = [0] * len(self.cores)
         """Cores of running jobs."""
         self.parked: list[CoreBits] = [0] * len(self.cores)

@@ -58,9 +58,7 @@ class Kept:
                 for job, count in self._selector.holders(index, self._view)
                 if job.id not in gone and _holds_at(job, at)
             )
-            promised = sum(
-                each.cores.get(index, 0) for each in self._promises if each.at <= at < each.until
-            )
+            promised = sum(each.cores.get(index, 0) for each in self._promises if each.at <= at < each.until)
             least = min(least, books.cores[index] - held - promised)
         return max(0, least)
 

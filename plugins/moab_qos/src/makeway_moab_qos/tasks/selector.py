@@ -104,7 +104,9 @@ class TaskSelector:
             room += fits
             if room >= request.tasks:
                 return None
-        detail = f"{request.tasks} tasks of {request.per_task} processors; the empty cluster has room for {room}"
+        detail = (
+            f"{request.tasks} tasks of {request.per_task} processors; the empty cluster has room for {room}"
+        )
         return Blocked(
             reason="BadConstraints",
             resource="processors",
