@@ -38,8 +38,15 @@ def full_cluster(size: int, select: str = "select/linear") -> Engine:
         )
     engine = Engine(config, Recorder(build_cluster(config)), Policies(config))
     jobs = [
-        JobSpec(id=str(at), partitions=("low",), min_nodes=1, max_nodes=1, memory_mb_per_node=16000,
-                tasks=8, tasks_per_node=8)
+        JobSpec(
+            id=str(at),
+            partitions=("low",),
+            min_nodes=1,
+            max_nodes=1,
+            memory_mb_per_node=16000,
+            tasks=8,
+            tasks_per_node=8,
+        )
         for at in range(size)
     ]
     engine.step(0.0, [Submitted(job) for job in jobs])
@@ -50,8 +57,15 @@ def full_cluster(size: int, select: str = "select/linear") -> Engine:
 def decide(engine: Engine, size: int) -> tuple[float, int]:
     """Return the seconds that one decision takes, and how many victims it chooses."""
     engine.ledger.now = 10.0
-    spec = JobSpec(id="P", partitions=("high",), min_nodes=size // 2, max_nodes=size // 2,
-                   memory_mb_per_node=1000, tasks=8 * (size // 2), tasks_per_node=8)
+    spec = JobSpec(
+        id="P",
+        partitions=("high",),
+        min_nodes=size // 2,
+        max_nodes=size // 2,
+        memory_mb_per_node=1000,
+        tasks=8 * (size // 2),
+        tasks_per_node=8,
+    )
     engine.submit(spec)
     job = engine.ledger.jobs["P"]
     placer = engine.placer
@@ -80,8 +94,10 @@ def main() -> None:
         engine = full_cluster(size, given.select)
         found = [decide(engine, size) for _ in range(given.rounds)]
         times[size] = statistics.median(took for took, _ in found)
-        print(f"{size} nodes: median {times[size] * 1000:.1f} ms, "
-              f"best {min(took for took, _ in found) * 1000:.1f} ms, {found[0][1]} victims")
+        print(
+            f"{size} nodes: median {times[size] * 1000:.1f} ms, "
+            f"best {min(took for took, _ in found) * 1000:.1f} ms, {found[0][1]} victims"
+        )
     print(f"ten times the cluster costs {times[given.nodes * 10] / times[given.nodes]:.1f} times as long")
 
 

@@ -106,9 +106,7 @@ def main() -> None:
     rounds = []
     for _ in range(given.rounds):
         slurms, theirs = timed(lambda: two_passes(begin(), candidates))
-        least, ours = timed(
-            lambda: least_disruption(begin(), candidates, engine.ledger, NOW, given.effort)
-        )
+        least, ours = timed(lambda: least_disruption(begin(), candidates, engine.ledger, NOW, given.effort))
         rounds.append((slurms, least))
     slurm_time = statistics.median(slurms for slurms, _ in rounds)
     our_time = statistics.median(least for _, least in rounds)

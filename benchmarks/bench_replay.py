@@ -65,7 +65,9 @@ def stream(log: Path, times: int) -> None:
     before = peak_mb()
     took = streamed(repeated(jobs, times))
     count = times * len(jobs)
-    print(f"{times} x the log, streamed: {count / took:,.0f} jobs/s, {peak_mb() - before:,.0f} MB more than at rest")
+    print(
+        f"{times} x the log, streamed: {count / took:,.0f} jobs/s, {peak_mb() - before:,.0f} MB more than at rest"
+    )
 
 
 def main() -> None:
@@ -73,7 +75,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log", type=Path, help="KTH-SP2-1996-2.1-cln.swf.gz")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--times", type=int, default=10, help="how often the log is repeated for the long run")
+    parser.add_argument(
+        "--times", type=int, default=10, help="how often the log is repeated for the long run"
+    )
     parser.add_argument("--stream", action="store_true", help="measure streamed records instead")
     given = parser.parse_args()
     if given.stream:

@@ -203,8 +203,7 @@ def main() -> None:
         waits = simulate(jobs, options.nodes, policy)
         took = time.perf_counter() - begun
         slowdowns = [
-            max(1.0, (wait + job.run) / max(job.run, BOUND))
-            for wait, job in zip(waits, jobs, strict=True)
+            max(1.0, (wait + job.run) / max(job.run, BOUND)) for wait, job in zip(waits, jobs, strict=True)
         ]
         print(
             f"{policy}: {len(jobs)} jobs, mean wait {sum(waits) / len(jobs):.2f} s, "

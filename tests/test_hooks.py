@@ -210,9 +210,7 @@ def test_hook_admit() -> None:
 
 def test_hook_closed_nodes() -> None:
     """What is idle is kept for the first job that waits; without that the small one would go ahead."""
-    chosen = attrs.evolve(
-        config(), node=(NodeTable(name="n[1-2]"),), scheduler=SchedulerTable(type="greedy")
-    )
+    chosen = attrs.evolve(config(), node=(NodeTable(name="n[1-2]"),), scheduler=SchedulerTable(type="greedy"))
     jobs = (
         JobSpec(id="1", run_time=50),
         JobSpec(id="2", run_time=50, min_nodes=2, submit_at=1),

@@ -23,9 +23,7 @@ def _module_name(path: Path, source: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {
-    _module_name(path, source): path for source in SOURCES for path in sorted(source.rglob("*.py"))
-}
+MODULES = {_module_name(path, source): path for source in SOURCES for path in sorted(source.rglob("*.py"))}
 
 
 @attrs.frozen
@@ -142,19 +140,11 @@ def test_imports_point_down(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source", "fault"),
     [
-        pytest.param(
-            "makeway.engine.core", "import makeway.cli", "lies above", id="engine: no cli"
-        ),
-        pytest.param(
-            "makeway.model", "from makeway import record", "lies above", id="contract: no engine"
-        ),
-        pytest.param(
-            "makeway.model", "def f():\n    import time", "no clock", id="in functions too"
-        ),
+        pytest.param("makeway.engine.core", "import makeway.cli", "lies above", id="engine: no cli"),
+        pytest.param("makeway.model", "from makeway import record", "lies above", id="contract: no engine"),
+        pytest.param("makeway.model", "def f():\n    import time", "no clock", id="in functions too"),
         pytest.param("makeway.engine.core", "import os.path", "no clock", id="os.path is os"),
-        pytest.param(
-            "makeway_x", "from makeway.engine import core", "lies above", id="plugin: no engine"
-        ),
+        pytest.param("makeway_x", "from makeway.engine import core", "lies above", id="plugin: no engine"),
         pytest.param("makeway_x", "import random", "no clock", id="plugin: no chance"),
         pytest.param("makeway_x", "import makeway_y", "is a plugin", id="plugin: no sibling"),
         pytest.param("makeway_x", "import makeway.config", "lies above", id="plugin: no config"),
@@ -162,9 +152,7 @@ def test_imports_point_down(module: str) -> None:
             "makeway_x.readers.a", "import makeway.cli", "lies above", id="a plugin's reader: no cli"
         ),
         pytest.param("makeway.cli", "import makeway_y", "is a plugin", id="core: no plugin"),
-        pytest.param(
-            "makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"
-        ),
+        pytest.param("makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"),
         pytest.param(
             "makeway.builtin.a",
             "import makeway.builtin.b",
@@ -189,9 +177,7 @@ def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
     ("module", "source"),
     [
         pytest.param("makeway.cli", "import os\nimport makeway.engine", id="people: all below"),
-        pytest.param(
-            "makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"
-        ),
+        pytest.param("makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"),
         pytest.param(
             "makeway_x.readers.a",
             "import pathlib\nimport makeway.config\nimport makeway_x.words",

@@ -28,9 +28,7 @@ SHIPPED = ROOT / "examples" / "kth" / "kth-sp2-1500.swf.gz"
 JOBS = 28_475
 BUSY_USERS = ("36", "25", "18", "126")
 
-needs_the_year = pytest.mark.skipif(
-    not FULL.is_file(), reason=f"no trace in {FOLDER}; see MAKEWAY_WORKLOADS"
-)
+needs_the_year = pytest.mark.skipif(not FULL.is_file(), reason=f"no trace in {FOLDER}; see MAKEWAY_WORKLOADS")
 
 
 def machine(**settings: Any) -> Config:
@@ -100,10 +98,7 @@ def preempting(mode: str, path: Path, limit: int, **more: Any) -> tuple[Run, Inv
         **more,
     )
     checker = InvariantChecker()
-    specs = [
-        spec if spec.user not in BUSY_USERS else _in(spec, "hi")
-        for spec in jobs_of(path, built, limit)
-    ]
+    specs = [spec if spec.user not in BUSY_USERS else _in(spec, "hi") for spec in jobs_of(path, built, limit)]
     run = replay(built, specs, options=Options(after_step=checker))
     checker.finish(run, specs)
     return run, checker

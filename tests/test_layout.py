@@ -48,9 +48,7 @@ def _occurrences(pattern: str) -> list[str]:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        hits = (
-            number for number, line in enumerate(text.splitlines(), 1) if re.search(pattern, line)
-        )
+        hits = (number for number, line in enumerate(text.splitlines(), 1) if re.search(pattern, line))
         found += [f"{path.relative_to(ROOT)}:{number}" for number in hits]
     return found
 
@@ -64,9 +62,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     "pattern",
     [
         pytest.param(r"(?<![\w.}>-])/(wor" r"k|roo" r"t|far" r"m)\b", id="paths of one machine"),
-        pytest.param(
-            r"pypi\.or" r"g|pythonhoste" r"d|anaconda\.or" r"g|index-ur" r"l", id="registry hosts"
-        ),
+        pytest.param(r"pypi\.or" r"g|pythonhoste" r"d|anaconda\.or" r"g|index-ur" r"l", id="registry hosts"),
         pytest.param(r"\b(TOD" r"O|FIXM" r"E)\b", id="unfinished"),
     ],
 )

@@ -66,11 +66,7 @@ def example(policy: str, starts: Sequence[float]) -> dict[str, list[tuple[str, f
         JobSpec(id=str(17 + at), submit_at=start, min_nodes=1, tasks=2, run_time=60.0)
         for at, start in enumerate(starts)
     ]
-    jobs.append(
-        JobSpec(
-            id="20", submit_at=13.0, partitions=("hipri",), min_nodes=3, tasks=6, run_time=20.0
-        )
-    )
+    jobs.append(JobSpec(id="20", submit_at=13.0, partitions=("hipri",), min_nodes=3, tasks=6, run_time=20.0))
     run = replay(config, jobs).summary()
     return {
         name: [
@@ -196,9 +192,7 @@ def random_case(seed: int, size: int, jobs: int, *, widest: int, sharers: int) -
     engine.submit(JobSpec(id="P", partitions=("high",), min_nodes=wanted))
     selector = engine.selector
     assert isinstance(selector, LinearSelector)
-    attempt = selector.attempt(
-        engine.ledger.jobs["P"], engine.ledger.all_nodes, engine.ledger
-    )
+    attempt = selector.attempt(engine.ledger.jobs["P"], engine.ledger.all_nodes, engine.ledger)
     modes = (PreemptMode.REQUEUE,) * len(listed)
     return Case(engine, attempt, Candidates(jobs=tuple(listed), modes=modes))
 
@@ -254,9 +248,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("block", range(4))
-def test_as_few_victims_and_as_little_work_as_an_integer_program(
-    shape: dict[str, int], block: int
-) -> None:
+def test_as_few_victims_and_as_little_work_as_an_integer_program(shape: dict[str, int], block: int) -> None:
     """HiGHS proves both figures; every victim is needed, and all lie under the placement."""
     for seed in range(block * 10, block * 10 + 10):
         case = random_case(seed, **shape)
@@ -299,9 +291,7 @@ def test_counting_and_probing_agree(seed: int) -> None:
         return
     assert counted.method == probed.method == PROVED
     assert len(counted.victims) == len(probed.victims)
-    assert sum(case.price[at] for at in counted.victims) == sum(
-        case.price[at] for at in probed.victims
-    )
+    assert sum(case.price[at] for at in counted.victims) == sum(case.price[at] for at in probed.victims)
 
 
 def slurms_choice(case: Case) -> Choice | None:

@@ -107,9 +107,7 @@ def _listed(environment: Environment) -> set[str]:
     return set(POLICY_NAME.findall(done.stdout))
 
 
-@pytest.mark.parametrize(
-    "package", ["makeway", "makeway_preempt_partition_prio", "makeway_select_linear"]
-)
+@pytest.mark.parametrize("package", ["makeway", "makeway_preempt_partition_prio", "makeway_select_linear"])
 def test_wheels_hold_types_and_licence(wheels: dict[str, Path], package: str) -> None:
     """And nothing beside the package: no tests."""
     names = zipfile.ZipFile(wheels[package]).namelist()

@@ -169,8 +169,7 @@ def busy_week() -> str:
     """Return the record of a run in which much happens."""
     users = ("ann", "bob", "cyd", "dan", "eve")
     rows = [
-        f"j{at} {'hi' if at % 3 == 0 else 'low'} {users[at % 5]} {at * 7} {1 + at % 4} "
-        f"{20 + at * 13 % 90}"
+        f"j{at} {'hi' if at % 3 == 0 else 'low'} {users[at % 5]} {at * 7} {1 + at % 4} {20 + at * 13 % 90}"
         for at in range(80)
     ]
     text = "job partition user submit nodes run_time\n" + "\n".join(rows)
@@ -237,8 +236,7 @@ def test_equal_jobs_wait_at_most_for_each_others_turn(
 def test_suspension_costs_no_work(scenario: Scenario) -> None:
     """Where every partition suspends, nothing is thrown away."""
     partitions = {
-        name: {**table, "preempt_mode": "suspend"}
-        for name, table in scenario.settings["partitions"].items()
+        name: {**table, "preempt_mode": "suspend"} for name, table in scenario.settings["partitions"].items()
     }
     run = scenario.with_settings(
         partitions=partitions,
@@ -259,5 +257,3 @@ def test_two_tiers_meet_everywhere() -> None:
 
     gather()
     assert words >= {"start", "suspend", "resume", "requeue", "preempted", "complete", "timeout"}
-
-

@@ -127,9 +127,7 @@ def test_the_policy_of_the_readme_runs() -> None:
     assert run.recorder.metrics.preemptions > 0
 
 
-@pytest.mark.parametrize(
-    "page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *PLUGINS]), ids=str
-)
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *PLUGINS]), ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     """Links into the repository name files that exist."""
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())

@@ -112,15 +112,11 @@ Install = Callable[..., None]
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that puts a distribution with plugins on the path."""
 
-    def install_it(
-        distribution: str, points: Mapping[str, str], modules: Mapping[str, str]
-    ) -> None:
+    def install_it(distribution: str, points: Mapping[str, str], modules: Mapping[str, str]) -> None:
         folder = tmp_path / f"site-{distribution}"
         info = folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
-        )
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
         lines = [f"{name} = {module}" for name, module in points.items()]
         (info / "entry_points.txt").write_text("\n".join(["[makeway]", *lines, ""]))
         for name, source in modules.items():

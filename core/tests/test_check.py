@@ -662,8 +662,7 @@ def test_places_replace_paths() -> None:
 def test_many_partitions_share_findings() -> None:
     """One finding per partition, not one per pair."""
     partitions = tuple(
-        PartitionTable(name=f"p{at}", oversubscribe="FORCE:2", priority_tier=at % 2)
-        for at in range(60)
+        PartitionTable(name=f"p{at}", oversubscribe="FORCE:2", priority_tier=at % 2) for at in range(60)
     )
     config = attrs.evolve(site(**ONLY_GANG), partition=partitions)
     assert len(check(config)) < 200
@@ -703,8 +702,6 @@ def _is_wrong(config: Config) -> bool:
 )
 def test_every_row_is_tested(table: Sequence[Any]) -> None:
     """A row of the tables in the code without a row here is a gap."""
-    said = " ".join(
-        each.message for param in MATRIX for each in check(built(param.values[0]))
-    )
+    said = " ".join(each.message for param in MATRIX for each in check(built(param.values[0])))
     missing = [each.message for each in table if each.message.partition("{")[0] not in said]
     assert missing == []

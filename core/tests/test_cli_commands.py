@@ -117,8 +117,7 @@ def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
 def test_explain_the_victim(run: Run, config: Path, workload: Path) -> None:
     """Who displaced it, why it waited then, and what it lost; repeated attempts once."""
     more = "\n".join(
-        f"[[job]]\nid = {n}\npartition = 'high'\nsubmit = {n}\nnodes = 1\nrun_time = 9"
-        for n in (11, 12, 13)
+        f"[[job]]\nid = {n}\npartition = 'high'\nsubmit = {n}\nnodes = 1\nrun_time = 9" for n in (11, 12, 13)
     )
     workload.write_text(workload.read_text() + more)
     done = run("explain", config, workload, "--job", 1)
@@ -170,9 +169,7 @@ def makeway_check(cluster):
 """
 
 
-def test_plugins_bring_their_words_and_checks(
-    run: Run, install: Install, with_jobs: Path
-) -> None:
+def test_plugins_bring_their_words_and_checks(run: Run, install: Install, with_jobs: Path) -> None:
     """Which people see; what is recorded keeps Slurm's."""
     install("makeway-words", {"words/lsf": "makeway_words"}, {"makeway_words": WORDS})
     words = ("--set", "policy.plugins=words/lsf")
@@ -280,7 +277,7 @@ def test_import_tells_all_problems(run: Run, slurm_conf: Path) -> None:
     assert not slurm_conf.with_suffix(".toml").exists()
 
 
-READER = '''
+READER = """
 from makeway.config import Config, parse_toml
 from makeway.hookspecs import hookimpl
 from makeway.readers.api import Imported
@@ -296,7 +293,7 @@ class Reader:
 @hookimpl
 def makeway_config_readers():
     return [Reader()]
-'''.replace("\\\\", "\\")
+""".replace("\\\\", "\\")
 
 
 def test_readers_of_plugins_are_asked(run: Run, install: Install, tmp_path: Path) -> None:
@@ -403,9 +400,7 @@ runtime = 10
 
 def _recording(ended: float) -> dict[str, Any]:
     spans = [("RUNNING", 1.25, ended), ("COMPLETED", ended, 30.0)]
-    intervals = [
-        {"state": state, "start": start, "end": end, "nodes": ["n1"]} for state, start, end in spans
-    ]
+    intervals = [{"state": state, "start": start, "end": end, "nodes": ["n1"]} for state, start, end in spans]
     job = {"at": 1, "submitted": 1.0, "answered": 1.0, "job_id": 1, "intervals": intervals}
     return {
         "scenario": "one",
@@ -475,9 +470,7 @@ def test_verify_without_the_plugin(
 
 def test_verify_recordings_of_a_real_slurm(run: Run) -> None:
     """Skips what was not recorded; what is played needs plugins."""
-    done = run(
-        "verify", ORACLE / "scenarios", "--recorded", ORACLE / "results-22.05", "--only", "minex*"
-    )
+    done = run("verify", ORACLE / "scenarios", "--recorded", ORACLE / "results-22.05", "--only", "minex*")
     assert done.status == 0
     assert "needs Slurm 23.02" in done.out
 
@@ -521,9 +514,7 @@ def makeway_recordings():
 """
 
 
-def test_verify_recordings_of_another_scheduler(
-    run: Run, install: Install, tmp_path: Path
-) -> None:
+def test_verify_recordings_of_another_scheduler(run: Run, install: Install, tmp_path: Path) -> None:
     """A plugin reads and judges, the core plays."""
     folder = tmp_path / "recordings"
     folder.mkdir()

@@ -36,9 +36,7 @@ Install = Callable[..., None]
         pytest.param(["replay", "{config}", "nope.swf"], "nope.swf: No such", id="missing jobs"),
         pytest.param(["replay", "{config}", "{folder}"], "not a regular file", id="folder as jobs"),
         pytest.param(["replay", "{jobs}", "--format=swf"], "--format: no workload", id="format"),
-        pytest.param(
-            ["replay", "{config}", "{trace}", "--format=swff"], "did you mean 'swf'?", id="format"
-        ),
+        pytest.param(["replay", "{config}", "{trace}", "--format=swff"], "did you mean 'swf'?", id="format"),
         pytest.param(["replay", "{jobs}", "--limit=0"], "--limit", id="limit"),
         pytest.param(["replay", "{jobs}", "--until=-1"], "--until", id="until"),
         pytest.param(["replay", "{jobs}", "--until=nan"], "a number of seconds", id="no number"),
@@ -137,9 +135,7 @@ def test_actions_are_checked(run: Run, with_jobs: Path) -> None:
 # --------------------------------------------------------------------------------------- plugins
 def test_missing_plugins_are_told_all_at_once(run: Run, with_jobs: Path) -> None:
     """With what would bring them."""
-    done = run(
-        "replay", with_jobs, "--set", "policy.select=select/liner", "--set", "policy.search=a/b_c"
-    )
+    done = run("replay", with_jobs, "--set", "policy.select=select/liner", "--set", "policy.search=a/b_c")
     assert done.status == 2
     assert "policy.select: no plugin named 'select/liner'" in done.err
     assert "did you mean 'select/linear'?" in done.err
@@ -152,8 +148,7 @@ def test_missing_plugins_are_told_all_at_once(run: Run, with_jobs: Path) -> None
         pytest.param("import nothing_at_all", 2, "ModuleNotFoundError", id="cannot be imported"),
         pytest.param("raise SystemExit(3)", 2, "SystemExit: 3", id="ends the program"),
         pytest.param(
-            "from makeway.hookspecs import hookimpl\n"
-            "@hookimpl\ndef makeway_preempt_candidate(): ...\n",
+            "from makeway.hookspecs import hookimpl\n@hookimpl\ndef makeway_preempt_candidate(): ...\n",
             2,
             "did you mean 'makeway_preempt_candidates'?",
             id="mistyped hook",
@@ -162,8 +157,7 @@ def test_missing_plugins_are_told_all_at_once(run: Run, with_jobs: Path) -> None
             "from makeway.hookspecs import hookimpl\n"
             "@hookimpl\ndef makeway_preempt_candidates(preemptor): return 1 / 0\n",
             1,
-            "plugin 'preempt/odd', hook makeway_preempt_candidates for job 2: "
-            "raised ZeroDivisionError",
+            "plugin 'preempt/odd', hook makeway_preempt_candidates for job 2: raised ZeroDivisionError",
             id="raises",
         ),
         pytest.param(
@@ -202,8 +196,7 @@ def test_wrong_settings_of_a_plugin_name_the_file(run: Run, with_jobs: Path) -> 
     done = run("replay", with_jobs)
     assert done.status == 2
     assert (
-        f"{with_jobs}: policy.settings.\"gang/timeslice\".timeslise: unknown key; "
-        "did you mean 'timeslice'?"
+        f"{with_jobs}: policy.settings.\"gang/timeslice\".timeslise: unknown key; did you mean 'timeslice'?"
     ) in done.err
 
 
@@ -234,9 +227,7 @@ def _raising(error: BaseException) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        pytest.param(
-            KeyError("x"), 1, "internal error, please report it: KeyError: 'x'", id="defect"
-        ),
+        pytest.param(KeyError("x"), 1, "internal error, please report it: KeyError: 'x'", id="defect"),
         pytest.param(OSError(28, "No space left", "f"), 1, "makeway: f: No space left", id="disk"),
         pytest.param(MemoryError(), 1, "out of memory", id="memory"),
         pytest.param(RunnerError("time ran backwards"), 1, "time ran backwards", id="on purpose"),

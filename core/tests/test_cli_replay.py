@@ -55,9 +55,7 @@ def test_a_workload_of_its_own(run: Run, config: Path, workload: Path, with_jobs
     assert apart.out.splitlines()[1:] == run("replay", with_jobs).out.splitlines()[1:]
 
 
-def test_a_workload_replaces_the_jobs_of_the_config(
-    run: Run, with_jobs: Path, workload: Path
-) -> None:
+def test_a_workload_replaces_the_jobs_of_the_config(run: Run, with_jobs: Path, workload: Path) -> None:
     """And a note says so."""
     done = run("replay", with_jobs, workload, "--limit", 1)
     assert done.status == 0

@@ -50,9 +50,7 @@ def _value(config: Config, path: str) -> Any:
         pytest.param("cluster.name=7", "cluster.name", "7", id="text that looks like a number"),
         pytest.param("cluster.name=a=b", "cluster.name", "a=b", id="equals sign in the value"),
         pytest.param(" cluster.name = x ", "cluster.name", "x", id="blanks"),
-        pytest.param(
-            "scheduler.slurm_release=22.05", "scheduler.slurm_release", "22.05", id="release"
-        ),
+        pytest.param("scheduler.slurm_release=22.05", "scheduler.slurm_release", "22.05", id="release"),
         pytest.param("scheduler.requeue=false", "scheduler.requeue", False, id="truth"),
         pytest.param("policy.preempt_mode=cancel", "policy.preempt_mode", ("cancel",), id="list"),
         pytest.param(
@@ -61,9 +59,7 @@ def _value(config: Config, path: str) -> Any:
             ("suspend", "gang"),
             id="words",
         ),
-        pytest.param(
-            'policy.preempt_mode=["suspend"]', "policy.preempt_mode", ("suspend",), id="as TOML"
-        ),
+        pytest.param('policy.preempt_mode=["suspend"]', "policy.preempt_mode", ("suspend",), id="as TOML"),
         pytest.param(
             "policy.preemption.youngest_first=true",
             "policy.preemption.youngest_first",
@@ -71,9 +67,7 @@ def _value(config: Config, path: str) -> Any:
             id="a table that was not there",
         ),
         pytest.param("partition.low.grace_time=5", "partition[0].grace_time", 5.0, id="by name"),
-        pytest.param(
-            'partition."high.test".grace_time=5', "partition[1].grace_time", 5.0, id="quoted name"
-        ),
+        pytest.param('partition."high.test".grace_time=5', "partition[1].grace_time", 5.0, id="quoted name"),
         pytest.param("partition[1].grace_time=5", "partition[1].grace_time", 5.0, id="by place"),
         pytest.param("partition.1.grace_time=5", "partition[1].grace_time", 5.0, id="bare place"),
         pytest.param("qos.1.priority=5", "qos[0].priority", 5, id="a number as name"),

@@ -12,9 +12,7 @@ from makeway.testing import cluster, replay_table, tiers, timeline
 BUILTIN = {"scheduler": "builtin"}
 EASY = {"scheduler": "easy"}
 BACKFILL = {"scheduler": "backfill"}
-RESERVED = (
-    "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
-)
+RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
 
 
 # ----------------------------------------------------------------------------------- the main pass
@@ -30,9 +28,7 @@ Q01 = """
 
 def test_a_failed_partition_withdraws_its_nodes() -> None:
     """Q01: n3-4 stay idle."""
-    run = replay_table(
-        Q01, cluster=cluster(4), config=BUILTIN | {"partitions": OVERLAP}, until=10.0
-    )
+    run = replay_table(Q01, cluster=cluster(4), config=BUILTIN | {"partitions": OVERLAP}, until=10.0)
     assert [run.state(job) for job in ("a3", "a1", "b1")] == [JobState.PENDING] * 3
     assert run.reason("a3") == "Resources"
     assert run.reason("a1") == "Priority"

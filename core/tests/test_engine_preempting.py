@@ -305,9 +305,7 @@ TWO_PREEMPTORS = """
 
 def test_one_killing_preemptor_per_partition_and_pass() -> None:
     """S27: the partition is closed for the pass."""
-    run = replay_table(
-        TWO_PREEMPTORS.format("-"), cluster=cluster(2), config=TIERS | {"clockwork": CYCLES}
-    )
+    run = replay_table(TWO_PREEMPTORS.format("-"), cluster=cluster(2), config=TIERS | {"clockwork": CYCLES})
     assert run.only("j1", "j2", "p1", "p2")[:6] == timeline("""
           0  j1  start
           0  j2  start
@@ -331,9 +329,7 @@ def test_the_job_of_a_closed_partition_waits_for_priority() -> None:
 
 def test_required_nodes_do_not_close_the_partition() -> None:
     """S28: both victims fall in one pass."""
-    run = replay_table(
-        TWO_PREEMPTORS.format("n1"), cluster=cluster(2), config=TIERS | {"clockwork": CYCLES}
-    )
+    run = replay_table(TWO_PREEMPTORS.format("n1"), cluster=cluster(2), config=TIERS | {"clockwork": CYCLES})
     assert [(entry.at, entry.victim) for entry in run.run.recorder.preemptions] == [
         (60.0, "j1"),
         (60.0, "j2"),

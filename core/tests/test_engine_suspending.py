@@ -349,9 +349,7 @@ def test_yes_shares_only_with_those_who_offer() -> None:
 
 def test_force_one_is_exclusive() -> None:
     """L10."""
-    jobs = "job partition submit nodes run_time\n" + "\n".join(
-        f"j{at} low 0 1 100" for at in range(6)
-    )
+    jobs = "job partition submit nodes run_time\n" + "\n".join(f"j{at} low 0 1 100" for at in range(6))
     run = replay_table(jobs, cluster=cluster(5), config=two_tiers(), until=10.0)
     assert run.state("j5") is JobState.PENDING
 

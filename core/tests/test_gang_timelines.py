@@ -82,9 +82,7 @@ def test_preemption_page_example_1() -> None:
             PartitionTable(name="active", default=True, oversubscribe="FORCE:1"),
             PartitionTable(name="hipri", priority_tier=2, oversubscribe="FORCE:1"),
         ),
-        policy=attrs.evolve(
-            FIVE.policy, preempt="preempt/partition_prio", preempt_mode=("suspend", "gang")
-        ),
+        policy=attrs.evolve(FIVE.policy, preempt="preempt/partition_prio", preempt_mode=("suspend", "gang")),
     )
     low = [job(name, at, 1) for name, at in (("485", 0), ("486", 0), ("487", 1), ("488", 1), ("489", 2))]
     run = play(config, [*low, job("490", 27, 3, partitions=("hipri",), run_time=30.0)], 90, first_tick=30)
@@ -113,7 +111,8 @@ def test_g05_three_groups_in_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "other"), [pytest.param(7.0, 41.0, id="before a tick: G01"), pytest.param(12.0, 71.0, id="after: G02")]
+    ("mine", "other"),
+    [pytest.param(7.0, 41.0, id="before a tick: G01"), pytest.param(12.0, 71.0, id="after: G02")],
 )
 def test_wait_of_a_newcomer(mine: float, other: float) -> None:
     """More than one and at most two slices, depending on where in the slice it comes (3.3)."""

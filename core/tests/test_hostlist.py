@@ -94,9 +94,7 @@ def test_fold_refuses_what_is_no_name() -> None:
 def test_natural_order_counts_digits_as_numbers() -> None:
     names = ["n10", "n2", "n02", "a", "n", "n2a", "n1", "r1n10", "r1n9"]
 
-    assert sorted(names, key=natural_key) == [
-        *("a", "n", "n1", "n2", "n02", "n2a", "n10", "r1n9", "r1n10")
-    ]
+    assert sorted(names, key=natural_key) == [*("a", "n", "n1", "n2", "n02", "n2a", "n10", "r1n9", "r1n10")]
 
 
 host_names = st.from_regex(r"[a-z]{0,2}[0-9]{1,4}(-?[a-z][0-9]{0,3})?|[a-z-]{1,4}", fullmatch=True)

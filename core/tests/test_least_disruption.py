@@ -137,9 +137,7 @@ def attempt_over(
     jobs: Sequence[Job], wanted: int, nodes: int, others: Sequence[Job] = (), **more: Any
 ) -> CountingAttempt:
     """Return the attempt of a job of `wanted` nodes on a cluster that runs `jobs` and `others`."""
-    on = {
-        at: frozenset(j.index for j in (*jobs, *others) if j.nodes >> at & 1) for at in range(nodes)
-    }
+    on = {at: frozenset(j.index for j in (*jobs, *others) if j.nodes >> at & 1) for at in range(nodes)}
     return CountingAttempt(nodes, wanted, on, **more)
 
 
@@ -152,9 +150,7 @@ def choose(
     cpus: int = 1,
 ) -> Choice | None:
     """Run the search."""
-    candidates = Candidates(
-        jobs=tuple(jobs), modes=tuple(modes or [PreemptMode.REQUEUE] * len(jobs))
-    )
+    candidates = Candidates(jobs=tuple(jobs), modes=tuple(modes or [PreemptMode.REQUEUE] * len(jobs)))
     seen = view(attempt.nodes, cpus)
     return search.least_disruption(attempt, candidates, seen, NOW, effort)
 
@@ -381,8 +377,7 @@ def test_counting_and_probing_agree(
     jobs = data.draw(st.permutations(jobs))
     nodes = len(blockers) + free
     counted, probed = (
-        choose(attempt_over(jobs, need + free, nodes, covers=covers), jobs)
-        for covers in (True, False)
+        choose(attempt_over(jobs, need + free, nodes, covers=covers), jobs) for covers in (True, False)
     )
     assert counted is not None
     assert probed is not None
@@ -517,9 +512,7 @@ def test_a_component_with_a_choice_is_a_menu() -> None:
 def test_shuffled_candidates_change_nothing() -> None:
     """Same victims in the same order, however the policy lists them."""
     rng = Random(3)
-    jobs = [
-        job(at, rng.sample(range(30), rng.randint(1, 4)), ran=rng.randint(1, 3)) for at in range(25)
-    ]
+    jobs = [job(at, rng.sample(range(30), rng.randint(1, 4)), ran=rng.randint(1, 3)) for at in range(25)]
     answers = set()
     for _ in range(6):
         rng.shuffle(jobs)

@@ -51,16 +51,10 @@ def job(**fields: Any) -> JobSpec:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        pytest.param(
-            "user=3,7:high", MappingRule(user=("3", "7"), to_partition="high"), id="users"
-        ),
+        pytest.param("user=3,7:high", MappingRule(user=("3", "7"), to_partition="high"), id="users"),
         pytest.param("users=3:high", MappingRule(user=("3",), to_partition="high"), id="plural"),
-        pytest.param(
-            "queue=q_2h:short", MappingRule(queue=("q_2h",), to_partition="short"), id="queue"
-        ),
-        pytest.param(
-            "qos=banana*:low", MappingRule(qos=("banana*",), to_partition="low"), id="pattern"
-        ),
+        pytest.param("queue=q_2h:short", MappingRule(queue=("q_2h",), to_partition="short"), id="queue"),
+        pytest.param("qos=banana*:low", MappingRule(qos=("banana*",), to_partition="low"), id="pattern"),
         pytest.param("user=*:low", MappingRule(user=("*",), to_partition="low"), id="everybody"),
         pytest.param("user=3:qos=fast", MappingRule(user=("3",), to_qos="fast"), id="to a QOS"),
         pytest.param(
@@ -73,9 +67,7 @@ def job(**fields: Any) -> JobSpec:
             MappingRule(user=("3", "4"), account=("x",), min_nodes=8, to_partition="p"),
             id="several conditions",
         ),
-        pytest.param(
-            "group=a,group=b:p", MappingRule(group=("a", "b"), to_partition="p"), id="key twice"
-        ),
+        pytest.param("group=a,group=b:p", MappingRule(group=("a", "b"), to_partition="p"), id="key twice"),
     ],
 )
 def test_map_flag(text: str, rule: MappingRule) -> None:
@@ -139,9 +131,7 @@ RULES = """
         pytest.param({"user": "ann"}, (), "urgent", id="first that matches counts"),
         pytest.param({"user": "bob", "min_nodes": 10}, ("low",), "normal", id="by size"),
         pytest.param({"user": "bob", "min_nodes": 21}, ("high",), None, id="star fits no account"),
-        pytest.param(
-            {"user": "ann", "attributes": {"queue": "q2"}}, ("high",), None, id="the trace's queue"
-        ),
+        pytest.param({"user": "ann", "attributes": {"queue": "q2"}}, ("high",), None, id="the trace's queue"),
     ],
 )
 def test_rules(fields: dict[str, Any], partitions: tuple[str, ...], qos: str | None) -> None:
@@ -172,9 +162,7 @@ def test_job_that_nothing_changes_is_the_same() -> None:
         pytest.param('partition = "high"', (), ("high",), id="none: the one set"),
     ],
 )
-def test_partitions_of_the_trace(
-    text: str, own: tuple[str, ...], partitions: tuple[str, ...] | None
-) -> None:
+def test_partitions_of_the_trace(text: str, own: tuple[str, ...], partitions: tuple[str, ...] | None) -> None:
     workload, jobs = mapped(f"[workload]\n{text}", job(partitions=own))
     assert [spec.partitions for spec in jobs] == ([] if partitions is None else [partitions])
     assert workload.rejected_count == (partitions is None)
@@ -210,9 +198,7 @@ def test_targets_are_checked_all_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         mapped(text)
     found = [str(problem) for problem in caught.value.problems]
-    assert found[0].startswith(
-        "workload.map[0].to_partition: no partition named 'hihg'; allowed: high"
-    )
+    assert found[0].startswith("workload.map[0].to_partition: no partition named 'hihg'; allowed: high")
     assert found[1].endswith("it is a QOS: use to_qos, or --map ...:qos=urgent")
     assert found[2].startswith("workload.map[1].to_qos: no QOS named 'x'")
     assert found[3].startswith("workload.partition: no partition named 'y'")
@@ -271,16 +257,12 @@ def test_content_beats_the_name(tmp_path: Path, text: str, run_time: float) -> N
 def test_unknown_content_names_the_formats(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("\nhello world\n")
-    with pytest.raises(
-        ConfigError, match="'hello world' is not known; name one of native, sacct, swf"
-    ):
+    with pytest.raises(ConfigError, match="'hello world' is not known; name one of native, sacct, swf"):
         open_workload(path, ReadOptions(config=config()))
 
 
 def test_unknown_format_names_the_formats(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match="got 'swff'; allowed: native, sacct, swf; did you mean 'swf'"
-    ):
+    with pytest.raises(ConfigError, match="got 'swff'; allowed: native, sacct, swf; did you mean 'swf'"):
         open_workload(DATA / "kth-excerpt.swf", ReadOptions(config=config()), "swff")
 
 

@@ -183,22 +183,16 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         pytest.param('{"run_time": Infinity}', "t:2.run_time: got a number", id="infinite"),
         pytest.param('{"nodes": 1' + "0" * 30 + "}", "t:2.nodes: got 1e+30", id="10**30"),
         pytest.param('{"gres": {"gpu": -1}}', "t:2.gres: 'gpu': got -1", id="negative count"),
-        pytest.param(
-            '{"nodes": 1, "nodes": 2}', "t:2: not a line of JSON: key 'nodes'", id="twice"
-        ),
+        pytest.param('{"nodes": 1, "nodes": 2}', "t:2: not a line of JSON: key 'nodes'", id="twice"),
         pytest.param("[1]", "t:2: got '[1]'; allowed: a JSON object", id="a list"),
         pytest.param("nodes = 1", "t:2: not a line of JSON", id="TOML"),
         pytest.param("[" * 100_000, "t:2: not a line of JSON: nested too deeply", id="deep"),
         pytest.param("9" * 5000, "t:2: not a line of JSON", id="5000 digits"),
-        pytest.param(
-            '{"user": "a\\u001b[2J"}', "t:2.user: got 'a\\x1b[2J'; allowed: prin", id="esc"
-        ),
+        pytest.param('{"user": "a\\u001b[2J"}', "t:2.user: got 'a\\x1b[2J'; allowed: prin", id="esc"),
         pytest.param('{"user": "\\ud800"}', "t:2.user: got '\\ud800'; allowed", id="surrogate"),
         pytest.param('{"id": " "}', "t:2.id: empty", id="empty id"),
         pytest.param('{"nodes": 1, "min_nodes": 1}', "t:2.min_nodes: nodes says that", id="both"),
-        pytest.param(
-            '{"min_nodes": 3, "max_nodes": 2}', "t:2.max_nodes: got 2; allowed: 3", id="<"
-        ),
+        pytest.param('{"min_nodes": 3, "max_nodes": 2}', "t:2.max_nodes: got 2; allowed: 3", id="<"),
         pytest.param('{"depends_on": "8"}', "t:2.depends_on: no job '8'", id="no such job"),
         pytest.param('{"required_nodes": "n[1-"}', "t:2.required_nodes: host list", id="host list"),
         pytest.param('{"exclusive": "usr"}', "t:2.exclusive: got 'usr'; allowed: true", id="mode"),
@@ -217,9 +211,7 @@ def test_problems(tmp_path: Path, line: str, problem: str) -> None:
         pytest.param("", "the file is empty", id="empty"),
         pytest.param("job = [1]", "job: allowed: tables only", id="no tables"),
         pytest.param("job = []", "job: no jobs; add a [[job]] table", id="no jobs"),
-        pytest.param(
-            "[[jobs]]\nnodes = 1", "jobs: unknown key; allowed: [[job]] tables; did", id="key"
-        ),
+        pytest.param("[[jobs]]\nnodes = 1", "jobs: unknown key; allowed: [[job]] tables; did", id="key"),
         pytest.param("[[job]\n", "not valid TOML: ", id="no TOML"),
         pytest.param("x = " + "[" * 50_000, "not valid TOML: nested too deeply", id="deep"),
         pytest.param("[[job]]\nnodes = " + "9" * 5000, "not valid TOML", id="5000 digits"),

@@ -40,9 +40,7 @@ def test_counts() -> None:
 
 
 def _decision(at: float, detail: str) -> Decision:
-    return Decision(
-        at=at, job="1", partition="low", outcome="waits", reason="Resources", detail=detail
-    )
+    return Decision(at=at, job="1", partition="low", outcome="waits", reason="Resources", detail=detail)
 
 
 def test_attempts_that_came_to_the_same_are_put_together() -> None:

@@ -20,9 +20,7 @@ from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.open import open_workload
 
 DATA = Path(__file__).parent / "data"
-TRACES = Path(
-    os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[3] / "shared" / "workloads"
-)
+TRACES = Path(os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[3] / "shared" / "workloads")
 NODES = '[[node]]\nname = "n[1-100]"\ncpus = 24\nmemory_mb = 128000'
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -219,9 +217,7 @@ def test_time_limit(tmp_path: Path, columns: dict[str, str], limit: float | None
         pytest.param({"ReqMem": "9" * 17 + "Tc"}, None, None, id="too much"),
     ],
 )
-def test_memory(
-    tmp_path: Path, columns: dict[str, str], per_node: int | None, per_cpu: int | None
-) -> None:
+def test_memory(tmp_path: Path, columns: dict[str, str], per_node: int | None, per_cpu: int | None) -> None:
     _, job = one(tmp_path, **columns)
     assert (job.memory_mb_per_node, job.memory_mb_per_cpu) == (per_node, per_cpu)
 
@@ -269,8 +265,7 @@ def test_eligible_later_than_submitted(tmp_path: Path) -> None:
 def test_several_partitions_and_a_name_with_the_separator(tmp_path: Path) -> None:
     path = tmp_path / "t.sacct"
     path.write_text(
-        "JobID|Partition|JobName|Submit|Elapsed|NNodes\n"
-        "5|a,b|x|y|z|2024-03-01T00:00:00|01:00:00|1\n"
+        "JobID|Partition|JobName|Submit|Elapsed|NNodes\n5|a,b|x|y|z|2024-03-01T00:00:00|01:00:00|1\n"
     )
     text = NODES + '\n[[partition]]\nname = "b"\n[[partition]]\nname = "a"'
     _, (job,) = load(path, text)
@@ -328,8 +323,7 @@ def test_missing_columns_are_all_named(tmp_path: Path) -> None:
     assert [problem.message for problem in caught.value.problems] == [
         "no column gives a submit time; allowed: submit",
         "no column gives a run time; allowed: elapsed, elapsedraw, end",
-        "no column gives a size; allowed: nnodes, ncpus, alloccpus, reqcpus, reqnodes, reqtres,"
-        " alloctres",
+        "no column gives a size; allowed: nnodes, ncpus, alloccpus, reqcpus, reqnodes, reqtres, alloctres",
     ]
 
 

@@ -95,7 +95,9 @@ def test_the_scenarios_own_lines_win(tmp_path: Path) -> None:
 
 def test_accounting(tmp_path: Path) -> None:
     """QOS, users and accounts; jobs that name none get the user's."""
-    text = SMALL.replace("[cluster]", """[cluster]
+    text = SMALL.replace(
+        "[cluster]",
+        """[cluster]
 licenses = { foo = 3 }
 account = [ { name = "physics" } ]
 user = [ { name = "alice", default_qos = "high" } ]
@@ -103,7 +105,8 @@ qos = [
   { name = "low", priority = 1, preempt_exempt_time = "0:15", grace_time = 9 },
   { name = "high", priority = 9, preempt = ["low"], preempt_mode = "requeue,within" },
   { name = "plain", preempt_mode = "cluster", flags = ["NoReserve"] },
-]""")
+]""",
+    )
     scenario = load(text, tmp_path)
     low, high, plain, normal = scenario.config.qos
     assert (low.name, low.priority, low.exempt_time, low.grace_time) == ("low", 1, 15.0, 9.0)
@@ -145,9 +148,7 @@ def test_clocks_of_the_runner(tmp_path: Path) -> None:
         pytest.param("26.11.0-0rc1", BUILTIN, True, id="26.11, builtin, one tier"),
     ],
 )
-def test_when_a_victims_nodes_are_given_away(
-    tmp_path: Path, release: str, lines: str, at_once: bool
-) -> None:
+def test_when_a_victims_nodes_are_given_away(tmp_path: Path, release: str, lines: str, at_once: bool) -> None:
     """RELEASES.md, T1; where the main scheduler walks the jobs unsorted (D3)."""
     text = SMALL.replace("PartitionName=low", f"{lines}PartitionName=low")
     scheduler = load(text, tmp_path, recorded(release)).config.scheduler
@@ -184,9 +185,7 @@ def test_first_tick(tmp_path: Path, timeslice: dict[str, Any] | None, tick: floa
     ("release", "begin"),
     [("22.05.8", 2.265), ("26.11.0-0rc1", 2.25)],
 )
-def test_begin_is_counted_in_the_controllers_seconds(
-    tmp_path: Path, release: str, begin: float
-) -> None:
+def test_begin_is_counted_in_the_controllers_seconds(tmp_path: Path, release: str, begin: float) -> None:
     """Recorded: --begin=now+3 at 0 s starts at 3.26 on 22.05 and at 2.25 on 26.11."""
     text = SMALL.replace('"-N1",', '"-N1", "--begin=now+3",')
     assert load(text, tmp_path, recorded(release)).jobs[0].begin_at == pytest.approx(begin)
@@ -337,18 +336,14 @@ def scenarios_of(folder: Path) -> list[Any]:
     return [pytest.param(path, id=f"{folder.name}-{path.stem}") for path in paths]
 
 
-@pytest.mark.parametrize(
-    "path", [*scenarios_of(SAMPLE), *scenarios_of(ORACLE), *scenarios_of(FURTHER)]
-)
+@pytest.mark.parametrize("path", [*scenarios_of(SAMPLE), *scenarios_of(ORACLE), *scenarios_of(FURTHER)])
 def test_every_scenario_loads(path: Path) -> None:
     """With and without each of its recordings; names and numbers are those of the recording."""
     assert load_scenario(path).jobs
     for found in sorted(path.parents[1].glob(f"results-*/{path.stem}.json")):
         recording = read_recording(found)
         scenario = load_scenario(path, recording)
-        numbers = {
-            job.name: int(job.het_id or job.id) + job.het_offset for job in scenario.jobs
-        }
+        numbers = {job.name: int(job.het_id or job.id) + job.het_offset for job in scenario.jobs}
         assert numbers.keys() == recording.jobs.keys()
         others = any(action.words[0] == "sbatch" for action in scenario.actions)
         if not others and all(job.refused is None for job in recording.jobs.values()):

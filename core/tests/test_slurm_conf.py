@@ -319,9 +319,7 @@ def test_partition_select_needs_cores_in_the_cluster() -> None:
 
 
 def test_last_default_partition_counts() -> None:
-    rest = "NodeName=n1\n" + "".join(
-        f"PartitionName={name} Nodes=n1 Default=YES\n" for name in ("a", "b")
-    )
+    rest = "NodeName=n1\n" + "".join(f"PartitionName={name} Nodes=n1 Default=YES\n" for name in ("a", "b"))
     result = imported("", rest=rest)
     assert [each.default for each in result.config.partition] == [False, True]
     assert "Default=YES on a, b: the last one counts, 'b'" in result.warnings
@@ -598,9 +596,7 @@ def test_errors_name_the_included_file(tmp_path: Path) -> None:
     (tmp_path / "parts.conf").write_text("NodeName=n1\nPartitionName=p Nodes=n2\n")
     with pytest.raises(ConfigError) as caught:
         import_config(tmp_path / "slurm.conf")
-    assert [problem.where for problem in caught.value.problems] == [
-        f"{tmp_path / 'parts.conf'}:2 Nodes"
-    ]
+    assert [problem.where for problem in caught.value.problems] == [f"{tmp_path / 'parts.conf'}:2 Nodes"]
 
 
 @pytest.mark.parametrize(
@@ -729,9 +725,9 @@ SCHEDULERS = st.builds(
 
 WORKLOADS = st.builds(
     WorkloadTable,
-    map=st.lists(
-        st.builds(MappingRule, user=WORDS, qos=WORDS, to_qos=st.none() | TEXT), max_size=2
-    ).map(tuple),
+    map=st.lists(st.builds(MappingRule, user=WORDS, qos=WORDS, to_qos=st.none() | TEXT), max_size=2).map(
+        tuple
+    ),
     partition=st.none() | TEXT,
     cpus_per_node=st.none() | SIZES,
 )

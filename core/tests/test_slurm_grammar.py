@@ -236,9 +236,7 @@ def test_bad_includes_are_placed(tmp_path: Path) -> None:
     assert messages[2] == "'pipe' is not a regular file"
 
 
-def test_includes_that_multiply_are_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_includes_that_multiply_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm_grammar, "MAX_FILES", 20)
     files = {f"f{n}": f"Include f{n + 1}.conf\nInclude f{n + 1}.conf" for n in range(30)}
     path = written(tmp_path, slurm="Include f0.conf", f30="A=1", **files)
@@ -319,9 +317,7 @@ def test_all_problems_come_at_once_in_file_order(tmp_path: Path) -> None:
     )
 
 
-def test_unreadable_files_are_config_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_files_are_config_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm_grammar, "MAX_BYTES", 1000)
     path = written(tmp_path, slurm="A=1")
     for bad, complaint in [

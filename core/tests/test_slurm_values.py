@@ -190,9 +190,7 @@ def test_gres(text: str, counts: dict[str, int]) -> None:
     assert values.parse_gres(text) == counts
 
 
-@pytest.mark.parametrize(
-    "text", ["gpu:", ":2", "gpu:a:b:2", "gpu(S:0", "gpu:4:tesla", "g pu", "no consume"]
-)
+@pytest.mark.parametrize("text", ["gpu:", ":2", "gpu:a:b:2", "gpu(S:0", "gpu:4:tesla", "g pu", "no consume"])
 def test_bad_gres(text: str) -> None:
     with pytest.raises(ValueError, match="expected name, name:count"):
         values.parse_gres(text)
@@ -213,23 +211,15 @@ def test_bad_gres(text: str) -> None:
         pytest.param("reorder_count=-1", {"reorder_count": 1}, [], 1, id="negative: 1"),
         pytest.param("reorder_count=abc", {"reorder_count": 0}, [], 1, id="text: 0"),
         pytest.param("youngest", {}, ["youngest"], 0, id="unknown"),
-        pytest.param(
-            "preempt_youngest_first", {"youngest_first": True}, [], 1, id="found inside a word"
-        ),
-        pytest.param(
-            "preempt_reorder_count=2", {"reorder_count": 2}, [], 1, id="number inside a word"
-        ),
+        pytest.param("preempt_youngest_first", {"youngest_first": True}, [], 1, id="found inside a word"),
+        pytest.param("preempt_reorder_count=2", {"reorder_count": 2}, [], 1, id="number inside a word"),
         pytest.param("strict_order=no", {"strict_order": True}, [], 1, id="on whatever follows"),
-        pytest.param(
-            "reorder_count=2,reorder_count=3", {"reorder_count": 2}, [], 1, id="first one counts"
-        ),
+        pytest.param("reorder_count=2,reorder_count=3", {"reorder_count": 2}, [], 1, id="first one counts"),
         pytest.param(" youngest_first , ,", {"youngest_first": True}, [], 0, id="blanks"),
         pytest.param("", {}, [], 0, id="empty"),
     ],
 )
-def test_preempt_parameters(
-    text: str, known: dict[str, int], unknown: list[str], reports: int
-) -> None:
+def test_preempt_parameters(text: str, known: dict[str, int], unknown: list[str], reports: int) -> None:
     """Section 6.5."""
     notes: list[str] = []
 

@@ -21,9 +21,7 @@ from makeway.readers.open import open_workload
 from makeway.readers.swf import SwfReader
 
 DATA = Path(__file__).parent / "data"
-TRACES = Path(
-    os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[3] / "shared" / "workloads"
-)
+TRACES = Path(os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[3] / "shared" / "workloads")
 SP2 = '[[node]]\nname = "n[1-100]"'
 TWO_CLUSTERS = """
     [workload]
@@ -147,9 +145,7 @@ def test_whole_kth() -> None:
     """Numbers of the traces' README, which were computed without makeway."""
     workload, jobs = load(trace("KTH-SP2-1996-2.1-cln.swf.gz"))
     assert len(jobs) == 28_475
-    assert [(r.line, r.reason) for r in workload.rejected] == [
-        (27323, "no size (columns 8 and 5: -1, -1)")
-    ]
+    assert [(r.line, r.reason) for r in workload.rejected] == [(27323, "no size (columns 8 and 5: -1, -1)")]
     assert workload.notes == []
     assert len({job.user for job in jobs}) == 214
     assert statistics.median(job.run_time or 0 for job in jobs) == 847
@@ -325,9 +321,7 @@ def test_truncated_gzip_is_one_error(tmp_path: Path) -> None:
     path = tmp_path / "t.swf.gz"
     packed = gzip.compress((DATA / "kth-excerpt.swf").read_bytes(), mtime=0)
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(
-        ConfigError, match=r"t\.swf\.gz:\d+: the compressed data is damaged or breaks"
-    ):
+    with pytest.raises(ConfigError, match=r"t\.swf\.gz:\d+: the compressed data is damaged or breaks"):
         load(path)
 
 

@@ -261,9 +261,7 @@ def test_verify_one_differs() -> None:
     verdict = verify_one(scenario, recorded / "pp_requeue_basic.json", late)
     assert verdict.outcome is Outcome.DIFFERS
     (difference,) = verdict.comparison.differences
-    assert str(difference) == (
-        "hi: boundary at 5.29 s: recorded RUNNING from 5.29, replayed from 7.29"
-    )
+    assert str(difference) == ("hi: boundary at 5.29 s: recorded RUNNING from 5.29, replayed from 7.29")
 
 
 def test_a_replay_that_breaks_off_has_failed() -> None:
@@ -395,8 +393,7 @@ def test_every_recording_differs_once_a_start_is_moved(folder: Path) -> None:
 def _with_late_start(run: Recording, name: str, start: float) -> Recording:
     job = run.jobs[name]
     intervals = tuple(
-        attrs.evolve(each, start=start + 1.6) if each.start == start else each
-        for each in job.intervals
+        attrs.evolve(each, start=start + 1.6) if each.start == start else each for each in job.intervals
     )
     return attrs.evolve(run, jobs={**run.jobs, name: attrs.evolve(job, intervals=intervals)})
 

@@ -10,6 +10,7 @@ import attrs
 
 from makeway.model import Seconds
 
+
 def _delay(default: Seconds) -> Seconds:
     value: Seconds = attrs.field(default=default, validator=attrs.validators.ge(0.0))
     return value

@@ -145,7 +145,7 @@ class PolicyTable:
     protect: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     """Any further plugins: queue order, admission, observers; asked before the others."""
-    preemption: PreemptionTable = PreemptionTable()
+    preemption: PreemptionTable = attrs.field(factory=PreemptionTable)
     mcs: McsTable = McsTable()
     settings: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
@@ -409,10 +409,14 @@ def _check_policy(table: PolicyTable, problems: list[Problem]) -> None:
     _try(problems, "policy.preempt_mode", parse_mode, table.preempt_mode)
     sources = ("none", "user", "group", "account", "label")
     if table.mcs.label not in sources:
-        problems.append(Problem("policy.mcs.label", f"got {table.mcs.label!r}; allowed: {', '.join(sources)}"))
+        problems.append(
+            Problem("policy.mcs.label", f"got {table.mcs.label!r}; allowed: {', '.join(sources)}")
+        )
     selects = ("noselect", "ondemandselect", "select")
     if table.mcs.select not in selects:
-        problems.append(Problem("policy.mcs.select", f"got {table.mcs.select!r}; allowed: {', '.join(selects)}"))
+        problems.append(
+            Problem("policy.mcs.select", f"got {table.mcs.select!r}; allowed: {', '.join(selects)}")
+        )
 
 
 def _try(problems: list[Problem], where: str, parse: Any, value: Any) -> None:
@@ -485,16 +489,14 @@ def build_clockwork(value: str | Mapping[str, Any]) -> Clockwork:
         problem = Problem("scheduler.clockwork", f"got {preset!r}; allowed: {options}{close}")
         raise ConfigError("config", [problem])
     base = attrs.asdict(PRESETS[preset])
-    return structure({k: v for k, v in {**base, **table}.items()}, Clockwork, "config", "scheduler.clockwork")
+    return structure({**base, **table}, Clockwork, "config", "scheduler.clockwork")
 
 
 def build_cluster(config: Config) -> Cluster:
     """Build the cluster, nodes in index order; `config` has been validated."""
     nodes = _build_nodes(config.node)
     index_of = {node.name: node.index for node in nodes}
-    partitions = tuple(
-        _build_partition(at, table, index_of) for at, table in enumerate(config.partition)
-    )
+    partitions = tuple(_build_partition(at, table, index_of) for at, table in enumerate(config.partition))
     table = config.cluster
     return Cluster(
         name=table.name,
@@ -512,14 +514,11 @@ def build_cluster(config: Config) -> Cluster:
 
 def _build_nodes(tables: Sequence[NodeTable]) -> tuple[Node, ...]:
     described = [
-        (name, record, table)
-        for record, table in enumerate(tables)
-        for name in expand_hostlist(table.name)
+        (name, record, table) for record, table in enumerate(tables) for name in expand_hostlist(table.name)
     ]
     described.sort(key=lambda item: natural_key(item[0]))
     return tuple(
-        _build_node(index, name, record, table)
-        for index, (name, record, table) in enumerate(described)
+        _build_node(index, name, record, table) for index, (name, record, table) in enumerate(described)
     )
 
 
@@ -576,4 +575,4 @@ def short_name(path: str) -> str:
     return PurePath(path).name or path
 
 
-__all__ = ["Config", "Seconds", "build_cluster", "build_clockwork", "dump_toml", "parse_mode", "parse_toml"]
+__all__ = ["Config", "Seconds", "build_clockwork", "build_cluster", "dump_toml", "parse_mode", "parse_toml"]

@@ -13,8 +13,8 @@ Three kinds of hooks:
 - an *observer* is told, all of them; an exception is logged, and that plugin's observers are off for the run.
 
 Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.search``, ``policy.preempt``,
-``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others. A hook takes the arguments that it names and no
-others, so arguments may be added at any time. Hooks take and return whole collections. They are pure:
+``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others.
+A hook takes the arguments that it names and no others, so arguments may be added at any time. Hooks take and return whole collections. They are pure:
 same arguments, same answer; no clock, no I/O, no chance. What a policy wants to know it asks the view
 (`makeway.model.ClusterView`), its settings included: ``view.settings(Settings)``.
 """
@@ -135,7 +135,8 @@ def makeway_workload_readers() -> Sequence[WorkloadReader]:  # type: ignore[empt
 def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body]
     """EXPERIMENTAL: list the worlds that the plugin can run jobs in, by name.
 
-    Not called yet: replays run in the simulated world. The signature may change without notice. A runner carries actions out and reports events; it decides nothing.
+    Not called yet: replays run in the simulated world. The signature may change without notice.
+    A runner carries actions out and reports events; it decides nothing.
 
     :returns: name -> factory.
     :raises: whatever is raised is reported as PluginError.
@@ -271,9 +272,7 @@ def makeway_gang(view: ClusterView) -> Gang | None:
 
 # ------------------------------------------------------------------------- 3. a scheduling pass
 @hookspec(firstresult=True)
-def makeway_queue_order(
-    pending: Sequence[Job], view: ClusterView, now: float
-) -> Sequence[Job] | None:
+def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: float) -> Sequence[Job] | None:
     """Order the queue: who is tried first.
 
     Called at the start of every scheduling and backfill pass that has eligible jobs waiting.
@@ -299,9 +298,7 @@ def makeway_queue_order(
 
 
 @hookspec
-def makeway_admit(
-    jobs: Sequence[Job], view: ClusterView, now: float
-) -> Mapping[str, Blocked] | None:
+def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: float) -> Mapping[str, Blocked] | None:
     """Say which pending jobs a limit keeps out, whatever room there is.
 
     Called for each job that is about to be tried, and again while victims are sought for it, with those
@@ -331,9 +328,7 @@ def makeway_admit(
 
 
 @hookspec
-def makeway_closed_nodes(
-    job: Job, before: Sequence[Job], view: ClusterView, now: float
-) -> NodeBits | None:
+def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: float) -> NodeBits | None:
     """Close nodes to one pending job: kept for others, or full by a limit that counts per node.
 
     Called for each job that is about to be tried, after `makeway_admit`, and again while victims are sought
@@ -363,7 +358,7 @@ def makeway_closed_nodes(
 def makeway_marks(view: ClusterView, now: float) -> Mapping[str, frozenset[str]] | None:
     """Say what is to be remembered about single jobs.
 
-    Called at the start of every pass, after the arbiter's `before_pass`. Marks are words of the policy's own
+    Called at the start of every pass, after the arbiter's `before_pass`, and at its end. Marks are words of the policy's own
     (BACKFILL, ...); the engine only keeps them in ``job.marks``, until the job is requeued or marked anew.
 
     :param view: the cluster as of `now`.
@@ -416,9 +411,7 @@ def makeway_preempt_candidates(
 
 
 @hookspec(firstresult=True)
-def makeway_preempt_mode(
-    jobs: Sequence[Job], view: ClusterView, now: float
-) -> Sequence[PreemptMode] | None:
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView, now: float) -> Sequence[PreemptMode] | None:
     """Say how each of `jobs` would make way.
 
     Called when somebody else than the preempt policy decides that a job has to leave: the gang arbiter that
@@ -472,9 +465,7 @@ def makeway_protect(
 
 
 @hookspec(firstresult=True)
-def makeway_search(
-    attempt: Attempt, candidates: Candidates, view: ClusterView, now: float
-) -> Choice | None:
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView, now: float) -> Choice | None:
     """Choose which candidates to take, probing as you go.
 
     Called when a job was blocked, candidates are left after the vetoes. Decision hook of the kind
@@ -541,9 +532,7 @@ def makeway_preempt_action(
 
 
 @hookspec(firstresult=True)
-def makeway_over_limit(
-    jobs: Sequence[Job], view: ClusterView, now: float
-) -> Sequence[Plan | None] | None:
+def makeway_over_limit(jobs: Sequence[Job], view: ClusterView, now: float) -> Sequence[Plan | None] | None:
     """Plan how jobs leave that have reached their time limit.
 
     Called when limits strike, before anything is done about it. A job in its grace time is not among them.
@@ -596,9 +585,7 @@ def makeway_explain(job: Job, view: ClusterView, now: float) -> Sequence[Check] 
 
 # --------------------------------------------------------------------------- 5. people's commands
 @hookspec(firstresult=True)
-def makeway_manual(
-    command: str, job: Job, user: str | None, view: ClusterView, now: float
-) -> str | None:
+def makeway_manual(command: str, job: Job, user: str | None, view: ClusterView, now: float) -> str | None:
     """Refuse a person's command, and say why.
 
     Called before a suspend, resume, requeue, cancel, checkpoint, hold, release or start that a person

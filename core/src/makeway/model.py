@@ -79,9 +79,7 @@ class JobState(enum.Enum):
         return self is JobState.RUNNING or self is JobState.SUSPENDED
 
 
-_LIVE_STATES = frozenset(
-    {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING}
-)
+_LIVE_STATES = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
 
 
 class SuspendedBy(enum.Enum):
@@ -677,6 +675,8 @@ class GangOrder:
     why: str = ""
     allocation: Allocation | None = None
     """RESUME only: what it holds from now on, as much as before on the same nodes; None: what it holds."""
+    trades: tuple[tuple[Job, Allocation], ...] = ()
+    """Suspended jobs that change places with it, and what each holds from now on."""
 
 
 @attrs.frozen(kw_only=True)

@@ -77,10 +77,8 @@ def candidates(
     kept = _overlapping(kept, preemptor, view)
     kept = ordered(kept, settings, policy.ranks)
     kept, modes = _removable(kept, modes_of(kept, view, policy), protected)
-    if not modes and not protected:
-        note = f"no active job is one that {policy.name} lets it displace"
-    else:
-        note = ""
+    nobody = not modes and not protected
+    note = f"no active job is one that {policy.name} lets it displace" if nobody else ""
     return Candidates(
         jobs=tuple(kept),
         modes=tuple(modes),
@@ -114,9 +112,7 @@ def _leaders(
     return kept
 
 
-def _low_enough(
-    jobs: Sequence[Job], view: ClusterView, limit: int, protected: dict[str, str]
-) -> list[Job]:
+def _low_enough(jobs: Sequence[Job], view: ClusterView, limit: int, protected: dict[str, str]) -> list[Job]:
     """Drop jobs above min_exempt_priority; an equal one may go (section 1.7)."""
     kept = []
     for job in jobs:
@@ -222,9 +218,7 @@ def sizes(jobs: Sequence[Job]) -> list[int]:
 
 
 # ----------------------------------------------------------------------------------- the queue
-def preemptors_first(
-    pending: Sequence[Job], view: ClusterView, policy: Policy, *, by_qos: bool
-) -> list[Job]:
+def preemptors_first(pending: Sequence[Job], view: ClusterView, policy: Policy, *, by_qos: bool) -> list[Job]:
     """Order the queue: who may displace another comes before him, else as they stand (sections 1.13 and 7.1).
 
     "May displace" need not be transitive, so the outcome depends on how one sorts: a merge sort of the jobs in
@@ -249,15 +243,11 @@ def preemptors_first(
     return _merge_sorted(sorted(pending, key=lambda job: (job.index, job.partition.index)), before)
 
 
-def _ranks(
-    pending: Sequence[Job], view: ClusterView, policy: Policy
-) -> dict[str | None, int] | None:
+def _ranks(pending: Sequence[Job], view: ClusterView, policy: Policy) -> dict[str | None, int] | None:
     """Return QOS name -> how many QOS may displace it; None if that does not say all."""
     of_kind = {_qos_name(job): job for job in pending}
     kinds = tuple(of_kind.values())
-    beats = {
-        name: {_qos_name(job) for job in policy.may(of_kind[name], kinds, view)} for name in of_kind
-    }
+    beats = {name: {_qos_name(job) for job in policy.may(of_kind[name], kinds, view)} for name in of_kind}
     ranks = {name: sum(name in beaten for beaten in beats.values()) for name in of_kind}
     for name, beaten in beats.items():
         if any((ranks[name] < ranks[other]) is not (other in beaten) for other in of_kind):
@@ -332,14 +322,10 @@ def plans(
 ) -> list[Plan]:
     """Return how each victim makes way (sections 3.3, 4.2 and 4.3)."""
     settings = view.settings(PreemptionTable)
-    return [
-        _plan(job, mode, view, policy, settings) for job, mode in zip(victims, modes, strict=True)
-    ]
+    return [_plan(job, mode, view, policy, settings) for job, mode in zip(victims, modes, strict=True)]
 
 
-def _plan(
-    job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settings: PreemptionTable
-) -> Plan:
+def _plan(job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settings: PreemptionTable) -> Plan:
     gang = ModeFlag.GANG in view.preempt_mode.flags
     why = f"mode of {_source(job, policy)}"
     if mode is PreemptMode.SUSPEND and gang:

@@ -207,9 +207,7 @@ class Recorder:
         history = self.histories[job.id]
         before = history.state
         if now > history.since or (before is JobState.RUNNING and state in _ENDS):
-            history.intervals.append(
-                (before, history.since, now, history.allocation, job.restarts)
-            )
+            history.intervals.append((before, history.since, now, history.allocation, job.restarts))
         if before is JobState.RUNNING:
             self.metrics.core_seconds_used += (now - history.since) * self._cpus(history.allocation)
         history.since = now
@@ -347,17 +345,13 @@ class Recorder:
             else:
                 threads = node.threads_per_core
                 shown[node.name] = _folded(
-                    core * threads + thread
-                    for core in bitmap.indices(cores[at])
-                    for thread in range(threads)
+                    core * threads + thread for core in bitmap.indices(cores[at]) for thread in range(threads)
                 )
         return shown
 
     def summary(self, now: Seconds) -> dict[str, Any]:
         """Return the whole run in the design's shape; jobs by id, in order of submission."""
-        self.metrics.unfinished = sum(
-            1 for history in self.histories.values() if history.final_state is None
-        )
+        self.metrics.unfinished = sum(1 for history in self.histories.values() if history.final_state is None)
         total = sum(self._cores)
         return {
             "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},

@@ -249,7 +249,16 @@ class Policies:
                 f"none of the plugins in use finds nodes: {', '.join(self.names)}; "
                 "policy.select must name one that does, such as 'select/linear'"
             )
-        for verb in ("placed", "released", "suspended", "resumed", "screen", "attempt", "forecast", "possible"):
+        for verb in (
+            "placed",
+            "released",
+            "suspended",
+            "resumed",
+            "screen",
+            "attempt",
+            "forecast",
+            "possible",
+        ):
             if not callable(getattr(found, verb, None)):
                 self._blame("makeway_selector", None, f"its selector has no method {verb!r}")
         selector: Selector = found
@@ -537,9 +546,7 @@ def _check_spelling(manager: pluggy.PluginManager, names: Sequence[str]) -> None
         raise PluginError(str(error)) from None
 
 
-def _settings(
-    manager: pluggy.PluginManager, config: Config, names: Sequence[str]
-) -> dict[type[Any], Any]:
+def _settings(manager: pluggy.PluginManager, config: Config, names: Sequence[str]) -> dict[type[Any], Any]:
     problems: list[Problem] = []
     tables = config.policy.settings
     structured: dict[type[Any], Any] = {

@@ -30,7 +30,7 @@ T = TypeVar("T")
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-class _Wrong(Exception):
+class _Wrong(Exception):  # noqa: N818  # becomes a line of a message
     """A value of the wrong kind; its text is the whole message."""
 
 
@@ -64,9 +64,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook_func(_is_sequence, lambda v, t: _sequence(converter, v, t))
     converter.register_structure_hook_func(_is_mapping, lambda v, t: _mapping(converter, v, t))
     converter.register_structure_hook_func(_is_union, lambda v, t: _union(converter, v, t))
-    converter.register_structure_hook_factory(
-        attrs.has, lambda cls: _class_hook(converter, cls)
-    )
+    converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(converter, cls))
     converter.register_unstructure_hook_func(
         lambda wanted: isinstance(wanted, type) and issubclass(wanted, enum.Enum),
         lambda member: member.value,

@@ -422,17 +422,13 @@ def _judge(scenario: Scenario, recording: Recording, play: Play) -> Verdict:
         record = play(scenario)
     except MakewayError as error:
         why = f"{type(error).__name__}: {error}"
-        return Verdict(
-            name=scenario.name, outcome=Outcome.FAILED, why=why, release=recording.release
-        )
+        return Verdict(name=scenario.name, outcome=Outcome.FAILED, why=why, release=recording.release)
     comparison = compare(recording, record)
     if comparison.agrees:
         outcome = Outcome.AGREES
     else:
         outcome = Outcome.OTHER_NODES if comparison.same_story else Outcome.DIFFERS
-    return Verdict(
-        name=scenario.name, outcome=outcome, release=recording.release, comparison=comparison
-    )
+    return Verdict(name=scenario.name, outcome=outcome, release=recording.release, comparison=comparison)
 
 
 def _skipped(name: str, why: str) -> Verdict:

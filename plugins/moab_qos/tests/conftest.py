@@ -9,12 +9,16 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway.config import Config, build_cluster, validate
-from makeway.events import Command, Event
+from makeway.config import Config, validate
+from makeway.engine.engine import Engine
+from makeway.events import Event
 from makeway.foreign import ForeignConfig
 from makeway.model import Check, JobSpec, JobState, Seconds
+from makeway.record import Line
+from makeway.replay import Options, replay
 from makeway.settings import structure
-from makeway.testing.scenario import TableRun, replay_table
+from makeway.testing.invariants import InvariantChecker
+from makeway.testing.scenario import TableRun
 from makeway_moab_qos.reader import translate
 
 COMMON = """
@@ -31,7 +35,7 @@ QOSCFG[med]     PRIORITY=500
 QOSCFG[low]     QFLAGS=PREEMPTEE PRIORITY=100 JOBFLAGS=RESTARTABLE
 """
 """The common setting of the spec's section 14; ALWAYS lets a test say how long a job has queued."""
-T = 1_000_000.0
+T = 100_000.0
 """The instant at which waiting jobs come on the scene."""
 RAN = 3600.0
 LEFT = 36_000.0
@@ -84,7 +88,7 @@ def _job(name: str, inside: str, *, running: bool, ran: Seconds) -> JobSpec:
     procs = next((int(word[:-1]) for word in plain if re.fullmatch(r"\d+p", word)), 1)
     minutes = next((float(word[1:]) for word in plain if re.fullmatch(r"q[\d.]+", word)), 0.0)
     ran = float(extra.pop("ran", ran))
-    starts = T - ran if running else float(extra.pop("at", T))
+    starts = T - ran if running else T + float(extra.pop("at", 0.0))
     length = float(extra.pop("length", ran + LEFT))
     values: dict[str, Any] = {
         "id": name,
@@ -107,9 +111,7 @@ def _job(name: str, inside: str, *, running: bool, ran: Seconds) -> JobSpec:
         values["memory_mb_per_node"] = int(extra.pop("mem"))
     if "node" in extra:
         values["required_nodes"] = (extra.pop("node"),)
-    if "prio" in extra:
-        # An exact priority, as `setspri` would give it less its billion.
-        values["attributes"] = {"relative_priority": float(extra.pop("prio"))}
+    extra.pop("prio", None)
     if "sysprio" in extra:
         values["attributes"] = {"system_priority": int(extra.pop("sysprio"))}
     if "minimum" in extra:
@@ -182,7 +184,7 @@ def play(
     :param clock: values of the clockwork.
     :param settings: choices of ``[policy.settings."moab/qos".choices]``.
     """
-    text = COMMON + "\n".join(_nodes(nodes)) + "\n" + more
+    text = "\n".join([COMMON, *_nodes(nodes), *_priorities(running + waiting), more])
     tables = dict(read(text, maui=maui).tables)
     if clock:
         tables["scheduler"] = {**tables["scheduler"], "clockwork": dict(clock)}
@@ -195,22 +197,36 @@ def play(
     ids = [job.id for job in jobs_of(waiting, running=False)]
     checks: dict[str, Sequence[Check]] = {}
 
-    def look(engine: Any) -> None:
+    def look(engine: Engine) -> None:
         if engine.ledger.now >= T:
             for job_id in ids:
                 job = engine.ledger.jobs.get(job_id)
                 if job is not None and job.state is JobState.PENDING:
                     checks[job_id] = engine.policies.explain(job, engine.ledger)
 
-    table = replay_table(
-        sorted(jobs, key=lambda job: job.submit_at),
-        config=config,
-        until=T + until,
-        events=events,
-        look=look,
-        checked=checked,
-    )
-    return Outcome(table, checks)
+    checker = InvariantChecker(events)
+
+    def stepped(engine: Engine) -> None:
+        look(engine)
+        if checked:
+            checker(engine)
+
+    specs = tuple(sorted(jobs, key=lambda job: job.submit_at))
+    lines: list[Line] = []
+    options = Options(until=T + until, sink=lines.append, after_step=stepped)
+    run = replay(config, specs, events, options)
+    return Outcome(TableRun(run=run, specs=specs, lines=tuple(lines), signals=(), checker=checker), checks)
+
+
+def _priorities(text: str) -> list[str]:
+    """Return lines that give jobs marked ``prio=`` exactly that priority, queue time apart."""
+    found = [
+        (name, match.group(1))
+        for name, inside in _JOB.findall(text)
+        if (match := re.search(r"prio=(-?\d+)", inside))
+    ]
+    lines = [f"USERCFG[u_{name}] PRIORITY={prio}" for name, prio in found]
+    return ["USERWEIGHT 1", "QOSCFG[low] PRIORITY=0", *lines] if found else []
 
 
 def _nodes(text: str) -> list[str]:
@@ -245,6 +261,3 @@ def _read() -> Callable[..., ForeignConfig]:
 @pytest.fixture(name="config_of")
 def _config_of() -> Callable[..., Config]:
     return config_of
-
-
-__all__ = ["Command", "build_cluster"]

@@ -262,12 +262,9 @@ def test_a_suspended_victim_keeps_its_memory() -> None:
     rules = {"linear_suspend_frees_memory": False}
     engine = engine_with(four_nodes(), memory=True, rules=rules)
     jobs = [
-        running(engine, JobSpec(id=str(at), memory_mb_per_node=800), [at], shared=False)
-        for at in range(2)
+        running(engine, JobSpec(id=str(at), memory_mb_per_node=800), [at], shared=False) for at in range(2)
     ]
-    attempt = attempt_of(
-        engine, JobSpec(id="P", partitions=("high",), min_nodes=3, memory_mb_per_node=500)
-    )
+    attempt = attempt_of(engine, JobSpec(id="P", partitions=("high",), min_nodes=3, memory_mb_per_node=500))
     cover = attempt.cover(jobs, [PreemptMode.SUSPEND, PreemptMode.REQUEUE])
     assert cover is not None
     assert dict(cover.blockers) == {1: (1,)}

@@ -100,8 +100,16 @@ def test_equal_sizes_stack_under_force() -> None:
         policy=PolicyTable(preempt_mode=("gang",)),
     )
     run = engine(config)
-    wanted = [(2, "n[1-2]"), (2, "n[3-4]"), (2, "n[1-2]"), (2, "n[3-4]"), (1, "n5"), (3, "n[1-3]"),
-              (1, "n5"), (2, "n[4-5]")]
+    wanted = [
+        (2, "n[1-2]"),
+        (2, "n[3-4]"),
+        (2, "n[1-2]"),
+        (2, "n[3-4]"),
+        (1, "n5"),
+        (3, "n[1-3]"),
+        (1, "n5"),
+        (2, "n[4-5]"),
+    ]
     for at, (size, nodes) in enumerate(wanted):
         run.step(0.0, [Submitted(JobSpec(id=str(at), **exactly(size)))])  # type: ignore[arg-type]
         assert run.recorder.node_list(run.ledger.jobs[str(at)].nodes) == nodes

@@ -70,7 +70,9 @@ def situations(draw: st.DrawFn) -> tuple[Engine, Job, int]:
         partition=(
             PartitionTable(name="low", default=True, oversubscribe=sharing),
             PartitionTable(name="mid", priority_tier=2, oversubscribe=draw(st.sampled_from(["NO", sharing]))),
-            PartitionTable(name="high", priority_tier=3, oversubscribe=draw(st.sampled_from(["NO", sharing]))),
+            PartitionTable(
+                name="high", priority_tier=3, oversubscribe=draw(st.sampled_from(["NO", sharing]))
+            ),
         ),
         policy=PolicyTable(preempt="preempt/partition_prio", preempt_mode=("requeue",)),
         scheduler=SchedulerTable(type="builtin"),

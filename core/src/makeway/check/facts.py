@@ -9,7 +9,9 @@ import attrs
 
 from makeway import rules
 from makeway.config import Config, build_cluster, parse_mode
-from makeway.errors import Finding, Level, place_of
+from makeway.errors import Finding as Finding
+from makeway.errors import Level as Level
+from makeway.errors import place_of as place_of
 from makeway.model import (
     Cluster,
     ModeFlag,
@@ -122,7 +124,6 @@ class Facts:
         if self.kind == "qos":
             return frozenset(self.qos_action(qos) for qos in self.cluster.qos)
         return frozenset()
-
 
 
 def _overlaps(partitions: Sequence[Partition]) -> tuple[Pairs, Pairs]:

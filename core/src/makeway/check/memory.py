@@ -126,8 +126,7 @@ def suspended_memory(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="note",
             where="policy.preempt_mode",
-            message="suspended victims keep their memory and GRES: a preemptor that needs these "
-            "waits",
+            message="suspended victims keep their memory and GRES: a preemptor that needs these waits",
             section="slurm-preemption 5.2.4",
         )
 

@@ -144,8 +144,7 @@ PARTITION_ROWS = (
     _PartitionRow(
         lambda f, p, m: bool(f.kind) and GANG in m.flags,
         "warning",
-        "GANG is an option of the cluster: on a partition it is dropped since 24.11 "
-        "and has no effect before",
+        "GANG is an option of the cluster: on a partition it is dropped since 24.11 and has no effect before",
         "slurm-preemption 6.3, slurm-gang-and-select 0.3 no. 3",
     ),
     _PartitionRow(
@@ -322,8 +321,7 @@ def capped_qos_priority(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="note",
             where=qos_path(capped[0], "priority"),
-            message=f"priorities of QOS {names(capped)} count as 65535 where victims are put in "
-            "order",
+            message=f"priorities of QOS {names(capped)} count as 65535 where victims are put in order",
             section="slurm-preemption 2.1",
         )
 

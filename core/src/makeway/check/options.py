@@ -205,9 +205,7 @@ def grace_under_gang(facts: Facts) -> Iterator[Finding]:
     for where, action in _graced(facts):
         if action is SUSPEND:
             message = "GraceTime is never applied to SUSPEND: the victim stops at once"
-            yield Finding(
-                level="warning", where=where, message=message, section="slurm-preemption 4.3"
-            )
+            yield Finding(level="warning", where=where, message=message, section="slurm-preemption 4.3")
         elif action in KILL and facts.overlays:
             yield Finding(
                 level="warning",
@@ -279,8 +277,7 @@ def user_borders(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 level="note",
                 where=path_of(partition, "exclusive_user"),
-                message="jobs of other users are out of reach on these nodes, save --exclusive ones"
-                "",
+                message="jobs of other users are out of reach on these nodes, save --exclusive ones",
                 section="slurm-preemption 1.10",
             )
     mcs = facts.config.policy.mcs

@@ -247,22 +247,23 @@ PARTITION_ROWS = (
         "slurm-gang-and-select 1.5",
     ),
     _Row(
-        lambda f, p: f.overlays
-        and _shares(p)
-        and f.action(p) is OFF
-        and not f.rule["off_partition_keeps_rows"],
+        lambda f, p: (
+            f.overlays and _shares(p) and f.action(p) is OFF and not f.rule["off_partition_keeps_rows"]
+        ),
         "warning",
         "PreemptMode=OFF takes the partition's own rows away before 23.11.2: its jobs wait instead "
         "of taking turns",
         "slurm-preemption 5.2.2 step 4, 11 no. 6",
     ),
     _Row(
-        lambda f, p: f.gang
-        and f.kind == "partition_prio"
-        and f.select == "linear"
-        and _forces(p)
-        and f.action(p) is OFF
-        and any(low is p and _forces(high) for low, high in f.below),
+        lambda f, p: (
+            f.gang
+            and f.kind == "partition_prio"
+            and f.select == "linear"
+            and _forces(p)
+            and f.action(p) is OFF
+            and any(low is p and _forces(high) for low, high in f.below)
+        ),
         "warning",
         "PreemptMode=OFF does not protect here: select/linear places jobs of a higher FORCE:n "
         "partition on these nodes, and gang suspends the lower ones",

@@ -63,9 +63,7 @@ def explain(
             if hooks.stepped is not None:
                 hooks.stepped(engine)
 
-        options = Options(
-            until=until, traced=witness.concerns, after_step=stepped, trace=switched_on(TRACE)
-        )
+        options = Options(until=until, traced=witness.concerns, after_step=stepped, trace=switched_on(TRACE))
         commands = commands_of(configured, str(loaded.path))
         run = run_replay(configured, jobs.jobs, commands, options)
     paragraphs = list(story(run, witness, loaded.places))

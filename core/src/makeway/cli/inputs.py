@@ -153,9 +153,7 @@ def _nobody(path: Path, readers: Iterable[ConfigReader]) -> str:
 
 
 # ------------------------------------------------------------------------------------- workloads
-def open_jobs(
-    loaded: Loaded, path: Path | None, options: ReadOptions, format: str | None = None
-) -> Workload:
+def open_jobs(loaded: Loaded, path: Path | None, options: ReadOptions, format: str | None = None) -> Workload:
     """Open the workload, or the jobs in the configuration itself.
 
     :param path: None: the jobs are in the configuration.

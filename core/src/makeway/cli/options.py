@@ -40,9 +40,7 @@ def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     return value
 
 
-def _maps(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> tuple[MappingRule, ...]:
+def _maps(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[MappingRule, ...]:
     try:
         return tuple(parse_map_flag(value) for value in values)
     except ValueError as error:
@@ -63,9 +61,7 @@ def release_option(command: Command) -> Command:
 def nodes_option(command: Command) -> Command:
     """Add ``--nodes``."""
     text = "TOML file with the [[node]] tables that a foreign CONFIG leaves out."
-    return click.option(
-        "--nodes", type=click.Path(path_type=Path), metavar="FILE", help=text
-    )(command)
+    return click.option("--nodes", type=click.Path(path_type=Path), metavar="FILE", help=text)(command)
 
 
 _WORKLOAD = (

@@ -67,9 +67,7 @@ def _verdict(path: Path, reader: RecordingReader, *, skip_missing: bool) -> Verd
     about = Verdict(name=scenario.name, outcome=Outcome.SKIPPED, release=scenario.release)
     if scenario.unmodelled:
         return attrs.evolve(about, why=f"not modelled: {', '.join(scenario.unmodelled)}")
-    config = structure(
-        {**scenario.tables, "action": list(scenario.commands)}, Config, str(path)
-    )
+    config = structure({**scenario.tables, "action": list(scenario.commands)}, Config, str(path))
     validate(config, str(path))
     absent = missing(config)
     if absent:

@@ -53,9 +53,7 @@ class Request:
     all_rejected: bool
 
 
-def changed(
-    config: Config, changes: Sequence[str], maps: Sequence[MappingRule], source: Path
-) -> Config:
+def changed(config: Config, changes: Sequence[str], maps: Sequence[MappingRule], source: Path) -> Config:
     """Return `config` with the changes of the command line; rules of ``--map`` come first.
 
     :raises ConfigError: a change does not fit, or a rule names what does not exist.
@@ -143,11 +141,7 @@ def replay(
     note("warning", loaded.warnings)
     queues: list[str] = []
     with contextlib.ExitStack() as stack:
-        files = {
-            option: stack.enter_context(Output(name))
-            for option, name in outputs
-            if name is not None
-        }
+        files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
         columns = [
             _column(request, label, each, files.get("--log") if not at else None, queues)
             for at, (label, each) in enumerate(variants.items())
@@ -183,9 +177,7 @@ def _check_times(squeue_at: Sequence[Seconds], until: Seconds | None) -> None:
 
 
 # -------------------------------------------------------------------------------------- a run
-def _column(
-    request: Request, label: str, config: Config, log: Output | None, queues: list[str]
-) -> Column:
+def _column(request: Request, label: str, config: Config, log: Output | None, queues: list[str]) -> Column:
     """Replay one configuration."""
     first = label == CONFIGURED
     commands = commands_of(config, str(request.loaded.path))

@@ -18,7 +18,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  # an answer, not a fault
     """A command that cannot be carried out; its text is the reason."""
 
 

@@ -21,8 +21,8 @@ from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
 from makeway.engine.passes import Passes
-from makeway.engine.priority import Multifactor
 from makeway.engine.placing import Placer
+from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
@@ -64,7 +64,9 @@ class Engine:
         self.ledger = Ledger(
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
-            rules.in_force(scheduler.slurm_release, scheduler.rules),
+            rules.in_force(
+                scheduler.slurm_release, {"forecast_in_batches": scheduler.type != "easy", **scheduler.rules}
+            ),
             {**policies.settings, Clockwork: self.clockwork},
             config.policy.select_parameters,
             config.policy.preempt,
@@ -320,9 +322,8 @@ class Engine:
     def _deadlines(self, now: Seconds) -> None:
         by_end = self.ledger.by_end
         interval = self.clockwork.limit_sweep
-        if interval:
-            if not _on_grid(now, self.clockwork.limit_phase, interval):
-                return
+        if interval and not _on_grid(now, self.clockwork.limit_phase, interval):
+            return
         if not by_end or by_end[0][0] > now:
             return
         due = [job for at, _, job in by_end if at <= now + _TINY]
@@ -331,7 +332,11 @@ class Engine:
         for job in due:
             if job.preempt_at is not None and self.making_way.deadline_passed(job):
                 continue
-            if self.config.scheduler.enforce_time_limits and job.end_at is not None and job.end_at + over <= now + _TINY:
+            if (
+                self.config.scheduler.enforce_time_limits
+                and job.end_at is not None
+                and job.end_at + over <= now + _TINY
+            ):
                 late.append(job)
         if late:
             self._over_limit(late)
@@ -393,9 +398,7 @@ class Engine:
         transitions.left_nodes = False
         if self._type == "backfill" and self._bf_dirty:
             interval = clockwork.bf_interval
-            if not interval or (
-                self._last_backfill != now and _on_grid(now, clockwork.bf_phase, interval)
-            ):
+            if not interval or (self._last_backfill != now and _on_grid(now, clockwork.bf_phase, interval)):
                 self._last_backfill = now
                 self.backfill.run()
                 self._bf_dirty = False
@@ -408,8 +411,7 @@ class Engine:
         if self.gang is not None:
             self.transitions.before_pass()
         if self._marks:
-            for job_id, marks in self.policies.marks(self.ledger).items():
-                put(self.ledger.jobs[job_id], marks=marks)
+            self._mark()
         if self._type == "easy":
             self.passes.easy()
         elif self._type == "greedy":
@@ -418,8 +420,15 @@ class Engine:
             self.passes.main(depth, het=self._type == "builtin")
             if backfill and self._type == "backfill":
                 self.backfill.run()
+        if self._marks:
+            self._mark()
         self.transitions.after_pass()
         self._after_pass()
+
+    def _mark(self) -> None:
+        """Let policies remember what they want about jobs."""
+        for job_id, marks in self.policies.marks(self.ledger).items():
+            put(self.ledger.jobs[job_id], marks=marks)
 
     def _after_pass(self) -> None:
         # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.

@@ -49,7 +49,9 @@ def _label_in_force(mcs: McsTable, other: Job) -> bool:
     )
 
 
-def label_of(mcs: McsTable, job_user: str, group: str | None, account: str | None, asked: str | None) -> str | None:
+def label_of(
+    mcs: McsTable, job_user: str, group: str | None, account: str | None, asked: str | None
+) -> str | None:
     """Return the security label of a job, from where the configuration takes it."""
     source = {"user": job_user, "group": group, "account": account, "label": asked}
     label = source.get(mcs.label)

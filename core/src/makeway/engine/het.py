@@ -74,9 +74,7 @@ class HetStarter:
         placer = self._placer
         nodes = placer.nodes_for(part, allowed)
         attempt = placer.selector.attempt(part, nodes, self._ledger)
-        found: Placement | Blocked = guarded(
-            placer.policies, "makeway_selector", part, attempt.probe
-        )
+        found: Placement | Blocked = guarded(placer.policies, "makeway_selector", part, attempt.probe)
         return found
 
     def _preempt(self, job: Job, components: Sequence[Job], allowed: NodeBits) -> Outcome:

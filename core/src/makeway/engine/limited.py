@@ -87,6 +87,7 @@ class LimitedAttempt:
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
         """Return None: it is more than freeing nodes."""
         del jobs, modes
+        return None
 
 
 class Without:

@@ -28,9 +28,7 @@ class MakingWay:
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
         self._retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
-        self._arbiter_suspends = (
-            transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
-        )
+        self._arbiter_suspends = transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
 
     # ------------------------------------------------------------------------ retry times
     def remember(self, at: Seconds) -> None:
@@ -117,7 +115,8 @@ class MakingWay:
         Components of a heterogeneous job leave together, once none of them is in its grace time; the leader last.
         """
         together = self._components(plan, preemptor)
-        if not any([self._in_grace(part, preemptor) for part in together]):
+        in_grace = [self._in_grace(part, preemptor) for part in together]  # each is given notice
+        if not any(in_grace):
             for part in reversed(together):
                 self._carry_out(part, preemptor)
 

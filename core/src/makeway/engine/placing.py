@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple
-from typing import cast
+from typing import NamedTuple, cast
 
 import attrs
 
@@ -121,7 +120,9 @@ class Placer:
         return nodes | (back & allowed & job.partition.nodes & ledger.up & ~ledger.completing)
 
     # -------------------------------------------------------------------------- attempt
-    def try_start(self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True) -> Outcome:
+    def try_start(
+        self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True
+    ) -> Outcome:
         """Try to start `job` in `partition` on nodes of `allowed`.
 
         :param preempt: whether it may displace others.
@@ -223,9 +224,7 @@ class Placer:
             outcome=outcome,
             reason=blocked.reason,
             detail="; ".join(part for part in (blocked.detail, listed.note, note) if part),
-            candidates=tuple(
-                (c.id, mode.value) for c, mode in zip(listed.jobs, listed.modes, strict=True)
-            ),
+            candidates=tuple((c.id, mode.value) for c, mode in zip(listed.jobs, listed.modes, strict=True)),
             protected=dict(listed.protected),
             by=self._by,
         )

@@ -131,7 +131,6 @@ class Transitions:
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
         """Terminate an active job for good."""
-        now = self.ledger.now
         if final is JobState.PREEMPTED:
             self._lose(job)
         else:
@@ -321,9 +320,7 @@ class Transitions:
         """Let the arbiter act before a scheduling pass."""
         gang = self.gang
         if gang is not None:
-            self.obey(
-                guarded(self.policies, "makeway_gang", None, lambda: gang.before_pass(self.ledger))
-            )
+            self.obey(guarded(self.policies, "makeway_gang", None, lambda: gang.before_pass(self.ledger)))
 
     def after_pass(self) -> None:
         """Let the arbiter act after a scheduling pass."""
@@ -366,20 +363,27 @@ class Transitions:
             raise PolicyError(self._by_gang, "makeway_gang", None, f"ordered {order!r}; allowed: GangOrder")
         if not self.ledger.is_active(order.job) and not self.is_leaving(order.job):
             raise PolicyError(
-                self._by_gang, "makeway_gang", order.job.id, f"ordered {order.verb.value} of a job that is not active"
+                self._by_gang,
+                "makeway_gang",
+                order.job.id,
+                f"ordered {order.verb.value} of a job that is not active",
             )
 
     def _rearrange(self, order: GangOrder, allocation: Allocation) -> None:
-        """Let a suspended job hold other cores of its nodes."""
-        job = order.job
-        held = job.allocation
-        if held is None or held.node_indices != allocation.node_indices or held.cpus != allocation.cpus:
-            text = "moved it to other nodes, or changed how much it holds"
-            raise PolicyError(self._by_gang, "makeway_gang", job.id, text)
-        self.selector.released(job)
-        put(job, allocation=allocation)
-        self.selector.placed(job)
-        self.selector.suspended(job)
+        """Let suspended jobs hold other cores of their nodes."""
+        moves = ((order.job, allocation), *order.trades)
+        for job, new in moves:
+            held = job.allocation
+            same = held is not None and (held.node_indices, held.cpus) == (new.node_indices, new.cpus)
+            if not same or job.state is not JobState.SUSPENDED:
+                text = "moved a job that runs, or to other nodes, or changed how much it holds"
+                raise PolicyError(self._by_gang, "makeway_gang", job.id, text)
+        for job, _ in moves:
+            self.selector.released(job)
+        for job, new in moves:
+            put(job, allocation=new)
+            self.selector.placed(job)
+            self.selector.suspended(job)
 
     def _move_on(self, order: GangOrder) -> None:
         """Requeue a suspended job, with its work if it has just been saved."""

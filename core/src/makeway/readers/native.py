@@ -218,8 +218,7 @@ def _toml_places(path: Path, text: str) -> list[_Place]:
         raise ConfigError(str(path), [Problem("", f"not valid TOML: {_short(error)}")]) from None
     jobs = data.pop("job", None)
     problems = [
-        Problem(key[:60], f"unknown key; allowed: [[job]] tables{nearest(key, ['job'])}")
-        for key in data
+        Problem(key[:60], f"unknown key; allowed: [[job]] tables{nearest(key, ['job'])}") for key in data
     ]
     if not isinstance(jobs, list) or not jobs:
         problems.append(Problem("job", "no jobs; add a [[job]] table"))

@@ -50,9 +50,7 @@ _LICENSE = re.compile(r"([^\s:,;|=]+?)(?:[:=]([0-9]{1,9}))?")
 _NOTHING = frozenset(("", "unknown", "none", "n/a", "none assigned", "(null)"))
 _NO_TIME_LIMIT = frozenset(("partition_limit", "invalid", *_NOTHING))
 _NOT_RUN = frozenset(("PENDING", "REQUEUED", "CONFIGURING"))
-_CUT_SHORT = frozenset(
-    ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "RUNNING", "SUSPENDED", "RESIZING")
-)
+_CUT_SHORT = frozenset(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "RUNNING", "SUSPENDED", "RESIZING"))
 """States in which the run time on record is less than the job wanted."""
 _USAGE = ("gpumem", "gpuutil")
 """Generic resources that are measurements, not requests."""
@@ -123,9 +121,7 @@ class SacctReader:
 
         :raises ConfigError: it cannot be read, has no rows, or lacks columns.
         """
-        workload = Workload(
-            name=path.name, jobs=iter(()), most_rejected=options.most_rejected
-        )
+        workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
         layout, lines = _read_layout(path, read_lines(path, options.progress))
         rows = list(_usable_rows(lines, layout, workload))
         rows.sort(key=lambda row: (row.submit, row.order, row.line))
@@ -395,9 +391,7 @@ def _tres(text: str) -> dict[str, str]:
     return {key.strip().lower(): value.strip() for key, _, value in pairs if value.strip()}
 
 
-def _memory(
-    row: _Row, workload: Workload, asked: Mapping[str, str], nodes: int, cpus: int
-) -> dict[str, int]:
+def _memory(row: _Row, workload: Workload, asked: Mapping[str, str], nodes: int, cpus: int) -> dict[str, int]:
     """Return the memory asked for: per CPU, per node, or (newer Slurm) each node's share of it."""
     text = row.fields.get("reqmem", "") or asked.get("mem", "")
     match = _MEMORY.fullmatch(text.rstrip("?"))

@@ -287,9 +287,7 @@ def read_scenario_file(path: Path) -> ScenarioFile:
     return structure({"name": path.stem, **data}, ScenarioFile, str(path))
 
 
-def build_scenario(
-    file: ScenarioFile, recording: Recording | None = None, source: str = ""
-) -> Scenario:
+def build_scenario(file: ScenarioFile, recording: Recording | None = None, source: str = "") -> Scenario:
     """Turn a scenario file into config, jobs and commands.
 
     :raises ConfigError: with all problems of the first part that has any.
@@ -350,9 +348,7 @@ def _noted(problems: list[Problem], where: str, read: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------- the config
-def _config(
-    file: ScenarioFile, recording: Recording | None, source: str
-) -> tuple[Config, tuple[str, ...]]:
+def _config(file: ScenarioFile, recording: Recording | None, source: str) -> tuple[Config, tuple[str, ...]]:
     """Return the config of the cluster, and the warnings of the slurm.conf reader."""
     cluster = file.cluster
     release = recording.release if recording else None
@@ -362,9 +358,7 @@ def _config(
     if problems:
         raise ConfigError(source, problems)
     entries = _slurm_conf(cluster.slurm_conf, release, source)
-    imported = config_from_entries(
-        entries, nodes, source, release, qos=qos, licenses=cluster.licenses
-    )
+    imported = config_from_entries(entries, nodes, source, release, qos=qos, licenses=cluster.licenses)
     config = imported.config
     own = config.scheduler.clockwork
     clocks = harness_clockwork(recording, config)
@@ -422,9 +416,7 @@ def _nodes(cluster: ClusterEntry, problems: list[Problem]) -> tuple[NodeTable, .
     """Return one table for each NodeName line that the runner wrote."""
     tables: list[NodeTable] = []
     for at, entry in enumerate(cluster.nodes):
-        names = _noted(
-            problems, f"cluster.nodes[{at}].name", lambda entry=entry: expand_hostlist(entry.name)
-        )
+        names = _noted(problems, f"cluster.nodes[{at}].name", lambda entry=entry: expand_hostlist(entry.name))
         lines = [entry.name] if cluster.one_node_line else names or ()
         tables += [_node(entry, name) for name in lines]
     return tuple(tables)
@@ -542,9 +534,7 @@ def _jobs(file: ScenarioFile, recording: Recording | None, source: str) -> tuple
     return tuple(jobs)
 
 
-def _specs(
-    file: ScenarioFile, entry: JobEntry, number: int, recording: Recording | None
-) -> list[JobSpec]:
+def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recording | None) -> list[JobSpec]:
     """Return the job, or the components, that one entry submits."""
     trim = recording.runtime_trim - _EXIT_TIME if recording else 0.1
     account, qos = _association(file.cluster, entry.user)
@@ -647,9 +637,7 @@ def _id_of(name: str, ids: Mapping[str, str]) -> str:
 
 def _for_each(verb: str, words: Iterable[str], value: str = "") -> tuple[Command, ...]:
     """Return one command for each job of lists such as ``1,2``."""
-    return tuple(
-        Command(verb, job_id, value=value) for word in words for job_id in word.split(",") if job_id
-    )
+    return tuple(Command(verb, job_id, value=value) for word in words for job_id in word.split(",") if job_id)
 
 
 def _update(at: Seconds, words: tuple[str, ...], objects: Sequence[str]) -> Action:

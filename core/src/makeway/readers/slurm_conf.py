@@ -93,9 +93,7 @@ def config_from_entries(
         raise ConfigError(source, draft.in_file_order())
     left_out = draft.left_out()
     warnings = [*draft.warnings, *([left_out] if left_out else [])]
-    return Imported(
-        config=config, warnings=tuple(dict.fromkeys(warnings)), places=dict(draft.places)
-    )
+    return Imported(config=config, warnings=tuple(dict.fromkeys(warnings)), places=dict(draft.places))
 
 
 def _check_release(release: str | None, source: str) -> None:
@@ -213,8 +211,7 @@ def _check_config(draft: Draft, config: Config, source: str) -> None:
     except ConfigError as error:
         if not draft.problems:  # else these are only consequences
             draft.problems.extend(
-                Problem(place_of(problem.where, draft.places), problem.message)
-                for problem in error.problems
+                Problem(place_of(problem.where, draft.places), problem.message) for problem in error.problems
             )
         return
     for finding in combinations(_on_one_node(config)):

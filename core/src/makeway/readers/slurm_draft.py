@@ -51,9 +51,7 @@ class Draft:
         """Return a simple parameter, or None."""
         return self.parameters.get(key.lower())
 
-    def read(
-        self, setting: Setting | None, parse: Callable[[str], T], default: T, path: str = ""
-    ) -> T:
+    def read(self, setting: Setting | None, parse: Callable[[str], T], default: T, path: str = "") -> T:
         """Translate one value; `default` if it is not given or wrong.
 
         :param path: where it goes in the config, so that later complaints find the line.
@@ -107,9 +105,7 @@ def one_of(allowed: tuple[str, ...], reason: str = "") -> Callable[[str], str]:
         if word in allowed:
             return word
         why = f"; {reason}" if reason else ""
-        raise ValueError(
-            f"got {shown(text)}{why}; allowed: {', '.join(allowed)}{nearest(word, allowed)}"
-        )
+        raise ValueError(f"got {shown(text)}{why}; allowed: {', '.join(allowed)}{nearest(word, allowed)}")
 
     return parse
 

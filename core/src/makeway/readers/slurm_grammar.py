@@ -177,9 +177,7 @@ def read_conf(path: str | os.PathLike[str]) -> SlurmConf:
     return reader.result()
 
 
-def parse_conf(
-    text: str | bytes, name: str = "slurm.conf", directory: Path | None = None
-) -> SlurmConf:
+def parse_conf(text: str | bytes, name: str = "slurm.conf", directory: Path | None = None) -> SlurmConf:
     """Parse `text` as the file `name` would be.
 
     :param directory: where relative includes are looked up. None: they are problems.

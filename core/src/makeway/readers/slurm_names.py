@@ -75,9 +75,7 @@ NODE_MODELLED = frozenset(
 NODE_RELEVANT = frozenset(
     "CoreSpecCount CpuSpecList Parameters ResumeTimeout SuspendTime SuspendTimeout Topology".split()
 )
-NODE_PLUMBING = frozenset(
-    """BcastAddr CertToken CpuBind NodeAddr NodeHostname Port Reason TmpDisk""".split()
-)
+NODE_PLUMBING = frozenset("""BcastAddr CertToken CpuBind NodeAddr NodeHostname Port Reason TmpDisk""".split())
 
 PARTITION_MODELLED = frozenset(
     """Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
@@ -98,9 +96,7 @@ FRONTEND_KEYS = frozenset(
     """AllowGroups AllowUsers DenyGroups DenyUsers FrontendAddr FrontendName Port Reason
     State""".split()
 )
-SWITCH_KEYS = frozenset(
-    "BlockName BlockSizes LinkSpeed Nodes SwitchName Switches".split()
-)
+SWITCH_KEYS = frozenset("BlockName BlockSizes LinkSpeed Nodes SwitchName Switches".split())
 
 RECORDS = {
     name.lower(): name

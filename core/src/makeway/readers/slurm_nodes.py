@@ -218,9 +218,7 @@ def _split(table: NodeTable, down: set[str]) -> list[NodeTable]:
 
 
 # ------------------------------------------------------------------------------------- node sets
-def _node_sets(
-    draft: Draft, tables: Sequence[NodeTable], seen: dict[str, str]
-) -> dict[str, frozenset[str]]:
+def _node_sets(draft: Draft, tables: Sequence[NodeTable], seen: dict[str, str]) -> dict[str, frozenset[str]]:
     """Translate the NodeSet lines: named nodes and nodes with a feature, both together."""
     sets: dict[str, frozenset[str]] = {}
     for record in draft.conf.records("NodeSet"):

@@ -58,9 +58,7 @@ _STATES = ("UP", "DOWN", "DRAIN", "INACTIVE")
 _EXCLUSIVE = ("NO", "NODE", "USER", "TOPO")
 
 
-def read_partitions(
-    draft: Draft, nodes: Nodes, cluster_select: Sequence[str]
-) -> tuple[PartitionTable, ...]:
+def read_partitions(draft: Draft, nodes: Nodes, cluster_select: Sequence[str]) -> tuple[PartitionTable, ...]:
     """Translate all partition lines; `cluster_select` are the cluster's SelectTypeParameters."""
     tables: list[PartitionTable] = []
     seen: dict[str, Record] = {}
@@ -80,9 +78,7 @@ def _one_default(draft: Draft, tables: list[PartitionTable]) -> list[PartitionTa
     """Keep the last Default=YES only, as Slurm does."""
     marked = [table.name for table in tables if table.default]
     if len(marked) > 1:
-        draft.warnings.append(
-            f"Default=YES on {', '.join(marked)}: the last one counts, {marked[-1]!r}"
-        )
+        draft.warnings.append(f"Default=YES on {', '.join(marked)}: the last one counts, {marked[-1]!r}")
     return [attrs.evolve(t, default=t.default and t.name == marked[-1]) for t in tables]
 
 
@@ -196,9 +192,7 @@ class _Line:
         return {"over_time_limit": self.draft.read(over, _parse_over_time, 0.0)}
 
 
-def read_memory(
-    draft: Draft, get: Callable[[str], Setting | None], prefix: str
-) -> Mapping[str, Any]:
+def read_memory(draft: Draft, get: Callable[[str], Setting | None], prefix: str) -> Mapping[str, Any]:
     """Translate DefMemPer* and MaxMemPer* of the cluster or of a partition; 0 is none."""
     found: dict[str, int | None] = {}
     for word, stem in (("DefMemPer", "def_mem_per_"), ("MaxMemPer", "max_mem_per_")):

@@ -115,9 +115,7 @@ def _timeslice(draft: Draft) -> float:
 # ------------------------------------------------------------------------------------ preemption
 def _preemption(draft: Draft) -> PreemptionTable:
     """Translate PreemptExemptTime and PreemptParameters, with their older spellings. 6.5."""
-    exempt = draft.read(
-        draft.get("PreemptExemptTime"), parse_time, None, "policy.preemption.exempt_time"
-    )
+    exempt = draft.read(draft.get("PreemptExemptTime"), parse_time, None, "policy.preemption.exempt_time")
     options = _preempt_options(draft)
     return PreemptionTable(
         exempt_time=None if exempt is None else float(exempt),
@@ -190,9 +188,7 @@ def _mcs(draft: Draft) -> McsTable:
         for word in words:
             if plugin != "mcs/group" and word not in known:
                 draft.warn(setting, f"{shown(word)} is unknown{nearest(word, known)}")
-    return McsTable(
-        label=plugin.removeprefix("mcs/"), enforced="enforced" in words, select=select
-    )
+    return McsTable(label=plugin.removeprefix("mcs/"), enforced="enforced" in words, select=select)
 
 
 # --------------------------------------------------------------------------------------- cluster

@@ -38,9 +38,7 @@ def read_scheduler(draft: Draft) -> SchedulerTable:
         slurm_release=draft.release,
         enforce_time_limits=minutes is not None,
         requeue=draft.read(draft.get("JobRequeue"), parse_yes_no, True, "scheduler.requeue"),
-        max_requeues=draft.read(
-            draft.get("MaxBatchRequeue"), parse_count, None, "scheduler.max_requeues"
-        ),
+        max_requeues=draft.read(draft.get("MaxBatchRequeue"), parse_count, None, "scheduler.max_requeues"),
         over_time_limit=(minutes or 0) * 60.0,
         priority=_priority(draft),
         priority_weights=_priority_weights(draft),

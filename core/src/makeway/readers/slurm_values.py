@@ -198,9 +198,7 @@ def _parse_one_gres(word: str) -> tuple[str, str, int]:
 
 
 # ------------------------------------------------------------------------------- option lists
-_PREEMPT_FLAGS = frozenset(
-    ("reclaim_licenses", "send_user_signal", "strict_order", "youngest_first")
-)
+_PREEMPT_FLAGS = frozenset(("reclaim_licenses", "send_user_signal", "strict_order", "youngest_first"))
 _PREEMPT_NUMBERS = frozenset(("min_exempt_priority", "reorder_count", "suspend_grace_time"))
 _SCHEDULER_FLAGS = frozenset(
     (
@@ -267,9 +265,7 @@ def parse_preempt_parameters(text: str, report: Report = _ignore) -> tuple[Optio
     return known, unknown
 
 
-def parse_scheduler_parameters(
-    text: str, report: Report = _ignore
-) -> tuple[OptionValues, list[str]]:
+def parse_scheduler_parameters(text: str, report: Report = _ignore) -> tuple[OptionValues, list[str]]:
     """Return the SchedulerParameters that we know, in Slurm's units, and the words that we do not.
 
     The older spellings of preempt options (``preempt_youngest_first``) are among them, as written.

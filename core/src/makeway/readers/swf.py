@@ -92,9 +92,7 @@ class SwfReader:
         workload.jobs = self._jobs(rows, workload, machine_of(options.config))
         return _started(workload)
 
-    def _jobs(
-        self, rows: Iterator[_Row], workload: Workload, machine: Machine
-    ) -> Iterator[JobSpec]:
+    def _jobs(self, rows: Iterator[_Row], workload: Workload, machine: Machine) -> Iterator[JobSpec]:
         start = None
         for row in rows:
             if start is None:
@@ -137,9 +135,7 @@ class SwfReader:
                 shape["features"] = "&".join(p for p in request.properties if p in machine.features)
         return shape
 
-    def _memory(
-        self, row: _Row, nodes: int, shape: dict[str, Any], machine: Machine
-    ) -> dict[str, int]:
+    def _memory(self, row: _Row, nodes: int, shape: dict[str, Any], machine: Machine) -> dict[str, int]:
         """Return the memory asked for; `nodes` is how many the request names."""
         amount = _number(row.columns, 9, "requested memory")
         if amount <= 0:
@@ -327,9 +323,7 @@ def _request(columns: list[str]) -> _Request | None:
         nodes, processors, names = _chunk(part.split(":"))
         chunks.append((nodes, processors))
         properties.extend(name for name in names if name not in properties)
-    return _Request(
-        chunks=tuple(chunks), properties=tuple(properties), exclusive="excl" in flags.split("#")
-    )
+    return _Request(chunks=tuple(chunks), properties=tuple(properties), exclusive="excl" in flags.split("#"))
 
 
 def _chunk(words: list[str]) -> tuple[int, int, list[str]]:

@@ -19,9 +19,7 @@ from makeway.config import (
     Config,
     McsTable,
     NodeTable,
-    PartitionTable,
     PolicyTable,
-    QosTable,
     SchedulerTable,
     build_cluster,
     validate,
@@ -155,8 +153,7 @@ def table(text: str) -> list[dict[str, Any]]:
         if len(row) != len(heading):
             raise ValueError(f"{len(heading)} columns but {len(row)} words: {' '.join(row)}")
     return [
-        {key: _value(word) for key, word in zip(heading, row, strict=True) if word != "-"}
-        for row in rows
+        {key: _value(word) for key, word in zip(heading, row, strict=True) if word != "-"} for row in rows
     ]
 
 
@@ -271,9 +268,7 @@ def job(id: str = "1", **keys: Any) -> Job:
 
 def _running(holds: int | Sequence[int], spec: JobSpec) -> dict[str, Any]:
     indices = tuple(range(holds) if isinstance(holds, int) else sorted(holds))
-    allocation = Allocation(
-        nodes=bitmap.of(indices), node_indices=indices, licenses=dict(spec.licenses)
-    )
+    allocation = Allocation(nodes=bitmap.of(indices), node_indices=indices, licenses=dict(spec.licenses))
     return {
         "allocation": allocation,
         "state": JobState.RUNNING,

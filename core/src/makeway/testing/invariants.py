@@ -393,9 +393,10 @@ def _could_run(engine: Engine, job: Job) -> bool:
         return False
     if job.resume_after is not None and engine.ledger.now <= job.resume_after + _TINY:
         return False  # held down: time is what it needs
+    if engine.policies.admit((job,), engine.ledger):
+        return False  # a limit counts running jobs: room under it is what it needs
     return not any(
-        other.state is JobState.RUNNING and _share_a_core(job, other)
-        for other in engine.ledger.active
+        other.state is JobState.RUNNING and _share_a_core(job, other) for other in engine.ledger.active
     )
 
 
@@ -477,9 +478,7 @@ def check_conservation(run: Run, specs: Iterable[JobSpec] = ()) -> None:
 
 
 def _time_running(history: History) -> Seconds:
-    return sum(
-        end - start for state, start, end, _, _ in history.intervals if state is JobState.RUNNING
-    )
+    return sum(end - start for state, start, end, _, _ in history.intervals if state is JobState.RUNNING)
 
 
 def _check_totals(run: Run) -> None:

@@ -170,9 +170,7 @@ def replay_table(
     run = Run(engine=engine, recorder=engine.recorder, ended_at=ended_at)
     if checked and until is None:
         checker.finish(run, specs)
-    return TableRun(
-        run=run, specs=specs, lines=tuple(lines), signals=tuple(runner.signals), checker=checker
-    )
+    return TableRun(run=run, specs=specs, lines=tuple(lines), signals=tuple(runner.signals), checker=checker)
 
 
 def _engine(config: Config, cluster: Cluster, options: Options) -> Engine:

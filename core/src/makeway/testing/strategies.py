@@ -197,9 +197,7 @@ def _preemption(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def workloads(
-    draw: st.DrawFn, size: int, names: Sequence[str], most_jobs: int = 8
-) -> tuple[JobSpec, ...]:
+def workloads(draw: st.DrawFn, size: int, names: Sequence[str], most_jobs: int = 8) -> tuple[JobSpec, ...]:
     """Draw jobs for the partitions `names` of a cluster of `size` nodes, in order of submission."""
     count = draw(st.integers(1, most_jobs))
     submissions = sorted(draw(st.lists(instants(60), min_size=count, max_size=count)))

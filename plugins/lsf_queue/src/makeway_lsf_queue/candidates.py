@@ -5,6 +5,7 @@ Suspended jobs whose slots the preemptor may use come first: they cost nothing (
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from makeway.bitmap import NodeBits
@@ -112,10 +113,16 @@ def _stopped(
             else:
                 found.append(job)
         elif (site.use_susp_slots and site.may_preempt(name, mine)) or (
-            covered(job, view, lambda other: site.may_preempt(mine, other.partition.name))
+            covered(job, view, functools.partial(_stands_between, site, mine, name))
         ):
             found.append(job)
     return sorted(found, key=lambda job: job.index)
+
+
+def _stands_between(site: Site, mine: str, below: str, other: Job) -> bool:
+    """Whether `other` may be taken from `mine`, and itself took from `below`."""
+    name = other.partition.name
+    return site.may_preempt(mine, name) and site.may_preempt(name, below)
 
 
 # ------------------------------------------------------------------------------------------ order

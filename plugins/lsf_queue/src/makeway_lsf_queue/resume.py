@@ -106,10 +106,12 @@ class Arbiter:
                         because_of=job,
                         why=f"used slots of the suspended job {job.id}, which goes on",
                     )
+            allocation, trades = rearranged(job, view)
             yield GangOrder(
                 verb=GangVerb.RESUME,
                 job=job,
-                allocation=rearranged(job, view),
+                allocation=allocation,
+                trades=trades,
                 why="its slots are free",
             )
             used.forget()

@@ -6,11 +6,12 @@ many slots free, whichever these are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
 from makeway import bitmap
+from makeway.bitmap import CoreBits
 from makeway.model import Allocation, ClusterView, Job, JobState
 from makeway_lsf_queue.jobs import slots_on
 
@@ -95,30 +96,69 @@ def covered(job: Job, view: ClusterView, by: Callable[[Job], bool]) -> bool:
     return True
 
 
-def rearranged(job: Job, view: ClusterView) -> Allocation | None:
-    """Return what a suspended job holds on cores that nobody runs on; None: it may stay where it is."""
+Trades = tuple[tuple[Job, Allocation], ...]
+
+
+def rearranged(job: Job, view: ClusterView) -> tuple[Allocation | None, Trades]:
+    """Find cores that nobody runs on for a suspended job, on the hosts that it is on.
+
+    :returns: what it holds then (None: it may stay where it is), and which suspended jobs of its queue
+        change places with it.
+    """
     held = job.allocation
     if held is None or held.cores is None:
-        return None
-    moved = []
+        return None, ()
+    mine = list(held.cores)
+    others: dict[str, tuple[Job, Allocation]] = {}
     for at, index in enumerate(held.node_indices):
-        taken = 0
-        for other in view.jobs_on(index):
-            if other is not job and other.state is JobState.RUNNING:
-                taken |= _cores_on(other, index)
-        wanted = held.cores[at].bit_count()
-        kept = held.cores[at] & ~taken
-        free = bitmap.full(view.cluster.nodes[index].cores) & ~taken & ~kept
-        moved.append(kept | bitmap.first_n(free, wanted - kept.bit_count()))
-    if tuple(moved) == held.cores:
-        return None
-    return attrs.evolve(held, cores=tuple(moved))
+        running, stopped = _neighbours(job, index, view)
+        kept = mine[at] & ~running
+        given_up = mine[at] & running
+        free = bitmap.full(view.cluster.nodes[index].cores) & ~running & ~kept
+        claimed = 0
+        for other in stopped:
+            claimed |= _cores_on(other, index, others)
+        taken = bitmap.first_n(free & ~claimed, given_up.bit_count())
+        taken |= bitmap.first_n(free & claimed, given_up.bit_count() - taken.bit_count())
+        mine[at] = kept | taken
+        for other in stopped:
+            lost = _cores_on(other, index, others) & taken
+            if lost:
+                swapped = bitmap.first_n(given_up, lost.bit_count())
+                given_up &= ~swapped
+                others[other.id] = (other, _with_cores(other, index, lost, swapped, others))
+    if tuple(mine) == held.cores:
+        return None, ()
+    return attrs.evolve(held, cores=tuple(mine)), tuple(others.values())
 
 
-def _cores_on(job: Job, index: int) -> int:
-    allocation = job.allocation
-    if allocation is None:
+def _neighbours(job: Job, index: int, view: ClusterView) -> tuple[CoreBits, list[Job]]:
+    """Return the cores that others run on, and the suspended jobs of the same queue, on one host."""
+    running, stopped = 0, []
+    for other in view.jobs_on(index):
+        if other is job:
+            continue
+        if other.state is JobState.RUNNING:
+            running |= _cores_on(other, index, {})
+        elif other.partition is job.partition:
+            stopped.append(other)
+    return running, stopped
+
+
+def _with_cores(
+    job: Job, index: int, lost: CoreBits, won: CoreBits, changed: Mapping[str, tuple[Job, Allocation]]
+) -> Allocation:
+    held = changed[job.id][1] if job.id in changed else job.allocation
+    assert held is not None
+    assert held.cores is not None
+    cores = list(held.cores)
+    at = held.node_indices.index(index)
+    cores[at] = cores[at] & ~lost | won
+    return attrs.evolve(held, cores=tuple(cores))
+
+
+def _cores_on(job: Job, index: int, changed: Mapping[str, tuple[Job, Allocation]]) -> CoreBits:
+    held = changed[job.id][1] if job.id in changed else job.allocation
+    if held is None:
         return 0
-    if allocation.cores is None:
-        return -1
-    return allocation.cores[allocation.node_indices.index(index)]
+    return -1 if held.cores is None else held.cores[held.node_indices.index(index)]

@@ -61,7 +61,9 @@ class Resumer:
 
     def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """Nothing: the pass that follows resumes."""
-        self._missed.discard(job.id)
+        if job.id in self._missed:
+            self._missed.discard(job.id)
+            self._settings.memo["booked"] = frozenset(self._missed)
         self._view = view
         return ()
 
@@ -91,6 +93,7 @@ class Resumer:
             if now < self._held_until(job) - _TINY:
                 if self._settings.maui:
                     self._missed.add(job.id)
+                    self._settings.memo["booked"] = frozenset(self._missed)
                 continue
             resumed.append(job)
             why = "its nodes are free again"

@@ -14,6 +14,7 @@ from makeway.model import ClusterView, Job, Seconds
 from makeway_moab_qos.conditions import feasible_nodes
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.reservations import closed_nodes as kept_nodes
+from makeway_moab_qos.reservations import is_locked
 
 _POLICY = frozenset(("PolicyLimit", "Deferred", "NegativePriority"))
 
@@ -23,7 +24,7 @@ def closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Second
     closed = kept_nodes(job, view, now)
     settings = settings_of(view)
     blocked = [other for other in before if other.reason not in _POLICY and other.id != job.id]
-    if not blocked:
+    if not blocked or is_locked(job, view, now):
         return closed
     if not settings.backfills:
         return bitmap.full(len(view.cluster.nodes))

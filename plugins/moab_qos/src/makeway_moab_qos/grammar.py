@@ -22,7 +22,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.foreign import Source
 
 _ENTRY = re.compile(r"([A-Za-z_][\w.\-]*)\s*(?:\[\s*([^\]]*?)\s*\])?(?:\s*=\s*|\s+|$)(.*)", re.DOTALL)
-_ATTRIBUTE = re.compile(r"""([A-Za-z_][\w.\-]*)\s*(\+=|-=|=)\s*("[^"]*"?|'[^']*'?|[^\s]*)""")
+_ATTRIBUTE = re.compile(r"""([A-Za-z_][\w.]*(?:-[\w.]+)*)\s*(\+=|-=|=)\s*("[^"]*"?|'[^']*'?|[^\s]*)""")
 _INCLUDE = re.compile(r"^\s*#INCLUDE\s+(\S+)")
 _MOST_INCLUDES = 100
 

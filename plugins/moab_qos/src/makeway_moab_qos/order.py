@@ -53,7 +53,7 @@ def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
     highest: int | None = None
     for job in view.active:
         found = job.marks
-        if "RANKED" not in found and job.started_at is not None and job.started_at < now:
+        if "RANKED" not in found and job.started_at is not None:
             found |= _at_start(job, view, now)
         if settings.maui:
             found = _with_violation(job, found, view)

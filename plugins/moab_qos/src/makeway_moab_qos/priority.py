@@ -17,6 +17,8 @@ from makeway_moab_qos.credentials import DEFAULT, credential, flags, names_of, q
 from makeway_moab_qos.settings import Settings, Weights
 
 CAP = 1_000_000_000
+_HANDED_OUT = 4_000_000_000
+"""The engine hands out priorities above this to jobs that are not given one."""
 _NEVER = 1e9
 """As far as it is looked ahead for a job to outrank another."""
 
@@ -132,6 +134,8 @@ def _bounded(value: float, job: Job, settings: Settings) -> float:
     given = job.spec.attributes
     if "system_priority" in given:
         return float(CAP + int(given["system_priority"]))
+    if job.spec.priority is None and 0 < job.priority < _HANDED_OUT:
+        return float(CAP + job.priority)  # a person has set it, as with `setspri`
     return value + float(given.get("relative_priority", 0))
 
 
@@ -141,12 +145,12 @@ def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
     if job.state is JobState.PENDING or settings.maui:
         return _priority(job, view, settings, now)
     # A running job's priority is frozen: one computation per incarnation is enough.
-    known: dict[str, tuple[Seconds | None, frozenset[str], int]] = settings.memo.setdefault("frozen", {})
+    known: dict[str, tuple[tuple[object, ...], int]] = settings.memo.setdefault("frozen", {})
+    state = (job.started_at, job.marks, job.priority)
     found = known.get(job.id)
-    if found is None or found[0] != job.started_at or found[1] is not job.marks:
-        value = _priority(job, view, settings, now)
-        known[job.id] = found = (job.started_at, job.marks, value)
-    return found[2]
+    if found is None or found[0] != state:
+        known[job.id] = found = (state, _priority(job, view, settings, now))
+    return found[1]
 
 
 def _priority(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:

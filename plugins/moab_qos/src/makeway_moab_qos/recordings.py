@@ -17,6 +17,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.foreign import Judgement, Played, RecordedScenario, Source
 from makeway.model import JobSpec, Seconds
 from makeway_moab_qos.reader import translate
+from makeway_moab_qos.recorded_commands import KEYS, commands_of
 
 RELEASE = "Maui 3.3.1"
 UNDEFINED_FROM = 28
@@ -38,11 +39,13 @@ _COMMON: Mapping[str, str] = {
 _MEMORY = 4096
 _LONG = 36000
 _KNOWN = frozenset(
-    ("name", "about", "spec", "nodes", "qos", "config", "extra", "jobs", "passes", "outcome", "memory")
+    (*("name", "about", "spec", "nodes", "qos", "config", "extra", "jobs", "passes", "outcome"), *KEYS)
 )
 _JOB_KEYS = frozenset(
-    ("id", "tasks", "ppt", "qos", "at", "exact", "uprio", "hosts", "flags", "dur", "limit", "mem")
-    + ("account", "user", "class", "group")
+    (
+        *("id", "tasks", "ppt", "qos", "at", "exact", "uprio", "hosts", "flags", "dur", "limit", "mem"),
+        *("account", "user", "class", "group", "nodes"),
+    )
 )
 
 
@@ -112,14 +115,18 @@ class Recorded:
     def of(cls, data: Mapping[str, Any]) -> Recorded:
         """Translate a recording."""
         tables = dict(translate(_Text(maui_cfg(data)), maui=True).tables)
-        unmodelled = [key for key in data if key not in _KNOWN]
+        interval = tables["scheduler"]["clockwork"]["sched_interval"]
+        commands, unmodelled = commands_of(data, [str(job["id"]) for job in data["jobs"]], interval)
+        unmodelled += [key for key in data if key not in _KNOWN]
+        unmodelled += [f"nodes.{name}" for name, procs in data["nodes"].items() if type(procs) is not int]
         for job in data["jobs"]:
             unmodelled += [f"jobs.{key}" for key in job if key not in _JOB_KEYS]
         return cls(
             data=data,
             tables=tables,
-            interval=tables["scheduler"]["clockwork"]["sched_interval"],
+            interval=interval,
             jobs=_jobs(data),
+            commands=commands,
             unmodelled=tuple(dict.fromkeys(unmodelled)),
         )
 
@@ -170,10 +177,27 @@ class Recorded:
                 before = each["state"]
             if job["final_state"] == "COMPLETED":
                 found[(self._pass(job["intervals"][-1]["end"]), job_id, "ends")] = "completed"
+        if self.commands:
+            found.update(self._by_hand(summary))
         for each in summary["preemptions"]:
             found[(self._pass(each["at"]), each["victim"], "preempted")] = each["mode"]
         for each in summary.get("failed_preemptions", ()):
             found[(self._pass(each["at"]), each["victim"], "preempted")] = _FAILED
+        return found
+
+    def _by_hand(self, summary: Mapping[str, Any]) -> dict[_Event, str]:
+        """Return who was made to leave by people, as far as states tell."""
+        words = {"SUSPENDED": "suspend", "PENDING": "requeue"}
+        found = {}
+        for job_id, job in summary["jobs"].items():
+            before = ""
+            for each in job["intervals"]:
+                if before == "RUNNING" and each["state"] in words:
+                    found[(self._pass(each["start"]), job_id, "preempted")] = words[each["state"]]
+                if each["state"] != "COMPLETING":
+                    before = each["state"]
+            if job["final_state"] == "CANCELLED" and before == "RUNNING":
+                found[(self._pass(job["intervals"][-1]["end"]), job_id, "preempted")] = "cancel"
         return found
 
     def _pass(self, at: Seconds) -> int:
@@ -239,7 +263,7 @@ def maui_cfg(data: Mapping[str, Any]) -> str:
     """Return the maui.cfg of a recording: the common setting, its changes, its additional lines."""
     lines = {**_COMMON, **data["config"]}
     text = [f"{key} {value}" for key, value in lines.items() if value is not None]
-    text += [f"NODECFG[{name}] PROCS={int(procs)} MEMORY={_MEMORY}" for name, procs in data["nodes"].items()]
+    text += [f"NODECFG[{name}] PROCS={procs} MEMORY={_MEMORY}" for name, procs in data["nodes"].items()]
     text += [f"QOSCFG[{name}] {line}" for name, line in data["qos"].items()]
     everything = ",".join(data["qos"])
     for job in data["jobs"]:
@@ -271,6 +295,7 @@ def _job(job: Mapping[str, Any], nodes: Sequence[str]) -> JobSpec:
         run_time=float(job.get("dur", _LONG)),
         time_limit=float(job.get("limit", _LONG)),
         tasks=int(job["tasks"]),
+        min_nodes=int(job.get("nodes", 1)),
         cpus_per_task=int(job.get("ppt", 1)),
         memory_mb_per_cpu=int(job["mem"]) // int(job.get("ppt", 1)) if "mem" in job else None,
         required_nodes=hosts,

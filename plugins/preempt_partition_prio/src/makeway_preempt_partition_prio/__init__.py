@@ -32,9 +32,7 @@ def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[
         if partition.priority_tier < tier and not is_off(partition)
     }
     allowed = [job for job in jobs if job.partition.name in lower]
-    if view.rule("priority_modifier") and has_flag(
-        ModeFlag.PRIORITY, preemptor.partition.preempt_mode, view
-    ):
+    if view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, preemptor.partition.preempt_mode, view):
         return [job for job in allowed if preemptor.priority >= job.priority]
     return allowed
 

@@ -1,8 +1,8 @@
 """Let jobs of a QOS displace jobs of the QOS that it lists (``preempt/qos``).
 
-A victim's QOS decides how it makes way; partitions play no role, not even one that is OFF. Jobs of one QOS displace
-each other only with the WITHIN modifier, by priority. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1. All that
-Slurm's preempt plugins have in common is in `makeway.preemption`.
+A victim's QOS decides how it makes way; partitions play no role, not even one that is OFF. Jobs of one QOS
+displace each other only with the WITHIN modifier, by priority. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
+All that Slurm's preempt plugins have in common is in `makeway.preemption`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[
         return []
     listed = mine.preempt
     within = has_flag(ModeFlag.WITHIN, mine.preempt_mode, view)
-    by_priority = view.rule("priority_modifier") and has_flag(
-        ModeFlag.PRIORITY, mine.preempt_mode, view
-    )
+    by_priority = view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, mine.preempt_mode, view)
     if not listed and not within:
         return []
     priority = preemptor.priority
@@ -62,7 +60,7 @@ def modes_of(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
 def mode_in(qos: Qos | None, view: ClusterView) -> PreemptMode:
     """Return the mode of jobs of `qos`.
 
-    A QOS cannot be switched off: OFF and "nothing" are one value, "as the cluster". One of modifiers alone is OFF.
+    A QOS cannot be switched off: OFF and "nothing" are one value, "as the cluster". Modifiers alone are OFF.
     """
     setting = qos.preempt_mode if qos is not None else None
     if setting is not None and setting.action in (None, PreemptMode.OFF) and not setting.flags:
@@ -88,9 +86,7 @@ def looks_at_priority(qos: Qos | None, view: ClusterView) -> bool:
     )
 
 
-POLICY = Policy(
-    name="preempt/qos", may=may_preempt, ranks=priorities_of, modes=modes_of, grace=grace_of
-)
+POLICY = Policy(name="preempt/qos", may=may_preempt, ranks=priorities_of, modes=modes_of, grace=grace_of)
 
 
 @hookimpl

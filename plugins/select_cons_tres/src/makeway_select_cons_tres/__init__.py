@@ -1,8 +1,8 @@
 """Give jobs cores and memory, as Slurm's ``select/cons_tres`` does.
 
-A job takes idle cores first, packed on the tightest block of nodes; where its partition, a lower tier or the gang
-scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates are removed
-in thought, in up to three rounds, and those that turn out to be needed are the victims.
+A job takes idle cores first, packed on the tightest block of nodes; where its partition, a lower tier or the
+gang scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates are
+removed in thought, in up to three rounds, and those that turn out to be needed are the victims.
 Spec slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
 
 ========== ======================================================================
@@ -12,8 +12,9 @@ parameters what SelectTypeParameters mean (4.6)
 request    what a job asks for, with whom it shares (4.1)
 cpus       how many CPUs of a node a job can use (4.3.6, 4.3.8)
 rows       who shares a core over time (4.3.1, 4.3.5)
+table      what each node has left, kept up to date
 books      who holds what (4.3.1, 4.3.10)
-table      usable CPUs of each node, kept up to date
+kinds      what jobs with the same request have in common
 choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes

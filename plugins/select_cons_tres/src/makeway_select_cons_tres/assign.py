@@ -106,9 +106,7 @@ def _cores(
     return tuple(cpus), tuple(cores)
 
 
-def _dealt(
-    request: Request, indices: Sequence[int], taken: Taken, ground: Ground
-) -> Sequence[int] | None:
+def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Ground) -> Sequence[int] | None:
     """Return the CPUs on each node: a task to each, then packed node by node (step 2)."""
     tasks = request.tasks
     if tasks is None:

@@ -163,11 +163,7 @@ class Walk:
     def _is_useless(self, index: int) -> bool:
         """Whether it is the last node allowed and does not have what is missing."""
         most = self._request.max_nodes
-        return (
-            most is not None
-            and len(self.taken) == most - 1
-            and self.size(index) < self.rem_cpus
-        )
+        return most is not None and len(self.taken) == most - 1 and self.size(index) < self.rem_cpus
 
     # ------------------------------------------------------------------ consecutive best fit
     def blocks(self, nodes: NodeBits) -> None:
@@ -233,7 +229,7 @@ class Walk:
         blocks.sort(key=lambda block: block.first)
 
     def _best(self, blocks: Sequence[Block]) -> int:
-        """Return which block to take; the last tests of a block's worth may displace one with a required node."""
+        """Return which block to take; a tighter or larger one may displace that with a required node."""
         best = 0
         best_enough = self.sufficient(len(blocks[0].indices), blocks[0].cpus)
         for at in range(1, len(blocks)):
@@ -363,7 +359,7 @@ class Block:
         return bitmap.span(min([self.first, *self.indices[:1]]), last + 1)
 
     def walk(self) -> Sequence[int]:
-        """Return the nodes in the order in which they are taken: up from a required one, then down from it."""
+        """Return the nodes as they are taken: ascending, or up from a required one and then down from it."""
         if self.pivot < 0:
             return self.indices
         above = [i for i in self.indices if i > self.pivot]

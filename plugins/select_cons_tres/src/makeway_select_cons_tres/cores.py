@@ -36,9 +36,7 @@ class Picker:
         self._shape_at = shape_at
         self._known: dict[tuple[int, CoreBits, int, int], tuple[int, CoreBits] | None] = {}
 
-    def pick(
-        self, node: int, free: CoreBits, cpus: int, room: int
-    ) -> tuple[int, CoreBits] | None:
+    def pick(self, node: int, free: CoreBits, cpus: int, room: int) -> tuple[int, CoreBits] | None:
         """Return the CPUs charged and the cores for `cpus` CPUs of a node; None if there are too few.
 
         :param room: how many CPUs the job could use there.
@@ -102,7 +100,7 @@ def cut(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed) -> CoreBits:
 
 
 def _block(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits:
-    """Take the tightest socket that suffices, or the one with most; ascending within it; and on (step 3, block)."""
+    """Take the tightest socket that suffices, or the one with most; and so on (step 3, block)."""
     left = [first_n(cores, most) if most is not None else cores for cores in sockets]
     taken = 0
     while wanted > 0:

@@ -1,4 +1,4 @@
-"""Say how many CPUs of a node a job can use, given its free cores (spec slurm-gang-and-select 4.3.6, first paragraph)."""
+"""Say how many CPUs of a node a job can use, given its free cores (spec slurm-gang-and-select 4.3.6, 4.3.8)."""
 
 from __future__ import annotations
 

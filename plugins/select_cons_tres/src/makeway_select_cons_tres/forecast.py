@@ -1,12 +1,19 @@
-"""Say when a job could start (spec slurm-gang-and-select 4.3.11, slurm-preemption 5.2.6)."""
+"""Say when a job could start (spec slurm-gang-and-select 4.3.11, slurm-preemption 5.2.6).
+
+Slurm lets jobs end in batches, and tests once after each (rule ``forecast_in_batches``). Without that rule
+the answer is the first instant at which the job fits, which is what EASY backfilling promises.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from makeway import bitmap
+from makeway.bitmap import CoreBits
 from makeway.model import Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.request import ONE_ROW, RESERVED
 from makeway_select_cons_tres.steps import Extra
 
 if TYPE_CHECKING:
@@ -15,69 +22,176 @@ if TYPE_CHECKING:
 _FIRST_WINDOW: Seconds = 30.0
 _MOST_IN_BATCH = 200
 
+_Release = tuple[Seconds, int, Job]
 
-def forecast(
-    attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]
-) -> Forecast | None:
+
+def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
     """Return when the job of `attempt` could start: now, with all of `removable` gone, or as jobs end."""
     now = attempt.view.now
-    choice = attempt.kind.choices[-1]
-    found = _anywhere(attempt)
-    if found is not None:
-        return _at(now, found)
+    for choice in attempt.kind.choices:
+        found = attempt.try_on(choice)
+        if found is not None:
+            return Forecast(at=now, nodes=found.nodes)
     extra = None
     if removable:
         for job, mode in removable:
             attempt.remove(job, mode)
             if mode is PreemptMode.SUSPEND and attempt.selector.mode.qos:
                 extra = Extra()
+        found = attempt.try_on(attempt.kind.choices[-1], extra=extra)
+        if found is not None:
+            return Forecast(at=now, nodes=found.nodes, preempts=True)
+    releases = attempt.view.releases()
+    if removable:
+        gone = {id(job) for job, _ in removable}
+        releases = [release for release in releases if id(release[2]) not in gone]
+    if attempt.view.rule("forecast_in_batches"):
+        return _in_batches(attempt, releases, extra)
+    if _is_about_one_node(attempt):
+        return _on_one_node(attempt, releases)
+    return _one_by_one(attempt, releases, extra)
+
+
+# ----------------------------------------------------------------------------------- in batches
+def _in_batches(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra | None) -> Forecast | None:
+    """Test after each batch of jobs that end within a window; each window is twice as long as the last."""
+    choice = attempt.kind.choices[-1]
+    for batch in _batches(releases, attempt.view.now):
+        attempt.remove_all([job for _, _, job in batch])
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
-            return _at(now, found, preempts=True)
-    gone = {id(job) for job, _ in removable}
-    for batch in _batches(attempt, gone):
-        for _, job in batch:
-            attempt.remove(job, PreemptMode.CANCEL)
-        found = attempt.try_on(choice, extra=extra)
-        if found is not None:
-            return _at(_end_of(batch, found, attempt), found)
+            return Forecast(at=_end_of(batch, found, attempt), nodes=found.nodes)
     return None
 
 
-def _anywhere(attempt: ConsAttempt) -> Found | None:
-    for choice in attempt.kind.choices:
-        found = attempt.try_on(choice)
-        if found is not None:
-            return found
-    return None
-
-
-def _batches(attempt: ConsAttempt, gone: set[int]) -> Iterator[list[tuple[Seconds, Job]]]:
-    """Yield running jobs by their end, those that end within a window together; each window is twice as long."""
-    window = _FIRST_WINDOW
-    batch: list[tuple[Seconds, Job]] = []
-    until = attempt.view.now
-    for end, _, job in attempt.view.releases():
-        if id(job) in gone:
-            continue
-        if batch and (end > until or len(batch) >= _MOST_IN_BATCH):
+def _batches(releases: Sequence[_Release], now: Seconds) -> Iterator[Sequence[_Release]]:
+    window, until = _FIRST_WINDOW, now
+    batch: list[_Release] = []
+    for release in releases:
+        if batch and (release[0] > until or len(batch) >= _MOST_IN_BATCH):
             yield batch
             batch = []
         if not batch:
-            until = max(end, attempt.view.now) + window
+            until = max(release[0], now) + window
             window *= 2
-        batch.append((end, job))
+        batch.append(release)
     if batch:
         yield batch
 
 
-def _end_of(batch: list[tuple[Seconds, Job]], found: Found, attempt: ConsAttempt) -> Seconds:
-    """Return the end of the last job of the batch that is on the chosen nodes; before 25.11, of the last one."""
+def _end_of(batch: Sequence[_Release], found: Found, attempt: ConsAttempt) -> Seconds:
+    """Return the end of the last job of the batch on the chosen nodes; before 25.11, of the last of all."""
     at = batch[-1][0]
     if attempt.view.rule("forecast_ends_at_relevant_job"):
-        at = next((end for end, job in reversed(batch) if job.nodes & found.nodes), at)
+        at = next((end for end, _, job in reversed(batch) if job.nodes & found.nodes), at)
     return max(at, attempt.view.now)
 
 
-def _at(at: Seconds, found: Found, *, preempts: bool = False) -> Forecast:
-    return Forecast(at=at, nodes=found.nodes, preempts=preempts)
+# ------------------------------------------------------------------------------------- exactly
+def _one_by_one(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra | None) -> Forecast | None:
+    """Test whenever the job can have come to fit."""
+    choice = attempt.kind.choices[-1]
+    waiting: list[Job] = []
+    short, gained = attempt.short.nodes, 0
+    for end, _, job in releases:
+        waiting.append(job)
+        gained += job.nodes.bit_count()
+        if gained < short:
+            continue
+        attempt.remove_all(waiting)
+        waiting = []
+        found = attempt.try_on(choice, extra=extra)
+        if found is not None:
+            return Forecast(at=max(end, attempt.view.now), nodes=found.nodes)
+        short, gained = attempt.short.nodes, 0
+    return None
+
+
+def _is_about_one_node(attempt: ConsAttempt) -> bool:
+    """Whether the job wants idle cores of one node, and each core has one holder at most."""
+    request = attempt.kind.request
+    return (
+        request.max_nodes == 1
+        and request.mark == ONE_ROW
+        and not attempt.selector.mode.gang
+        and not attempt.selector.layout.several_rows
+        and not attempt.books.any_overlaid
+        and not (request.required or request.gres or request.gres_total)
+        and attempt.kind.key.partition is None
+        and not any(choice.counts for choice in attempt.kind.choices)
+    )
+
+
+def _on_one_node(attempt: ConsAttempt, releases: Sequence[_Release]) -> Forecast | None:
+    """Follow each node by itself until one of them serves."""
+    nodes = attempt.nodes & attempt.kind.able & attempt.kind.choices[-1].nodes
+    flags = nodes.to_bytes((attempt.selector.layout.size >> 3) + 1, "little")
+    watched: dict[int, _Node] = {}
+    at: Seconds | None = None
+    serving: list[int] = []
+    for end, _, job in releases:
+        if at is not None and end > at:
+            break
+        allocation = job.allocation
+        if allocation is None:
+            continue
+        for place, index in enumerate(allocation.node_indices):
+            if flags[index >> 3] >> (index & 7) & 1:
+                node = watched.get(index)
+                if node is None:
+                    node = watched[index] = _Node(attempt, index)
+                node.release(job, place)
+                if node.serves():
+                    serving.append(index)
+                    at = end
+    if at is None:
+        return None
+    first = min(serving, key=lambda index: (attempt.selector.layout.weight[index], index))
+    return Forecast(at=max(at, attempt.view.now), nodes=bitmap.single(first))
+
+
+class _Node:
+    """What one node has left as its jobs end."""
+
+    __slots__ = ("_attempt", "_free", "_index", "_marks", "_memory")
+
+    def __init__(self, attempt: ConsAttempt, index: int) -> None:
+        books = attempt.books
+        layout = books.layout
+        self._attempt = attempt
+        self._index = index
+        self._free: CoreBits = layout.full[index] & ~books.busy[index]
+        self._memory = layout.memory[index] - books.memory[index]
+        self._marks = books.marks[index]
+
+    def release(self, job: Job, place: int) -> None:
+        """Let `job` end, which has the node at this place of its allocation."""
+        allocation = job.allocation
+        assert allocation is not None
+        if allocation.cores is None:
+            self._free = self._attempt.selector.layout.full[self._index]
+        else:
+            self._free |= allocation.cores[place]
+        if allocation.memory_mb is not None:
+            self._memory += allocation.memory_mb[place]
+        if not allocation.shared:
+            self._marks = self._marks % RESERVED
+
+    def serves(self) -> bool:
+        """Whether the job fits now."""
+        attempt, index = self._attempt, self._index
+        kind, books = attempt.kind, attempt.books
+        request = kind.request
+        if self._marks >= RESERVED:
+            return False
+        if request.whole and self._free != books.layout.full[index]:
+            return False
+        cpus = kind.idle.cpus_of(index, self._free, books)
+        if cpus < kind.wanted:
+            return False
+        if request.memory_per_cpu is not None:
+            size = books.layout.cluster.nodes[index].cpus if request.whole else kind.wanted
+            return self._memory >= request.memory_per_cpu * size
+        if request.memory_per_node == 0:
+            return self._memory >= books.layout.memory[index]
+        return self._memory >= kind.least_memory

@@ -1,4 +1,7 @@
-"""Say what a job asks for, of each node and in all, and with whom it shares (spec slurm-gang-and-select 4.1)."""
+"""Say what a job asks for, of each node and in all, and with whom it shares.
+
+Spec slurm-gang-and-select 4.1.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,7 @@ AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
 """A job's mark on its nodes: others may share, only its own row may, nobody may (section 4.3.1)."""
 
 MARKS: Mapping[tuple[int, bool], frozenset[str]] = {
-    (mark, sharing): frozenset(
-        word for word, on in ((name, True), ("sharing", sharing)) if on
-    )
+    (mark, sharing): frozenset(word for word, on in ((name, True), ("sharing", sharing)) if on)
     for mark, name in ((AVAILABLE, "available"), (ONE_ROW, "one_row"), (RESERVED, "reserved"))
     for sharing in (False, True)
 }
@@ -90,9 +91,7 @@ class Request:
         return max(self.tasks_per_node * self.need.cpus_per_task, self.cpus_per_node)
 
 
-def request_of(
-    job: Job, cluster: Cluster, parameters: Parameters, *, implicit_max_nodes: bool
-) -> Request:
+def request_of(job: Job, cluster: Cluster, parameters: Parameters, *, implicit_max_nodes: bool) -> Request:
     """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
 
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
@@ -163,10 +162,7 @@ def shares_nodes(job: Job) -> bool:
 
 def wants_whole_nodes(job: Job) -> bool:
     """Whether the job gets whole nodes: FORCE takes the wish to be alone away, not the whole nodes."""
-    return (
-        job.spec.exclusive is Exclusive.NODE
-        or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
-    )
+    return job.spec.exclusive is Exclusive.NODE or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
 
 
 def mark_of(job: Job) -> int:
@@ -230,9 +226,7 @@ def _over(wanted: int, limit: int) -> str:
     return f"{wanted} MB per node; MaxMemPerNode is {limit} MB"
 
 
-def _asked(
-    spec: JobSpec, partition: Partition, cluster: Cluster
-) -> tuple[int | None, int | None]:
+def _asked(spec: JobSpec, partition: Partition, cluster: Cluster) -> tuple[int | None, int | None]:
     if spec.memory_mb_per_cpu is not None:
         return spec.memory_mb_per_cpu, None
     if spec.memory_mb_per_node is not None:

@@ -1,4 +1,4 @@
-"""Keep the rows of one partition: who may share a core with whom over time (spec slurm-gang-and-select 4.3.1)."""
+"""Keep the rows of one partition: who shares a core with whom over time (spec slurm-gang-and-select 4.3.1)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ class Row:
             return True
         if held is None:
             return not any(cores[index] & full[index] for index in allocation.node_indices)
-        return not any(
-            cores[index] & mine for index, mine in zip(allocation.node_indices, held, strict=True)
-        )
+        return not any(cores[index] & mine for index, mine in zip(allocation.node_indices, held, strict=True))
 
     def put(self, allocation: Allocation, full: list[CoreBits]) -> None:
         """Set the cores of a job."""
@@ -58,9 +56,7 @@ class Row:
 class Rows:
     """The rows of a partition."""
 
-    def __init__(
-        self, partition: Partition, number: int, full: list[CoreBits], *, sorts: bool
-    ) -> None:
+    def __init__(self, partition: Partition, number: int, full: list[CoreBits], *, sorts: bool) -> None:
         self.partition = partition
         self.rows = [Row(len(full)) for _ in range(number)]
         self._full = full

@@ -5,8 +5,8 @@ fit is tried first, the others by how many of the chosen nodes they hold, once o
 those removed in the last round that touch the chosen nodes. Candidates that would be suspended are the gang
 arbiter's business, except that preempt/qos gives their preemptors a row of its own.
 
-A round does not test after every candidate: the last test says on how many nodes more something has to be given
-back, and no test before that can succeed.
+A round does not test after every candidate: the last test says on how many nodes more something has to be
+given back, and no test before that can succeed.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ class _Search:
             return self._into_extra_row()
         return self._rounds() if may_kill else None
 
-    def _answer(
-        self, attempt: ConsAttempt, found: Found, victims: tuple[int, ...], method: str
-    ) -> Choice:
+    def _answer(self, attempt: ConsAttempt, found: Found, victims: tuple[int, ...], method: str) -> Choice:
         return Choice(
             placement=attempt.placement(found, self._number),
             victims=victims,

@@ -53,9 +53,12 @@ class ConsSelector:
             partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
         }
         self._guards_overlay = self.mode.gang and self.mode.partition_prio
-        self._state = (-1, 0)
-        self._screened: dict[int, bool] = {}
-        self._failed: dict[tuple[int, NodeBits], Short] = {}
+        self._screened: dict[Kind, bool] = {}
+        self._screened_at = (-1, 0)
+        """Version of the books, and nodes, that `_screened` is about."""
+        self._failed: dict[tuple[Kind, NodeBits], Short] = {}
+        self._failed_at = -1
+        """Version of the books that `_failed` is about."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
@@ -90,9 +93,7 @@ class ConsSelector:
 
     def _new_kind(self, job: Job) -> Kind:
         parameters = self._of_partition[job.partition.name]
-        request = request_of(
-            job, self.cluster, parameters, implicit_max_nodes=self._implicit_max_nodes
-        )
+        request = request_of(job, self.cluster, parameters, implicit_max_nodes=self._implicit_max_nodes)
         key = _table_key(request)
         idle = self.empty.table(self._keys.setdefault(key, key))
         choices = alternatives(job.spec.features, self.cluster)
@@ -108,16 +109,22 @@ class ConsSelector:
             return jobs
         books = self.books
         books.sync()
-        if self._state != (books.version, nodes):
-            self._state = (books.version, nodes)
+        if self._screened_at != (books.version, nodes):
+            self._screened_at = (books.version, nodes)
             self._screened.clear()
         screened = self._screened
+        if len(jobs) == 1:
+            kind = self.kind(jobs[0])
+            able = screened.get(kind)
+            if able is None:
+                able = screened[kind] = self._might_start(kind, nodes)
+            return jobs if able else ()
         kept = []
         for job in jobs:
             kind = self.kind(job)
-            able = screened.get(id(kind))
+            able = screened.get(kind)
             if able is None:
-                able = screened[id(kind)] = self._might_start(kind, nodes)
+                able = screened[kind] = self._might_start(kind, nodes)
             if able:
                 kept.append(job)
         return kept
@@ -179,21 +186,19 @@ class ConsSelector:
         """Return what was missing when a job of this kind found no place on `nodes` as things stand."""
         books = self.books
         books.sync()
-        if self._state[0] != books.version:
-            return None
-        return self._failed.get((id(kind), nodes))
+        if self._failed_at != books.version:
+            self._failed_at = books.version
+            self._failed.clear()
+        return self._failed.get((kind, nodes))
 
     def remember_failure(self, kind: Kind, nodes: NodeBits, short: Short) -> None:
-        """Remember it until the books change."""
-        version = self.books.version
-        if self._state[0] != version or len(self._failed) > _MOST_REMEMBERED:
-            self._state = (version, 0)
-            self._screened.clear()
+        """Remember it until the books change; `failure` has been asked before."""
+        if len(self._failed) >= _MOST_REMEMBERED:
             self._failed.clear()
-        self._failed[id(kind), nodes] = short
+        self._failed[kind, nodes] = short
 
     def exempt_jobs(self, view: ClusterView) -> Sequence[Job]:
-        """Return running jobs that PreemptExemptTime keeps from being overlaid (spec slurm-preemption 1.6)."""
+        """Return running jobs that PreemptExemptTime keeps from being overlaid (slurm-preemption 1.6)."""
         if not self._guards_overlay:
             return ()
         least = view.settings(PreemptionTable).exempt_time

@@ -244,9 +244,7 @@ def _too_few(request: Request, free: int) -> Blocked:
     )
 
 
-def _licences_taken(
-    wanted: Mapping[str, int], either: bool, view: ClusterView
-) -> Mapping[str, int]:
+def _licences_taken(wanted: Mapping[str, int], either: bool, view: ClusterView) -> Mapping[str, int]:
     if not wanted:
         return NOTHING
     if not either:

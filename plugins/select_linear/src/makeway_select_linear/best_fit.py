@@ -16,7 +16,12 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     :param uniform: their number if all are alike, else None.
     """
     required = request.required
-    if uniform is not None and not required and not request.contiguous and request.target == request.min_nodes:
+    if (
+        uniform is not None
+        and not required
+        and not request.contiguous
+        and request.target == request.min_nodes
+    ):
         return _like_nodes(nodes, max(request.target, -(-request.min_cpus // uniform)), request.max_nodes)
     if required & ~nodes:
         return None

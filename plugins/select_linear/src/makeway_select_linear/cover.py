@@ -26,9 +26,7 @@ _ANY_NUMBER = 1 << 30
 _Holders = Mapping[int, tuple[int, ...]]
 
 
-def cover_of(
-    attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]
-) -> Cover | None:
+def cover_of(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
     """Return the cover of `attempt`; None where shapes matter, or who leaves a node is open."""
     selector, request = attempt.selector, attempt.request
     choices = selector.alternatives(attempt.job)
@@ -63,11 +61,7 @@ def _holders(busy: NodeBits, jobs: Sequence[Job], modes: Sequence[PreemptMode]) 
     inside = set(bitmap.indices(busy))
     holders: dict[int, tuple[int, ...]] = {}
     for at, (job, mode) in enumerate(zip(jobs, modes, strict=True)):
-        if (
-            job.allocation is None
-            or mode is PreemptMode.OFF
-            or job.suspended_by is SuspendedBy.ADMIN
-        ):
+        if job.allocation is None or mode is PreemptMode.OFF or job.suspended_by is SuspendedBy.ADMIN:
             continue
         alone = (at,)
         for index in job.allocation.node_indices:
@@ -80,9 +74,7 @@ def _holders(busy: NodeBits, jobs: Sequence[Job], modes: Sequence[PreemptMode]) 
 class _Desk:
     """The books of single nodes, for one attempt."""
 
-    def __init__(
-        self, attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]
-    ) -> None:
+    def __init__(self, attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> None:
         selector = attempt.selector
         self._jobs, self._modes = jobs, modes
         self._books = selector.books
@@ -103,9 +95,7 @@ class _Desk:
         hopeless, held_alone = self._by_one()
         for node, here in holders.items():
             if len(here) == 1 and self._counts_only:
-                if node not in hopeless and not (
-                    node in held_alone and self._allocation(here[0]).shared
-                ):
+                if node not in hopeless and not (node in held_alone and self._allocation(here[0]).shared):
                     found[node] = here
                 continue
             needed = self._needed(node, here)

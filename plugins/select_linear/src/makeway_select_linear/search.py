@@ -67,9 +67,7 @@ def _victims(
     )
 
 
-def _counting_pass(
-    attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]
-) -> _Found | None:
+def _counting_pass(attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]) -> _Found | None:
     """Remove in `order`, keeping count per node; place once enough nodes are usable."""
     selector, request = attempt.selector, attempt.request
     counting = attempt.counting()
@@ -88,9 +86,7 @@ def _counting_pass(
     return None
 
 
-def _stepwise_pass(
-    attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]
-) -> _Found | None:
+def _stepwise_pass(attempt: LinearAttempt, candidates: Candidates, order: Sequence[int]) -> _Found | None:
     """Remove in `order`, looking at the whole cluster after each."""
     trial = attempt.fresh()
     gains = [0] * len(candidates.jobs)

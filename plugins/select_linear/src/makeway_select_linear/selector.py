@@ -162,7 +162,9 @@ class LinearSelector:
             ]
         )
 
-    def memory_free(self, request: Request, nodes: NodeBits, used: Mapping[int, int] | None = None) -> NodeBits:
+    def memory_free(
+        self, request: Request, nodes: NodeBits, used: Mapping[int, int] | None = None
+    ) -> NodeBits:
         """Drop nodes without the memory that the request needs.
 
         :param used: memory in use by node index where it differs from the books.
@@ -176,7 +178,9 @@ class LinearSelector:
                 short.append(index)
         return nodes & ~bitmap.of(short)
 
-    def gres_free(self, job: Job, nodes: NodeBits, used: Mapping[str, Mapping[int, int]] = NOTHING) -> NodeBits:
+    def gres_free(
+        self, job: Job, nodes: NodeBits, used: Mapping[str, Mapping[int, int]] = NOTHING
+    ) -> NodeBits:
         """Drop nodes without enough of a counted resource."""
         listed, books = self.cluster.nodes, self.books
         for name, count in job.spec.gres.items():
@@ -245,8 +249,13 @@ def _node_sets(cluster: Cluster, *, per_record: bool) -> Iterator[NodeBits]:
         kind: object = node.record
         if not per_record:
             kind = (
-                node.cpus, node.sockets, node.cores_per_socket, node.threads_per_core, node.memory_mb,
-                tuple(sorted(node.features)), tuple(sorted(node.gres.items())),
+                node.cpus,
+                node.sockets,
+                node.cores_per_socket,
+                node.threads_per_core,
+                node.memory_mb,
+                tuple(sorted(node.features)),
+                tuple(sorted(node.gres.items())),
             )
         groups.setdefault((node.weight, kind), []).append(node.index)
     order = sorted(groups, key=lambda key: (key[0], min(groups[key])))

@@ -166,13 +166,21 @@ class Timeslicer:
                 cycled.add(partition.name)
         if not self._stale_shadows:
             for partition in self._by_tier():
-                if partition.name not in cycled and tuple(map(id, partition.shadows)) != before[partition.name]:
+                if (
+                    partition.name not in cycled
+                    and tuple(map(id, partition.shadows)) != before[partition.name]
+                ):
                     self._update_row(partition, add_new=True)
         self._drain()
         return self._take_orders()
 
     def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
         """Nothing: fillers are resumed by the event that makes room."""
+        del view
+        return ()
+
+    def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing: who starts is dealt with at once."""
         del view
         return ()
 
@@ -299,9 +307,7 @@ class Timeslicer:
                 self._cast_shadow(member, partition.tier)
         partition.settled = self._is_settled(partition, former)
 
-    def _is_settled(
-        self, partition: GangPartition, former: Sequence[Member]
-    ) -> bool:
+    def _is_settled(self, partition: GangPartition, former: Sequence[Member]) -> bool:
         """Whether more ticks change nothing: nobody waits for anybody of the same partition."""
         if any(member.place is not Place.ACTIVE for member in former):
             return False
@@ -333,9 +339,7 @@ class Timeslicer:
         mode: PreemptMode = PreemptMode.SUSPEND,
     ) -> None:
         because = shadow.job if shadow is not None else None
-        self._orders.append(
-            GangOrder(verb=verb, job=member.job, mode=mode, because_of=because, why=why)
-        )
+        self._orders.append(GangOrder(verb=verb, job=member.job, mode=mode, because_of=because, why=why))
 
     def _take_orders(self) -> Sequence[GangOrder]:
         orders, self._orders = self._orders, []

@@ -152,10 +152,7 @@ def _exactly(
     effort: Effort,
 ) -> list[Pick] | None:
     """Return the cheapest choice of `count` victims; None if there is none."""
-    rows = [
-        Row(number, _within(part, best[number], rate, count, slack))
-        for number, part in enumerate(parts)
-    ]
+    rows = [Row(number, _within(part, best[number], rate, count, slack)) for number, part in enumerate(parts)]
     task = _settled(Task(rows, count, need, slack))
     if task is None:
         return None
@@ -279,9 +276,7 @@ def _decide_within(task: Task, allowance: int, effort: Effort) -> Decision | Non
     return None if smaller is None else _decide(smaller, allowance, effort)
 
 
-def _with_excess(
-    rows: Sequence[Row], count: int, need: int
-) -> tuple[list[Row], int, int | None]:
+def _with_excess(rows: Sequence[Row], count: int, need: int) -> tuple[list[Row], int, int | None]:
     """Find good rates, and note each option's excess at them.
 
     :returns: the rows, a lower bound of the price, and how much above it a choice already known is;

@@ -57,9 +57,7 @@ class Menu:
 Part = Pile | Menu
 
 
-def parts_of(
-    groups: Groups, price: Sequence[int], need: int, most: int, effort: Effort
-) -> list[Part]:
+def parts_of(groups: Groups, price: Sequence[int], need: int, most: int, effort: Effort) -> list[Part]:
     """Return the parts of a cover problem.
 
     :param need: nodes to be freed; more than that are worth nothing.

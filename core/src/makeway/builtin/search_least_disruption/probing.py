@@ -77,9 +77,7 @@ class Prober:
         return self._candidates.jobs[at].nodes.bit_count()
 
 
-def by_probing(
-    prober: Prober, open_to: Sequence[int], price: Sequence[int], effort: Effort
-) -> Found | None:
+def by_probing(prober: Prober, open_to: Sequence[int], price: Sequence[int], effort: Effort) -> Found | None:
     """Return whom to take out of `open_to`; None if removing all of them does not help."""
     if prober.place(()) is not None:
         return Found((), 0, complete=True)
@@ -93,9 +91,7 @@ def by_probing(
     return _Deepening(prober, cheapest, price, effort).improve(good)
 
 
-def _good(
-    prober: Prober, order: Sequence[int], price: Sequence[int], known: Placement
-) -> Found:
+def _good(prober: Prober, order: Sequence[int], price: Sequence[int], known: Placement) -> Found:
     taken, placement = prober.take(order, known)
     on_nodes = [at for at in taken if prober.on(at, placement)]
     if len(on_nodes) < len(taken) and prober.place(on_nodes) is not None:
@@ -110,9 +106,7 @@ def _good(
 class _Deepening:
     """All choices of 1, 2, ... victims, in order of price."""
 
-    def __init__(
-        self, prober: Prober, cheapest: Sequence[int], price: Sequence[int], effort: Effort
-    ) -> None:
+    def __init__(self, prober: Prober, cheapest: Sequence[int], price: Sequence[int], effort: Effort) -> None:
         self._prober = prober
         self._order = cheapest
         self._price = [price[at] for at in cheapest]

@@ -140,6 +140,8 @@ class TaskAttempt:
         free = books.free(index) + (books.busy[index] & self._cores.get(index, 0)).bit_count()
         if self._promises is not None:
             free = min(free, self._promises.left(index, self._removed))
+        if self._selector.booked:
+            free -= self._selector.booked_cores(index, self._view)
         threads = books.threads[index]
         if request.whole:
             if books.jobs[index] - self._gone.get(index, 0) > 0 or free < books.cores[index]:

@@ -15,6 +15,7 @@ from makeway import bitmap
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import qos_name, settings_of
 from makeway_moab_qos.order import precedes
+from makeway_moab_qos.reservations import is_locked
 from makeway_moab_qos.tasks.request import Request
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ class Promises:
     def before(self, job: Job, view: ClusterView) -> Kept | None:
         """Return what is promised to jobs that stand before `job`; None: nothing."""
         depths = settings_of(view).depths
-        if not depths:
-            return None
+        if not depths or is_locked(job, view, view.now):
+            return None  # whoever has displaced others for its nodes is promised them already
         holders = self._holders(job, view, dict(depths))
         if not holders:
             return None

@@ -36,6 +36,7 @@ class TaskSelector:
         settings = settings_of(view)
         settings.memo["exact"] = True  # reservations of waiting jobs are kept here, processor by processor
         self.maui = settings.maui
+        self._memo = settings.memo
         self.alone = settings.node_access_policy in _ALONE
         self._one_user = settings.node_access_policy == "SINGLEUSER"
         self._one_task = settings.node_access_policy == "SINGLETASK"
@@ -136,6 +137,16 @@ class TaskSelector:
             other.user == job.user or other.id in gone or other.state is not JobState.RUNNING
             for other in view.jobs_on(index)
         )
+
+    @property
+    def booked(self) -> frozenset[str]:
+        """Suspended jobs whose processors stay booked for good (Maui's simulator, section 17)."""
+        found: frozenset[str] = self._memo.get("booked", frozenset())
+        return found
+
+    def booked_cores(self, index: int, view: ClusterView) -> int:
+        """Return how many cores of a node such jobs hold."""
+        return sum(count for job, count in self.holders(index, view) if job.id in self.booked)
 
     def cores_of_task(self, request: Request) -> int:
         """Return the free cores that a node needs for a task at the least."""

@@ -1,0 +1,157 @@
+"""What random clusters and workloads found, as small as it could be made; none may come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from makeway.model import JobSpec, JobState
+from makeway.testing import cluster, one_node, replay_table, tiers, timeline
+
+REQUEUE: dict[str, Any] = {"preempt": "preempt/partition_prio", "preempt_mode": "requeue"}
+
+
+def test_a_tick_in_the_instant_of_a_kill() -> None:
+    """The arbiter hears of an end once the nodes are clean; what it orders before is void."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time  time_limit
+        a         0      1        25          20
+        b         0      1        10           -
+        """,
+        config={
+            "preempt_mode": "gang",
+            "timeslice": 10,
+            "partitions": {"batch": {"oversubscribe": "FORCE:2"}},
+            "clockwork": {"first_tick": 10.0},
+        },
+    )
+    assert {job: run.state(job) for job in "ab"} == {
+        "a": JobState.TIMEOUT,
+        "b": JobState.COMPLETED,
+    }
+
+
+def test_core_seconds_of_a_victim_that_ends_by_itself() -> None:
+    """Its allocation was gone when they were added up."""
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time
+        low   low             0      1        10
+        high  hi              5      1         1
+        """,
+        cluster=one_node(cpus=1),
+        config=REQUEUE
+        | {"partitions": {"low": {"grace_time": 10.0}, "hi": {"priority_tier": 2}}}
+        | {"scheduler": "builtin"},
+    )
+    assert run.starts("low") == (0.0, 11.0)
+    assert run.run.recorder.metrics.core_seconds_used == 21.0
+
+
+def test_easy_keeps_the_nodes_that_a_preemptor_waits_for() -> None:
+    """Others took them while its victims left, had to make way in turn, and so for ever."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        j1   c               3      1       100
+        j8   a,b            54      1        40
+        j10  a              85      2         0
+        j11  a,c            86      1        10
+        """,
+        cluster=cluster(2),
+        config=REQUEUE | {"partitions": tiers(a=3, b=1, c=2)},
+    )
+    assert run.timeline[2:] == timeline("""
+         94  j8   complete
+         94  j1   requeue   for j10
+         94  j1   start
+         94  j10  start
+         94  j10  complete
+         94  j11  start
+        104  j11  complete
+        194  j1   complete
+    """)
+
+
+def het(*parts: tuple[str, ...], submit_at: float, run_time: float) -> list[JobSpec]:
+    """Return the components of a heterogeneous job, each with its partitions."""
+    return [
+        JobSpec(
+            id=f"h+{at}",
+            partitions=names,
+            submit_at=submit_at,
+            run_time=run_time,
+            het_id="h",
+            het_offset=at,
+        )
+        for at, names in enumerate(parts)
+    ]
+
+
+def low(id: str, submit_at: float, run_time: float) -> JobSpec:
+    """Return a job of one node in the partition low."""
+    return JobSpec(id=id, partitions=("low",), submit_at=submit_at, run_time=run_time)
+
+
+def test_a_het_job_that_never_fits_displaces_nobody() -> None:
+    """Two components and one node: the first one had a victim every three minutes, for ever."""
+    specs = [low("a", 0.0, 40.0), *het(("hi",), ("hi",), submit_at=5.0, run_time=5.0)]
+    for scheduler in ("easy", "backfill"):
+        run = replay_table(specs, config=REQUEUE | {"partitions": tiers(low=1, hi=2), "scheduler": scheduler})
+        assert run.victims == ()
+        assert run.reason("h+0") == "BadConstraints"
+
+
+def test_a_het_job_that_never_fits_holds_up_nobody() -> None:
+    """EASY reserved a node for it."""
+    specs = [*het(("low",), ("low",), submit_at=0.0, run_time=5.0), low("a", 1.0, 40.0)]
+    run = replay_table(specs, config={"partitions": tiers(low=1), "scheduler": "easy"})
+    assert run.starts("a") == (1.0,)
+
+
+def test_easy_keeps_the_nodes_that_a_het_preemptor_waits_for() -> None:
+    """As for ordinary jobs: all its nodes, not those of one component."""
+    specs = [
+        low("a", 0.0, 40.0),
+        low("b", 5.0, 100.0),
+        *het(("hi",), ("hi",), submit_at=5.0, run_time=5.0),
+    ]
+    run = replay_table(specs, cluster=cluster(2), config=REQUEUE | {"partitions": tiers(low=1, hi=2)})
+    assert run.starts("h+0") == run.starts("h+1") == (5.0,)
+    assert run.starts("a")[-1] == run.starts("b")[-1] == 10.0
+
+
+def test_a_het_job_of_several_partitions_runs_in_the_one_tried() -> None:
+    """It was tried with the rank of one partition and started in another, where others displaced it."""
+    specs = [
+        *het(("low", "hi"), submit_at=0.0, run_time=50.0),
+        JobSpec(id="m", partitions=("mid",), submit_at=10.0, run_time=10.0),
+    ]
+    run = replay_table(specs, config=REQUEUE | {"partitions": tiers(low=1, mid=2, hi=3)})
+    assert run.timeline == timeline("""
+         0  h+0  start
+        50  h+0  complete
+        50  m    start
+        60  m    complete
+    """)
+
+
+def test_one_look_of_the_main_scheduler_per_interval() -> None:
+    """S27 with epilogs of no length: what the look itself changed is for the next one."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time
+        a         0      1        30
+        b         0      1        30
+        """,
+        config={
+            "scheduler": "builtin",
+            "clockwork": {
+                "sched_interval": 10.0,
+                "pass_on_submit": False,
+                "pass_on_completion": False,
+                "pass_on_own_end": False,
+            },
+        },
+    )
+    assert (run.starts("a"), run.starts("b")) == ((0.0,), (30.0,))

@@ -1,0 +1,512 @@
+"""Plugins that misbehave: each one clear error that names plugin, hook and job."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway import bitmap
+from makeway.errors import ConfigError, PluginError, PolicyError
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Allocation,
+    Blocked,
+    Candidates,
+    Choice,
+    GangOrder,
+    GangVerb,
+    Job,
+    Placement,
+    Plan,
+    PreemptMode,
+)
+from makeway.testing import TableRun, cluster, replay_table, tiers
+
+JOBS = """
+    job   partition  submit  nodes  run_time
+    low   low             0      1       100
+    next  low             0      1       100
+    high  hi             10      1        20
+"""
+BASE: dict[str, Any] = {"scheduler": "builtin", "partitions": tiers(low=1, hi=2)}
+PREEMPTING = BASE | {"preempt": "preempt/partition_prio", "preempt_mode": "requeue"}
+NAME = "x/bad"
+
+
+def answering(hook: str, answer: Callable[..., Any]) -> Any:
+    """Return a plugin whose `hook` is `answer`, which names the arguments it wants."""
+    return type("Bad", (), {hook: staticmethod(hookimpl(answer))})()
+
+
+def play(plugin: Any, config: Mapping[str, Any], jobs: str = JOBS, **more: Any) -> TableRun:
+    """Replay with the plugin in place; `config` names it."""
+    return replay_table(jobs, config=config, plugins={NAME: plugin}, **more)
+
+
+def blamed(hook: str, answer: Callable[..., Any], config: Mapping[str, Any]) -> PolicyError:
+    """Return the one error that comes of it."""
+    with pytest.raises(PolicyError) as caught:
+        play(answering(hook, answer), config)
+    assert caught.value.plugin == NAME
+    assert caught.value.hook == hook
+    assert f"plugin {NAME!r}, hook {hook}" in str(caught.value)
+    return caught.value
+
+
+def boom() -> Any:
+    """Fail."""
+    raise RuntimeError("out of ideas")
+
+
+USED_AS: dict[str, dict[str, Any]] = {
+    "makeway_selector": BASE | {"select": NAME},
+    "makeway_gang": BASE | {"gang": NAME},
+    "makeway_queue_order": BASE | {"plugins": [NAME]},
+    "makeway_admit": BASE | {"plugins": [NAME]},
+    "makeway_preempt_candidates": BASE | {"preempt": NAME, "preempt_mode": "requeue"},
+    "makeway_preempt_mode": BASE | {"preempt": NAME, "preempt_mode": "requeue,gang"},
+    "makeway_protect": PREEMPTING | {"protect": [NAME]},
+    "makeway_search": PREEMPTING | {"search": NAME},
+    "makeway_preempt_action": PREEMPTING | {"plugins": [NAME], "preempt": "x/first"},
+    "makeway_manual": BASE | {"plugins": [NAME]},
+}
+"""Hook -> a configuration in which the plugin is asked."""
+ABOUT = {
+    "makeway_preempt_candidates": "high",
+    "makeway_protect": "high",
+    "makeway_search": "high",
+    "makeway_preempt_action": "high",
+    "makeway_manual": "low",
+}
+"""Hooks that are about one job, and which it is here."""
+
+
+def first() -> Any:
+    """Return a plugin that lets anybody preempt anybody but has no opinion on how."""
+
+    def candidates(preemptor: Job, active: Sequence[Job]) -> Candidates:
+        mine = preemptor.partition.priority_tier
+        jobs = tuple(job for job in active if job.partition.priority_tier < mine)
+        return Candidates(jobs=jobs, modes=(PreemptMode.REQUEUE,) * len(jobs))
+
+    return answering("makeway_preempt_candidates", candidates)
+
+
+def asked(hook: str, answer: Callable[..., Any]) -> PolicyError:
+    """Replay with `hook` answered by `answer`, in a configuration in which it is asked."""
+    jobs = JOBS
+    if hook == "makeway_preempt_mode":
+        # Only gang asks: a low job that starts under a shadow.
+        partitions = {
+            "low": {"oversubscribe": "FORCE:2"},
+            "hi": {"oversubscribe": "FORCE:2", "priority_tier": 2},
+        }
+        config = USED_AS[hook] | {"partitions": partitions}
+        jobs = """
+            job   partition  submit  nodes  run_time
+            high  hi              0      1       100
+            low   low            10      1       100
+        """
+    else:
+        config = USED_AS[hook]
+    plugin = answering(hook, answer)
+    with pytest.raises(PolicyError) as caught:
+        replay_table(
+            jobs,
+            config=config,
+            plugins={NAME: plugin, "x/first": first()},
+            commands="5 suspend low",
+        )
+    assert (caught.value.plugin, caught.value.hook) == (NAME, hook)
+    return caught.value
+
+
+@pytest.mark.parametrize("hook", USED_AS)
+def test_a_plugin_that_raises(hook: str) -> None:
+    """The run ends; the error says what was raised, and about which job."""
+    error = asked(hook, boom)
+    assert "raised RuntimeError: out of ideas" in error.message
+    assert error.job == ABOUT.get(hook)
+    assert isinstance(error.__cause__, RuntimeError)
+
+
+@pytest.mark.parametrize("nonsense", [7, object(), [object()], {"low": 7}], ids=repr)
+@pytest.mark.parametrize("hook", USED_AS)
+def test_a_plugin_that_answers_nonsense(hook: str, nonsense: object) -> None:
+    """Whatever it is, the plugin is blamed, never makeway."""
+    error = asked(hook, lambda: nonsense)
+    assert error.job == ABOUT.get(hook)
+
+
+# -------------------------------------------------------------------------------- wrong candidates
+def test_a_victim_that_was_not_offered() -> None:
+    """A job that has ended is no candidate."""
+    seen: list[Job] = []
+
+    def stale(active: Sequence[Job]) -> Candidates:
+        seen.extend(active)
+        return Candidates(jobs=tuple(seen[:1]), modes=(PreemptMode.REQUEUE,))
+
+    with pytest.raises(PolicyError) as caught:
+        play(
+            answering("makeway_preempt_candidates", stale),
+            BASE | {"preempt": NAME, "preempt_mode": "requeue"},
+            """
+            job   partition  submit  nodes  run_time
+            low   low             0      1        10
+            next  low             0      1       100
+            high  low             1      1        20
+            """,
+        )
+    assert "not among the active jobs" in str(caught.value)
+
+
+def test_a_candidate_named_twice() -> None:
+    """Each job at most once."""
+
+    def twice(active: Sequence[Job]) -> Candidates:
+        return Candidates(jobs=(active[0],) * 2, modes=(PreemptMode.REQUEUE,) * 2)
+
+    error = blamed("makeway_preempt_candidates", twice, USED_AS["makeway_preempt_candidates"])
+    assert error.message == "named job low twice"
+    assert error.job == "next"
+
+
+def test_more_candidates_than_modes() -> None:
+    """One mode per job."""
+
+    def halves(active: Sequence[Job]) -> Candidates:
+        return Candidates(jobs=tuple(active), modes=())
+
+    error = blamed("makeway_preempt_candidates", halves, USED_AS["makeway_preempt_candidates"])
+    assert error.message == "1 jobs but 0 modes"
+
+
+# ------------------------------------------------------------------------------- wrong placements
+def place(indices: Sequence[int]) -> Placement:
+    """Return a placement on the nodes of these indices."""
+    return Placement(allocation=Allocation(nodes=bitmap.of(list(indices)), node_indices=tuple(indices)))
+
+
+class Selector:
+    """Finds always the same."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def placed(self, job: Job) -> None:
+        """Ignore it."""
+
+    released = suspended = resumed = placed
+
+    def screen(self, jobs: Sequence[Job], nodes: int) -> Sequence[Job]:
+        """Keep all."""
+        return jobs
+
+    def attempt(self, job: Job, nodes: int, view: object) -> Any:
+        """Begin."""
+        selector = self
+
+        class Attempt:
+            def probe(self) -> Any:
+                return selector.found
+
+            def remove(self, job: Job, mode: PreemptMode) -> None:
+                pass
+
+            def fresh(self) -> Any:
+                return self
+
+            def cover(self, jobs: object, modes: object) -> None:
+                return None
+
+        found = Attempt()
+        found.job = job  # type: ignore[attr-defined]  # as short as can be
+        return found
+
+    def forecast(self, *arguments: object) -> None:
+        """See nothing."""
+
+    def possible(self, job: Job, view: object) -> Blocked | None:
+        """Believe in everything."""
+        return None
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        pytest.param(place([2]), "outside partition", id="outside the partition"),
+        pytest.param(place([0, 1]), "not in service", id="a node that is down"),
+        pytest.param(place([]), "it needs 1", id="no nodes"),
+        pytest.param(
+            Placement(allocation=Allocation(nodes=1, node_indices=(0, 0))),
+            "it needs 1",
+            id="a node twice",
+        ),
+        pytest.param(place([40]), "outside partition", id="a node that does not exist"),
+        pytest.param(
+            Placement(allocation=Allocation(nodes=2, node_indices=(0,))),
+            "",
+            id="bits and indices differ",
+        ),
+        pytest.param("n1", "probe returned 'n1'", id="no placement at all"),
+    ],
+)
+def test_wrong_placements(found: Any, message: str) -> None:
+    """Outside, down, too few, twice."""
+    with pytest.raises(PolicyError) as caught:
+        play(
+            answering("makeway_selector", lambda: Selector(found)),
+            {"select": NAME, "partitions": {"low": {"nodes": "n[1-2]"}}, "scheduler": "builtin"},
+            """
+            job  partition  submit  nodes  run_time
+            low  low             1      1       100
+            """,
+            cluster=cluster(3),
+            commands="0 drain n2",
+        )
+    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_selector")
+    assert caught.value.job == "low"
+    assert message in caught.value.message
+
+
+def test_overlapping_jobs_are_found() -> None:
+    """Two jobs on one node that does not share: if not at the border, then by the invariants."""
+    from makeway.errors import InvariantError
+
+    with pytest.raises((PolicyError, InvariantError)):
+        play(answering("makeway_selector", lambda: Selector(place([0]))), BASE | {"select": NAME})
+
+
+def test_a_selector_without_its_methods() -> None:
+    """Said before the first event."""
+    error = blamed("makeway_selector", lambda: object(), USED_AS["makeway_selector"])
+    assert "has no method" in error.message
+
+
+# ----------------------------------------------------------------------------------- wrong choices
+@pytest.mark.parametrize(
+    ("victims", "message"),
+    [
+        pytest.param((5,), "chose candidate number 5 of 1", id="nobody's number"),
+        pytest.param((0, 0), "chose a candidate twice", id="twice"),
+        pytest.param((-1,), "chose candidate number -1 of 1", id="counted from the end"),
+    ],
+)
+def test_wrong_choices(victims: tuple[int, ...], message: str) -> None:
+    """Positions in the candidates, none twice."""
+    error = blamed(
+        "makeway_search",
+        lambda: Choice(placement=place([0]), victims=victims),
+        PREEMPTING | {"search": NAME},
+    )
+    assert (error.job, error.message) == ("high", message)
+
+
+def test_plans_for_others_than_the_victims() -> None:
+    """One per victim, in order."""
+
+    def nobody(victims: Sequence[Job]) -> list[Plan]:
+        return []
+
+    error = asked("makeway_preempt_action", nobody)
+    assert "not one per victim" in error.message
+
+
+def test_a_negative_grace_time() -> None:
+    """Time does not run backwards."""
+
+    def hurried(victims: Sequence[Job]) -> list[Plan]:
+        return [Plan(job=job, mode=PreemptMode.CANCEL, grace_time=-1.0) for job in victims]
+
+    assert "allowed: a Plan" in asked("makeway_preempt_action", hurried).message
+
+
+def test_a_queue_order_that_loses_a_job() -> None:
+    """All entries, each once."""
+    error = blamed("makeway_queue_order", lambda pending: pending[:1], BASE | {"plugins": [NAME]})
+    assert "leaves jobs out" in error.message
+
+
+# -------------------------------------------------------------------------------------- wrong gang
+class Arbiter:
+    """Orders always the same."""
+
+    next_tick = None
+
+    def __init__(self, orders: Any) -> None:
+        self.orders = orders
+
+    def started(self, job: Job, view: object) -> Any:
+        """Give the order."""
+        return self.orders(job) if callable(self.orders) else self.orders
+
+    def ended(self, job: Job, view: object) -> Any:
+        """Give the order."""
+        return self.started(job, view)
+
+    def held(self, job: Job, view: object) -> Any:
+        """Give none."""
+        return ()
+
+    def tick(self, view: object) -> Any:
+        """Give none."""
+        return ()
+
+    before_pass = after_pass = tick
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        pytest.param(7, "", id="no sequence"),
+        pytest.param(["suspend"], "ordered 'suspend'; allowed: GangOrder", id="a word"),
+        pytest.param(
+            lambda job: [GangOrder(verb=GangVerb.RESUME, job=attrs.evolve(job))],
+            "not active",
+            id="a job of its own making",
+        ),
+    ],
+)
+def test_wrong_orders(orders: Any, message: str) -> None:
+    """Orders are about active jobs."""
+    error = blamed("makeway_gang", lambda: Arbiter(orders), BASE | {"gang": NAME})
+    assert message in error.message
+
+
+# ------------------------------------------------------------------------------------ wrong loading
+def test_a_misspelt_hook() -> None:
+    """Named, with the nearest one."""
+    plugin = answering("makeway_preempt_candidate", lambda: None)
+    with pytest.raises(PluginError) as caught:
+        play(plugin, BASE | {"plugins": [NAME]})
+    assert "unknown hook 'makeway_preempt_candidate'" in str(caught.value)
+    assert "did you mean 'makeway_preempt_candidates'?" in str(caught.value)
+
+
+def test_an_unknown_argument() -> None:
+    """A hook takes what its specification names."""
+    plugin = answering("makeway_protect", lambda victims: None)
+    with pytest.raises(PluginError) as caught:
+        play(plugin, PREEMPTING | {"protect": [NAME]})
+    assert NAME in str(caught.value)
+    assert "victims" in str(caught.value)
+
+
+@attrs.frozen
+class Settings:
+    """One key."""
+
+    patience: float = 60.0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        pytest.param({"patience": "long"}, "got 'long'; allowed: a number", id="another type"),
+        pytest.param({"patiance": 1.0}, "did you mean 'patience'?", id="unknown key"),
+    ],
+)
+def test_wrong_settings(table: Mapping[str, Any], message: str) -> None:
+    """Path, value, and what is allowed."""
+    plugin = answering("makeway_settings", lambda: Settings)
+    with pytest.raises(ConfigError) as caught:
+        play(plugin, BASE | {"plugins": [NAME], "settings": {NAME: table}})
+    assert f'policy.settings."{NAME}".' in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_settings_for_a_plugin_without() -> None:
+    """They would be ignored."""
+    plugin = answering("makeway_admit", lambda: None)
+    with pytest.raises(ConfigError) as caught:
+        play(plugin, BASE | {"plugins": [NAME], "settings": {NAME: {"a": 1}}})
+    assert f"plugin {NAME!r} has no settings" in str(caught.value)
+
+
+@pytest.mark.parametrize("made", [boom, lambda: 7, lambda: dict], ids=["raises", "7", "a class"])
+def test_a_settings_class_that_is_none(made: Callable[[], Any]) -> None:
+    """The plugin is named."""
+    with pytest.raises(PluginError) as caught:
+        play(answering("makeway_settings", made), BASE | {"plugins": [NAME]})
+    assert NAME in str(caught.value)
+
+
+def test_an_observer_that_raises_is_switched_off(caplog: pytest.LogCaptureFixture) -> None:
+    """The run goes on; the log says so once."""
+    run = play(answering("makeway_on_line", boom_at), BASE | {"plugins": [NAME]})
+    assert run.state("high").value == "COMPLETED"
+
+
+def boom_at(line: object) -> None:
+    """Fail."""
+    raise RuntimeError("out of ideas")
+
+
+# ------------------------------------------------------------------------- distributions on disk
+Install = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return a function that puts a distribution with the plugin x/fake on the path."""
+
+    def install_it(distribution: str, module: str, source: str) -> None:
+        folder = tmp_path / distribution
+        info = folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[makeway]\nx/fake = {module}\n")
+        (folder / f"{module}.py").write_text(source)
+        monkeypatch.syspath_prepend(folder)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return install_it
+
+
+USES_FAKE = BASE | {"plugins": ["x/fake"]}
+
+
+def test_a_distribution_that_cannot_be_imported(install: Install) -> None:
+    """Name, distribution, version, and the cause."""
+    install("makeway-x-fake", "fake_broken", "import no_such_module\n")
+    with pytest.raises(PluginError) as caught:
+        replay_table(JOBS, config=USES_FAKE)
+    assert "plugin 'x/fake' of makeway-x-fake 1.0 cannot be imported" in str(caught.value)
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+def test_a_name_that_two_distributions_offer(install: Install) -> None:
+    """Both are named with their versions."""
+    install("makeway-one", "fake_one", "")
+    install("makeway-two", "fake_two", "")
+    with pytest.raises(PluginError) as caught:
+        replay_table(JOBS, config=USES_FAKE)
+    assert "makeway-one 1.0, makeway-two 1.0" in str(caught.value)
+
+
+def test_a_name_that_nobody_offers() -> None:
+    """What is installed, the nearest, and what to install."""
+    with pytest.raises(PluginError) as caught:
+        replay_table(JOBS, config=PREEMPTING | {"preempt": "preempt/partition_pro"})
+    message = str(caught.value)
+    assert "no plugin named 'preempt/partition_pro'" in message
+    assert "did you mean 'preempt/partition_prio'?" in message
+    assert "makeway-preempt-partition-pro" in message
+
+
+def test_a_distribution_that_works(install: Install) -> None:
+    """As a stranger would write it."""
+    source = (
+        "from makeway.hookspecs import hookimpl\n"
+        "@hookimpl\n"
+        "def makeway_protect(candidates):\n"
+        "    return {job.id: 'is dear to us' for job in candidates}\n"
+    )
+    install("makeway-x-fake", "fake_kind", source)
+    assert replay_table(JOBS, config=PREEMPTING | {"protect": ["x/fake"]}).victims == ()
