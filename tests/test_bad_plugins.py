@@ -77,7 +77,7 @@ USED_AS: dict[str, dict[str, Any]] = {
 }
 """Hook -> a configuration in which the plugin is asked."""
 ABOUT = {
-    "makeway_preempt_candidates": "high",
+    "makeway_preempt_candidates": "next",
     "makeway_protect": "high",
     "makeway_search": "high",
     "makeway_preempt_action": "high",
@@ -120,7 +120,7 @@ def asked(hook: str, answer: Callable[..., Any]) -> PolicyError:
             jobs,
             config=config,
             plugins={NAME: plugin, "x/first": first()},
-            commands="5 suspend low",
+            commands="5 suspend low" if hook == "makeway_manual" else "",
         )
     assert (caught.value.plugin, caught.value.hook) == (NAME, hook)
     return caught.value
@@ -135,7 +135,11 @@ def test_a_plugin_that_raises(hook: str) -> None:
     assert isinstance(error.__cause__, RuntimeError)
 
 
-@pytest.mark.parametrize("nonsense", [7, object(), [object()], {"low": 7}], ids=repr)
+@pytest.mark.parametrize(
+    "nonsense",
+    [7, object(), [object()], {"low": 7}],
+    ids=["a number", "an object", "a list", "a table"],
+)
 @pytest.mark.parametrize("hook", USED_AS)
 def test_a_plugin_that_answers_nonsense(hook: str, nonsense: object) -> None:
     """Whatever it is, the plugin is blamed, never makeway."""
@@ -248,10 +252,10 @@ class Selector:
             "it needs 1",
             id="a node twice",
         ),
-        pytest.param(place([40]), "outside partition", id="a node that does not exist"),
+        pytest.param(place([40]), "does not exist", id="a node that does not exist"),
         pytest.param(
-            Placement(allocation=Allocation(nodes=2, node_indices=(0,))),
-            "",
+            Placement(allocation=Allocation(nodes=1, node_indices=(1,))),
+            "differ from their indices",
             id="bits and indices differ",
         ),
         pytest.param("n1", "probe returned 'n1'", id="no placement at all"),

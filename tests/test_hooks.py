@@ -27,6 +27,7 @@ from makeway.events import Command
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
 from makeway.registry import Policies
+from makeway.registry import Policies
 from makeway.replay import Options, Run, replay
 
 ROOT = Path(__file__).parent.parent
@@ -168,7 +169,12 @@ def test_hook_settings() -> None:
 
 @pytest.mark.parametrize(
     ("name", "nothing"),
-    [("makeway_config_readers", []), ("makeway_workload_readers", []), ("makeway_runners", {})],
+    [
+        ("makeway_config_readers", []),
+        ("makeway_workload_readers", []),
+        ("makeway_runners", {}),
+        ("makeway_recordings", []),
+    ],
 )
 def test_hook_readers_and_runners(name: str, nothing: object) -> None:
     """The examples have nothing to offer, and say so in the right shape."""
@@ -287,6 +293,70 @@ def test_hook_manual() -> None:
     assert result.recorder.histories["1"].final_state is model.JobState.COMPLETED
 
 
+def test_hook_check() -> None:
+    """The partition without nodes is found, and where."""
+    empty = (PartitionTable(name="low", default=True), PartitionTable(name="none", nodes=""))
+    chosen = attrs.evolve(config(), partition=empty)
+    found = Policies(chosen, {"example": plugin("makeway_check")}).findings(chosen, build_cluster(chosen))
+    assert [(finding.where, finding.message) for finding in found] == [("partition[1]", "it has no nodes")]
+
+
+def test_hook_vocabulary() -> None:
+    """Partitions are called queues where things are shown to people."""
+    words = Policies(config(), {"example": plugin("makeway_vocabulary")}).vocabulary()
+    assert words.noun("partition") == "queue"
+    assert words.noun("node") == "node"
+
+
+def test_hook_closed_nodes() -> None:
+    """Under greedy the wide job that waits keeps the idle node, and the narrow one behind it waits too."""
+    two = attrs.evolve(config(), node=(NodeTable(name="n[1-2]"),), scheduler=SchedulerTable(type="greedy"))
+    jobs = (
+        JobSpec(id="1", run_time=30),
+        JobSpec(id="wide", submit_at=1, min_nodes=2, max_nodes=2, run_time=5),
+        JobSpec(id="narrow", submit_at=2, run_time=5),
+    )
+    kept = replay(two, jobs, (), Options(plugins={"example": plugin("makeway_closed_nodes")}))
+    assert starts(kept) == {"1": 0.0, "wide": 30.0, "narrow": 35.0}
+    free = attrs.evolve(two, policy=attrs.evolve(two.policy, plugins=()))
+    assert starts(replay(free, jobs)) == {"1": 0.0, "narrow": 2.0, "wide": 30.0}
+
+
+def test_hook_marks() -> None:
+    """A job that has run for an hour when a pass is made is a veteran; a younger one is not."""
+    marked = {}
+
+    def look(engine: Engine) -> None:
+        marked.update({job.id: job.marks for job in engine.ledger.active})
+
+    jobs = (JobSpec(id="old", run_time=7200), JobSpec(id="new", submit_at=4000, run_time=10))
+    two = attrs.evolve(config(), node=(NodeTable(name="n[1-2]"),))
+    replay(two, jobs, (), Options(plugins={"example": plugin("makeway_marks")}, snapshots={4005.0: look}))
+    assert marked == {"old": {"veteran"}, "new": frozenset()}
+
+
+def test_hook_over_limit() -> None:
+    """A job over its limit waits again instead of ending as TIMEOUT."""
+    jobs = (JobSpec(id="1", run_time=60, time_limit=50),)
+    made = {"example": plugin("makeway_over_limit")}
+    result = replay(config(), jobs, (), Options(plugins=made, until=70.0))
+    assert result.recorder.histories["1"].job.restarts == 1
+    plain = replay(config(plugins=()), jobs)
+    assert plain.recorder.histories["1"].final_state is model.JobState.TIMEOUT
+
+
+def test_hook_explain() -> None:
+    """The check list of the job that waits says that no node is idle."""
+    made = {"example": plugin("makeway_explain")}
+    told: list[model.Check] = []
+
+    def ask(engine: Engine) -> None:
+        told.extend(engine.policies.explain(engine.ledger.jobs["2"], engine.ledger))
+
+    replay(config(), TWO, (), Options(plugins=made, snapshots={20.0: ask}))
+    assert [(check.code, check.verdict, check.found) for check in told] == [("E1", "fail", "none is")]
+
+
 def test_hook_on_line() -> None:
     """The observer sees the preemption."""
     SEEN.clear()
@@ -297,6 +367,6 @@ def test_hook_on_line() -> None:
 def test_every_hook_is_tested() -> None:
     """Each hook has a test of its own here."""
     tested = {name for name in globals() if name.startswith("test_hook_")}
-    together = {"makeway_config_readers", "makeway_workload_readers", "makeway_runners"}
+    together = {f"makeway_{kind}" for kind in ("config_readers", "workload_readers", "runners", "recordings")}
     for name in HOOKS:
         assert name in together or name.replace("makeway_", "test_hook_") in tested, name

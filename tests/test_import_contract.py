@@ -38,16 +38,12 @@ class Import:
 def layer_of(module: str) -> str | None:
     """Name the layer of `module`: the longest entry counts; None: not listed."""
     if not _is_in(module, "makeway.*"):
-        return RULES["readers"]["layer"] if _reads(module) else PLUGINS
+        return PLUGINS
     tables = [(layer["name"], layer["modules"]) for layer in RULES["layer"]]
     tables.append((PLUGINS, RULES["plugins"]["modules"]))
     entries = [(len(entry), name, entry) for name, listed in tables for entry in listed]
     matching = [(length, name) for length, name, entry in entries if _is_in(module, entry)]
     return max(matching)[1] if matching else None
-
-
-def _reads(module: str) -> bool:
-    return module.split(".")[1:2] == [RULES["readers"]["package"]]
 
 
 def _is_in(module: str, entry: str) -> bool:
@@ -117,8 +113,6 @@ def _fault(module: str, layer: str, wanted: Import) -> str | None:
         return None
     if wanted.annotations_only and module in RULES["annotations"]["modules"]:
         return None
-    if _unit(module) == _unit(wanted.target) and top != "makeway":
-        return None  # a plugin's own parts
     target = layer_of(wanted.target)
     if target is None:
         return f"{where}: {wanted.target} belongs to no layer"
@@ -148,9 +142,6 @@ def test_imports_point_down(module: str) -> None:
         pytest.param("makeway_x", "import random", "no clock", id="plugin: no chance"),
         pytest.param("makeway_x", "import makeway_y", "is a plugin", id="plugin: no sibling"),
         pytest.param("makeway_x", "import makeway.config", "lies above", id="plugin: no config"),
-        pytest.param(
-            "makeway_x.readers.a", "import makeway.cli", "lies above", id="a plugin's reader: no cli"
-        ),
         pytest.param("makeway.cli", "import makeway_y", "is a plugin", id="core: no plugin"),
         pytest.param("makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"),
         pytest.param(
@@ -178,11 +169,6 @@ def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
     [
         pytest.param("makeway.cli", "import os\nimport makeway.engine", id="people: all below"),
         pytest.param("makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"),
-        pytest.param(
-            "makeway_x.readers.a",
-            "import pathlib\nimport makeway.config\nimport makeway_x.words",
-            id="a plugin's reader: as core's readers",
-        ),
         pytest.param(
             "makeway.hookspecs",
             "if TYPE_CHECKING:\n    from makeway.record import Line",

@@ -250,8 +250,8 @@ def test_two_tiers_meet_everywhere() -> None:
     """The strategies do what they are for: the fixed examples hold preemptions of every kind."""
     words: set[str] = set()
 
-    @examples(150)
-    @given(scenarios())
+    @examples(300)
+    @given(scenarios(most_jobs=14))
     def gather(scenario: Scenario) -> None:
         words.update(line.split()[2] for line in scenario.replay().timeline)
 

@@ -212,6 +212,8 @@ class WorkloadTable:
     """What happens to a job whose partition does not exist here: reject (counted, listed) or default."""
     cpus_per_node: int | None = None
     """Processors of a trace that make up one node; None: as the cluster has."""
+    default_qos: Mapping[str, str] = attrs.field(factory=dict)
+    """QOS of jobs that name none, by user, user/account or user/account/partition; the longest counts."""
 
 
 @attrs.frozen(kw_only=True)

@@ -278,7 +278,7 @@ class Policies:
         answer = self._first("makeway_queue_order", None, pending=pending, view=view, now=view.now)
         if answer is None:
             return None
-        ordered = list(answer)
+        ordered = self._listed("makeway_queue_order", None, answer)
         if sorted(map(id, ordered)) != sorted(map(id, pending)):
             self._blame("makeway_queue_order", None, "its order leaves jobs out, adds some, or repeats them")
         return ordered
@@ -322,7 +322,7 @@ class Policies:
         answer = self._first(hook, None, jobs=jobs, view=view, now=view.now)
         if answer is None:
             return [None] * len(jobs)
-        plans = list(answer)
+        plans = self._listed(hook, None, answer)
         fits = len(plans) == len(jobs) and all(
             plan is None or (isinstance(plan, Plan) and plan.job is job)
             for plan, job in zip(plans, jobs, strict=False)
@@ -336,7 +336,7 @@ class Policies:
         hook = "makeway_explain"
         joined: list[Check] = []
         for answer in self._all(hook, job, job=job, view=view, now=view.now):
-            checks = list(answer)
+            checks = self._listed(hook, job, answer)
             if not all(isinstance(check, Check) for check in checks):
                 self._blame(hook, job, f"returned {_shown(checks)}; allowed: a sequence of Check")
             joined += checks
@@ -356,7 +356,7 @@ class Policies:
         hook = "makeway_check"
         found: list[Finding] = []
         for answer in self._all(hook, None, config=config, cluster=cluster, settings=self.settings):
-            each = list(answer)
+            each = self._listed(hook, None, answer)
             if not all(isinstance(finding, Finding) for finding in each):
                 self._blame(hook, None, f"returned {_shown(each)}; allowed: findings")
             found += each
@@ -388,7 +388,7 @@ class Policies:
         answer = self._first(hook, None, jobs=jobs, view=view, now=view.now)
         if answer is None:
             return [view.preempt_mode.action or PreemptMode.OFF for _ in jobs]
-        modes = list(answer)
+        modes = self._listed(hook, None, answer)
         if len(modes) != len(jobs) or not all(isinstance(mode, PreemptMode) for mode in modes):
             self._blame(hook, None, f"returned {_shown(answer)}; allowed: one PreemptMode per job")
         return modes
@@ -441,7 +441,7 @@ class Policies:
         )
         if answer is None:
             return [Plan(job=job, mode=mode) for job, mode in zip(victims, modes, strict=True)]
-        plans = list(answer)
+        plans = self._listed(hook, preemptor, answer)
         if not all(isinstance(plan, Plan) for plan in plans):
             self._blame(hook, preemptor, f"returned {_shown(plans)}; allowed: one Plan per victim")
         if [id(plan.job) for plan in plans] != list(map(id, victims)):
@@ -502,6 +502,12 @@ class Policies:
             self._blame(hook, about, f"raised {type(error).__name__}: {error}", error)
         return answers
 
+    def _listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
+        try:
+            return list(answer)
+        except Exception as error:
+            self._blame(hook, job, f"returned {_shown(answer)}; allowed: a sequence ({error})", error)
+
     def _blame(
         self, hook: str, job: Job | None, message: str, error: BaseException | None = None
     ) -> NoReturn:
@@ -523,6 +529,8 @@ def guarded(policies: Policies, hook: str, job: Job | None, call: Callable[[], A
     """Run a method of an object that a plugin built; blame the plugin for what it raises."""
     try:
         return call()
+    except MakewayError:
+        raise
     except Exception as error:
         raise policies.blame(hook, job, error) from error
 
@@ -559,7 +567,11 @@ def _settings(manager: pluggy.PluginManager, config: Config, names: Sequence[str
     for name in names:
         plugin = manager.get_plugin(name)
         maker = getattr(plugin, "makeway_settings", None)
-        cls = maker() if maker is not None else None
+        try:
+            cls = maker() if maker is not None else None
+        except Exception as error:
+            text = f"raised {type(error).__name__}: {error}"
+            raise PluginError(f"plugin {name!r}, hook makeway_settings: {text}") from error
         table = tables.get(name, {})
         path = f'policy.settings."{name}"'
         if cls is None:
@@ -572,7 +584,8 @@ def _settings(manager: pluggy.PluginManager, config: Config, names: Sequence[str
         except ConfigError as error:
             problems += error.problems
     for name in tables:
-        if name not in names:
+        # What is installed but not in use may have settings, so that policies can be compared by one key.
+        if name not in names and not any(item.name == name for item in installed()):
             problems.append(
                 Problem(
                     f'policy.settings."{name}"',

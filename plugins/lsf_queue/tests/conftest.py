@@ -14,10 +14,11 @@ from makeway.config import Config
 from makeway.events import Event
 from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Imported
+from makeway.readers.foreign import adapted
 from makeway.record import History
 from makeway.testing import TableRun, replay_table
-from makeway_lsf_queue import VOCABULARY
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
+from makeway_lsf_queue.vocabulary import VOCABULARY
 
 _QUEUE = re.compile(r"(\S+)\s+(\d+)\s*\{([^}]*)\}\s*(.*)")
 _HOST = re.compile(r"(\w+)\((\d+)\)")
@@ -194,7 +195,8 @@ def lsf(tmp_path: Path) -> Callable[..., Site]:
             (tmp_path / "lsb.params").write_text(f"Begin Parameters\n{lines}\nEnd Parameters\n")
         for name, text in (files or {}).items():
             (tmp_path / name).write_text(text)
-        return Site(imported=LsbQueuesReader().read(tmp_path / "lsb.queues"), changes=changes)
+        reader = adapted(LsbQueuesReader())
+        return Site(imported=reader.read(tmp_path / "lsb.queues"), changes=changes)
 
     return make
 

@@ -9,6 +9,7 @@ import pytest
 from makeway.config import dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.readers.api import Imported
+from makeway.readers.foreign import adapted
 from makeway_lsf_queue.readers.grammar import Messages, logical_lines, pairs, rows, sections
 from makeway_lsf_queue.readers.lsf_conf import lsf_conf
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
@@ -27,7 +28,7 @@ def read(folder: Path, text: str, clock: Clock | None = None, **beside: str) -> 
     (folder / "lsb.queues").write_text(text)
     for name, content in {"hosts": HOSTS, **beside}.items():
         (folder / f"lsb.{name}").write_text(content)
-    return LsbQueuesReader(clock=clock).read(folder / "lsb.queues")
+    return adapted(LsbQueuesReader(clock=clock)).read(folder / "lsb.queues")
 
 
 def lines(text: str, clock: Clock | None = None) -> list[str]:
@@ -206,7 +207,7 @@ def test_bad_values_are_dropped_with_a_message(tmp_path: Path, line: str, part: 
 
 def test_no_hosts(tmp_path: Path) -> None:
     """There is nothing to run on."""
-    with pytest.raises(ConfigError, match="no hosts"):
+    with pytest.raises(ConfigError, match="--nodes"):
         read(tmp_path, queue("PRIORITY = 1"), hosts="")
 
 
@@ -219,6 +220,6 @@ def test_no_queue(tmp_path: Path) -> None:
 def test_claims() -> None:
     """By name, or by a Queue section."""
     reader = LsbQueuesReader()
-    assert reader.claims(Path("lsb.queues"), "")
-    assert reader.claims(Path("old.txt"), "# x\n Begin   Queue\n")
-    assert not reader.claims(Path("slurm.conf"), "NodeName=n1")
+    assert reader.claims("lsb.queues", "")
+    assert reader.claims("old.txt", "# x\n Begin   Queue\n")
+    assert not reader.claims("slurm.conf", "NodeName=n1")

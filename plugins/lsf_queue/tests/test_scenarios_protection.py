@@ -194,3 +194,36 @@ def test_s36_service_class(lsf: Lsf, ignore: str, state: str) -> None:
     site = lsf(f"low 20 {{PREEMPTABLE}}; high 80 {{PREEMPTIVE}}{ignore}")
     run = site.run("L1 low; H1 high start=5", until=6, L1={"attributes": {"service_class": "gold"}})
     assert run.at(5)["L1"] == state
+
+
+INTERRUPTIBLE = (
+    "R 80 {} SLOT_RESERVE = MAX_RESERVE_TIME[1000];"
+    "I 50 {PREEMPTABLE} BACKFILL = Y | RUNLIMIT = 300 | INTERRUPTIBLE_BACKFILL = %d%s; P 85 {PREEMPTIVE}"
+)
+GAP = "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10; I1 I start=2 run=200"
+
+
+@pytest.mark.parametrize(
+    ("slice_", "more", "starts", "state"),
+    [
+        pytest.param(600, "", [2.0], "EXIT (TERM_PREEMPT)", id="killed when the gap is over"),
+        pytest.param(600, " | REQUEUE_EXIT_VALUES = 130", [2.0, 70.0], "RUN", id="requeued by its exit value"),
+        pytest.param(7200, "", [70.0], "RUN", id="the gap is too short"),
+    ],
+)
+def test_interruptible_backfill(
+    lsf: Lsf, slice_: int, more: str, starts: list[float], state: str
+) -> None:
+    """7.1: a slice of a gap is used, and the reservation is kept."""
+    run = lsf(INTERRUPTIBLE % (slice_, more), "h1(1) h2(1)").run(GAP, until=100)
+    assert run.starts("R1") == [60.0]
+    assert run.starts("I1") == starts
+    assert run.at(99)["I1"] == state
+
+
+@pytest.mark.parametrize(("more", "state"), [("", "SSUSP"), (" | TERMINATE_WHEN = PREEMPT", "EXIT (TERM_PREEMPT)")])
+def test_interruptible_jobs_are_suspended(lsf: Lsf, more: str, state: str) -> None:
+    """7.1: on preemption, to keep the promised least run time; unless TERMINATE_WHEN says otherwise."""
+    site = lsf(INTERRUPTIBLE % (600, more), "h1(1) h2(1)", "PREEMPT_JOBTYPE = BACKFILL")
+    run = site.run(GAP + "; P1 P start=5 run=20", until=7)
+    assert run.at(6)["I1"] == state

@@ -46,7 +46,9 @@ def change(config: Config, text: str, option: str = "--set") -> Config:
     return changed
 
 
-def variant(config: Config, text: str, release: str | None = None) -> Config:
+def variant(
+    config: Config, text: str, release: str | None = None, accounting: Sequence[Path] = ()
+) -> Config:
     """Return what ``--compare`` asks for.
 
     :param text: ``KEY=VALUE``, several of them with ``;`` between, or another configuration file.
@@ -55,7 +57,7 @@ def variant(config: Config, text: str, release: str | None = None) -> Config:
     if is_file(text):
         if not Path(text).exists():
             raise ConfigError(f"--compare {text}", [Problem("", "neither KEY=VALUE nor a file")])
-        return load_config(Path(text), release).config
+        return load_config(Path(text), release, accounting=accounting).config
     for part in _PARTS.findall(text):
         if part.strip():
             config = change(config, part.strip(), "--compare")

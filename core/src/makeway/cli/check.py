@@ -11,7 +11,7 @@ import click
 from makeway.check import Finding, combinations, wrong_values
 from makeway.cli.group import FAILED
 from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config
-from makeway.cli.options import config_argument, nodes_option, release_option
+from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError
 from makeway.readers.lines import read_head
@@ -30,13 +30,20 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 @click.option("--strict", is_flag=True, help="Let warnings fail too.")
 @release_option
 @nodes_option
-def check(config: Path, strict: bool, release: str | None, nodes: Path | None) -> None:
+@accounting_option
+def check(
+    config: Path,
+    strict: bool,
+    release: str | None,
+    nodes: Path | None,
+    accounting: tuple[Path, ...],
+) -> None:
     """Say what Slurm would refuse, ignore or do unexpectedly in CONFIG.
 
     The exit status is 1 if there are errors (with --strict: or warnings).
     """
     read_head(config)  # what is no readable file has no findings
-    findings = tuple(_findings(config, release, nodes))
+    findings = tuple(_findings(config, release, nodes, accounting))
     for finding in findings:
         click.echo(_line(finding))
     levels = [finding.level for finding in findings]
@@ -45,9 +52,11 @@ def check(config: Path, strict: bool, release: str | None, nodes: Path | None) -
         raise click.exceptions.Exit(FAILED)
 
 
-def _findings(path: Path, release: str | None, nodes: Path | None) -> Iterator[Finding]:
+def _findings(
+    path: Path, release: str | None, nodes: Path | None, accounting: Sequence[Path]
+) -> Iterator[Finding]:
     try:
-        loaded = load_config(path, release, nodes, checked=False)
+        loaded = load_config(path, release, nodes, accounting, checked=False)
     except ConfigError as error:
         yield from _errors(error)
         return

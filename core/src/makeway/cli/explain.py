@@ -35,10 +35,11 @@ def explain(
     until: Seconds | None,
     release: str | None,
     nodes: Path | None,
+    accounting: tuple[Path, ...],
     job: str,
 ) -> None:
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
-    loaded = load_config(config, release, nodes)
+    loaded = load_config(config, release, nodes, accounting)
     configured = changed(loaded.config, changes, maps, config)
     check_plugins(configured, str(config))
     request = Request(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from makeway.cli.inputs import load_config
-from makeway.cli.options import nodes_option, release_option
+from makeway.cli.options import accounting_option, nodes_option, release_option
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import note
 from makeway.config import dump_toml
@@ -19,16 +19,20 @@ from makeway.errors import ConfigError, Problem
 @click.option("-o", "--output", default=STDOUT, metavar="FILE", help="Write there, not to stdout.")
 @release_option
 @nodes_option
-def import_(file: Path, output: str, release: str | None, nodes: Path | None) -> None:
+@accounting_option
+def import_(
+    file: Path, output: str, release: str | None, nodes: Path | None, accounting: tuple[Path, ...]
+) -> None:
     """Turn the foreign configuration FILE (slurm.conf, ...) into TOML.
 
     What Slurm takes differently from how it is written, and what has no place in a makeway
     configuration, becomes a warning on standard error.
     """
-    check_names((("--output", output),), [file])
-    loaded = load_config(file, release, nodes)
-    if loaded.reader is None:
+    check_names((("--output", output),), [file, *accounting])
+    loaded = load_config(file, release, nodes, accounting)
+    if loaded.reader is None and not accounting:
         raise ConfigError(str(file), [Problem("", "it is TOML already; nothing to import")])
+    names = ", ".join(path.name for path in (file, *accounting))
     with Output(output) as target:
-        target.write(f"# From {file.name}, by `makeway import`.\n{dump_toml(loaded.config)}")
+        target.write(f"# From {names}, by `makeway import`.\n{dump_toml(loaded.config)}")
     note("warning", loaded.warnings)

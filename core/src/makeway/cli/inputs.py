@@ -13,16 +13,18 @@ import click
 
 from makeway import registry
 from makeway.cli.terminal import note
-from makeway.config import Config, parse_toml
-from makeway.errors import ConfigError, MakewayError, PluginError, Problem, nearest
+from makeway.config import Config, parse_toml, validate
+from makeway.errors import ConfigError, MakewayError, PluginError, Problem, nearest, place_of
 from makeway.events import Command, Event
 from makeway.model import NOTHING, Seconds
+from makeway.readers.accounting import NO_ACCOUNTING, Accounting, merged
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.foreign import Adapted, adapted, read_companion
 from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.readers.open import READERS, open_workload
+from makeway.readers.sacctmgr import read_accounting
 from makeway.readers.slurm_conf import SlurmConfReader
 from makeway.settings import structure
 
@@ -47,16 +49,23 @@ class Loaded:
 
 # -------------------------------------------------------------------------------- configurations
 def load_config(
-    path: Path, release: str | None = None, nodes: Path | None = None, *, checked: bool = True
+    path: Path,
+    release: str | None = None,
+    nodes: Path | None = None,
+    accounting: Sequence[Path] = (),
+    *,
+    checked: bool = True,
 ) -> Loaded:
     """Read a configuration, native or foreign.
 
     :param release: release of Slurm to be; None: as the file says.
     :param nodes: TOML file that says what a foreign file cannot; None: it says all.
+    :param accounting: files of sacctmgr, which describe QOS and users.
     :param checked: whether wrong values are an error at once (always so in foreign files).
     :raises ConfigError: with all its problems.
     """
-    reader = reader_of(path, release)
+    described = read_accounting(accounting) if accounting else NO_ACCOUNTING
+    reader = reader_of(path, release, described)
     if nodes is not None and not isinstance(reader, Adapted):
         raise click.UsageError(f"--nodes is not needed: {path} says itself which nodes there are")
     if reader is None:
@@ -71,7 +80,26 @@ def load_config(
             warnings=tuple(imported.warnings),
             places=imported.places,
         )
+    if accounting:
+        found = _with_accounting(found, described, checked=checked)
     return found if release is None else attrs.evolve(found, config=on(found.config, release))
+
+
+def _with_accounting(loaded: Loaded, accounting: Accounting, *, checked: bool) -> Loaded:
+    """Return the configuration with the QOS and users of accounting.
+
+    :raises ConfigError: they do not go together.
+    """
+    more = merged(loaded.config, accounting)
+    places = {**loaded.places, **more.places}
+    if checked:
+        try:
+            validate(more.config, str(loaded.path))
+        except ConfigError as error:
+            problems = [Problem(place_of(p.where, places), p.message) for p in error.problems]
+            raise ConfigError(str(loaded.path), problems) from None
+    warnings = (*loaded.warnings, *more.warnings)
+    return attrs.evolve(loaded, config=more.config, warnings=warnings, places=places)
 
 
 def _read_foreign(reader: ConfigReader, path: Path, nodes: Path | None) -> Imported:
@@ -96,16 +124,20 @@ def _read_toml(path: Path, *, checked: bool) -> Config:
     return structure(data, Config, str(path))
 
 
-def reader_of(path: Path, release: str | None = None) -> ConfigReader | None:
+def reader_of(
+    path: Path, release: str | None = None, accounting: Accounting = NO_ACCOUNTING
+) -> ConfigReader | None:
     """Return the reader that knows a foreign configuration; None: it is TOML.
 
+    :param accounting: what goes with a slurm.conf.
     :raises ConfigError: it cannot be read, nobody knows it, or more than one reader does.
     """
     head = read_head(path)
     if path.suffix == ".toml":
         return None
     offered, failed = registry.offered("makeway_config_readers")
-    readers: list[ConfigReader] = [SlurmConfReader(release=release), *map(adapted, offered)]
+    slurm = SlurmConfReader(release=release, qos=accounting.qos, places=accounting.places)
+    readers: list[ConfigReader] = [slurm, *map(adapted, offered)]
     claiming = [reader for reader in readers if _claims(reader, path, head)]
     if len(claiming) > 1:
         names = " and ".join(repr(reader.name) for reader in claiming)

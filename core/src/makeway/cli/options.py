@@ -64,6 +64,18 @@ def nodes_option(command: Command) -> Command:
     return click.option("--nodes", type=click.Path(path_type=Path), metavar="FILE", help=text)(command)
 
 
+def accounting_option(command: Command) -> Command:
+    """Add ``--accounting``."""
+    return click.option(
+        "--accounting",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="QOS and users: what `sacctmgr -P show qos`, `sacctmgr -P show assoc` or `sacctmgr "
+        "dump` wrote. Repeatable.",
+    )(command)
+
+
 _WORKLOAD = (
     config_argument,
     click.argument("workload", type=click.Path(path_type=Path), required=False),
@@ -87,6 +99,7 @@ _WORKLOAD = (
     click.option("--until", type=Duration(), help="Stop at this second of the replay."),
     release_option,
     nodes_option,
+    accounting_option,
 )
 
 

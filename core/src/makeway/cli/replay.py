@@ -106,6 +106,7 @@ def replay(
     until: Seconds | None,
     release: str | None,
     nodes: Path | None,
+    accounting: tuple[Path, ...],
     json_file: str | None,
     log_file: str | None,
     rejected_file: str | None,
@@ -119,14 +120,14 @@ def replay(
     own format, compressed or not; it may be left out if CONFIG has [[job]] tables.  A FILE named -
     is standard output.
     """
-    loaded = load_config(config, release, nodes)
+    loaded = load_config(config, release, nodes, accounting)
     base = changed(loaded.config, changes, maps, config)
-    variants = _variants(base, compared, changes, maps, release)
+    variants = _variants(base, compared, changes, maps, release, accounting)
     for label, each in variants.items():
         check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}")
     _check_times(squeue_at, until)
     outputs = (("--json", json_file), ("--log", log_file), ("--rejected", rejected_file))
-    check_names(outputs, [path for path in (config, workload) if path is not None])
+    check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
     request = Request(
         loaded=loaded,
         workload=workload,
@@ -158,11 +159,12 @@ def _variants(
     changes: Sequence[str],
     maps: Sequence[MappingRule],
     release: str | None,
+    accounting: Sequence[Path],
 ) -> dict[str, Config]:
     """Return the configurations to run, by what their columns are called."""
     variants = {CONFIGURED: base}
     for text in compared:
-        other = variant(base, text, release)
+        other = variant(base, text, release, accounting)
         if is_file(text):
             other = changed(other, changes, maps, Path(text))
         variants[text] = other

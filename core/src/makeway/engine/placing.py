@@ -345,11 +345,15 @@ class Placer:
         allocation = placement.allocation
         nodes = allocation.nodes
         if nodes & ~job.partition.nodes:
+            if nodes & ~self.ledger.all_nodes:
+                raise self._wrong(hook, job, "placed it on a node that does not exist")
             outside = self.recorder.node_list(nodes & ~job.partition.nodes)
             raise self._wrong(hook, job, f"placed it on {outside}, outside partition {job.partition.name}")
         size = len(allocation.node_indices)
         if size != nodes.bit_count() or size < job.size:
             raise self._wrong(hook, job, f"placed it on {size} nodes; it needs {job.size}")
+        if bitmap.of(allocation.node_indices) != nodes:
+            raise self._wrong(hook, job, "placed it on nodes that differ from their indices")
         if nodes & ~self.ledger.up:
             raise self._wrong(hook, job, "placed it on a node that is not in service")
 

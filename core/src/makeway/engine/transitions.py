@@ -6,7 +6,7 @@ a world has to carry out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put
@@ -336,6 +336,10 @@ class Transitions:
 
     def obey(self, orders: Sequence[GangOrder]) -> None:
         """Carry out orders of the arbiter."""
+        answer: object = orders
+        if not isinstance(answer, Iterable):
+            text = f"returned {orders!r:.80}; allowed: a sequence of GangOrder"
+            raise PolicyError(self._by_gang, "makeway_gang", None, text)
         for order in orders:
             self._check(order)
             job = order.job

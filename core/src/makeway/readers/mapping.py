@@ -2,7 +2,8 @@
 
 The first rule of ``[[workload.map]]`` that matches a job counts. Then a job whose partition does
 not exist here goes to ``[workload] partition`` if that is set, is rejected, or goes to the default
-partition. A rule as people type it is ``user=3,7:high``.
+partition. A job without a QOS gets the one of ``[workload.default_qos]``. A rule as people type it
+is ``user=3,7:high``.
 """
 
 from __future__ import annotations
@@ -126,6 +127,9 @@ def check_mapping(config: Config) -> None:
         if rule.to_qos is not None and rule.to_qos not in qos:
             problems.append(Problem(f"{where}.to_qos", unknown("QOS", rule.to_qos, qos)))
     problems.extend(_table_problems(table, partitions))
+    for who, name in table.default_qos.items():
+        if name not in qos:
+            problems.append(Problem(f"workload.default_qos.{who}", unknown("QOS", name, qos)))
     if problems:
         raise ConfigError("config", problems)
 
@@ -167,6 +171,7 @@ class _Mapper:
         self.table = config.workload
         self.partitions = {partition.name for partition in config.partition}
         self.qos = {qos.name for qos in config.qos}
+        self.default_partition = _default_partition(config)
         self.rule = functools.lru_cache(maxsize=1 << 16)(self._find)
 
     def _find(self, traits: _Traits) -> MappingRule | None:
@@ -184,6 +189,29 @@ class _Mapper:
         if spec.partitions and self.table.unknown_partition == "reject":
             return None
         return ()
+
+
+    def default_qos(self, spec: JobSpec, partitions: tuple[str, ...]) -> str | None:
+        """Return the QOS of a job that names none; None: it goes without."""
+        known = self.table.default_qos
+        if not known:
+            return None
+        if spec.account is not None:
+            account = f"{spec.user}/{spec.account}"
+            (partition,) = partitions if len(partitions) == 1 else (self.default_partition,)
+            if len(partitions) < 2 and f"{account}/{partition}" in known:
+                return known[f"{account}/{partition}"]
+            if account in known:
+                return known[account]
+        return known.get(spec.user)
+
+
+def _default_partition(config: Config) -> str | None:
+    """Return the partition of jobs that name none."""
+    marked = [table.name for table in config.partition if table.default]
+    if not marked and len(config.partition) == 1:
+        return config.partition[0].name
+    return marked[0] if marked else None
 
 
 def _matches(rule: MappingRule, traits: _Traits) -> bool:
@@ -215,6 +243,8 @@ def _mapped(workload: Workload, jobs: Iterator[JobSpec], mapper: _Mapper) -> Ite
             workload.reject(line_of(spec), _nowhere(spec, mapper.partitions))
             continue
         qos = rule.to_qos if rule is not None and rule.to_qos is not None else spec.qos
+        if qos is None:
+            qos = mapper.default_qos(spec, partitions)
         if qos is not None and qos not in mapper.qos:
             _note_qos(workload, noted, spec.id, qos)
             qos = None

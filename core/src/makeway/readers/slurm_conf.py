@@ -16,6 +16,7 @@ from makeway import rules
 from makeway.check import Finding, combinations, place_of
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
 from makeway.errors import ConfigError, Problem
+from makeway.model import NOTHING
 from makeway.readers import slurm_names as names
 from makeway.readers.api import Imported
 from makeway.readers.slurm_draft import Draft
@@ -26,6 +27,8 @@ from makeway.readers.slurm_policy import read_cluster, read_policy
 from makeway.readers.slurm_scheduler import read_scheduler
 
 Entry = Setting | Record
+
+_ASK = "`sacctmgr -P show qos > qos.txt`, then --accounting qos.txt"
 
 _TELLTALE = re.compile(
     r"^[ \t]*(ClusterName|ControlMachine|NodeName|PartitionName|SlurmctldHost|SelectType)[ \t]*=",
@@ -40,6 +43,10 @@ class SlurmConfReader:
     name: str = "slurm.conf"
     release: str | None = None
     """Release of Slurm that the file is for, as ``22.05``. None: unknown, taken as the newest."""
+    qos: tuple[QosTable, ...] = ()
+    """QOS, which the file does not hold."""
+    places: Mapping[str, str] = NOTHING
+    """Path in the config, as ``qos[3].preempt``, -> where accounting says so."""
 
     def claims(self, path: Path, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
@@ -54,7 +61,9 @@ class SlurmConfReader:
         :raises ConfigError: with all problems, each with file and line.
         """
         conf = read_conf(path)
-        return config_from_entries(conf.entries, (), conf.source, self.release)
+        return config_from_entries(
+            conf.entries, (), conf.source, self.release, qos=self.qos, places=self.places
+        )
 
 
 def import_config(path: Path, release: str | None = None) -> Imported:
@@ -74,6 +83,7 @@ def config_from_entries(
     *,
     qos: Sequence[QosTable] = (),
     licenses: Mapping[str, int] | None = None,
+    places: Mapping[str, str] = NOTHING,
 ) -> Imported:
     """Translate what the grammar read, together with what is described elsewhere.
 
@@ -81,10 +91,11 @@ def config_from_entries(
     :param nodes: nodes that the entries do not describe; they come before those that they do.
     :param qos: QOS, which slurm.conf never describes.
     :param licenses: licences beside those of the entries. None: none.
+    :param places: path in the config -> where `qos` are described.
     :raises ConfigError: with all problems, each with file and line.
     """
     _check_release(release, source)
-    draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release)
+    draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release, places=dict(places))
     config = _build(draft, nodes, qos, licenses or {})
     _check_keys(draft)
     _warn_of_duplicates(draft)
@@ -113,7 +124,7 @@ def _build(
     if not nodes.tables and not draft.problems:
         draft.problems.append(Problem("", "no nodes; add a NodeName line"))
     policy = read_policy(draft)
-    partitions = read_partitions(draft, nodes, policy.select_parameters)
+    partitions = _as_described(read_partitions(draft, nodes, policy.select_parameters), qos)
     if not partitions and not draft.problems:
         draft.problems.append(Problem("", "no partitions; add a PartitionName line"))
     cluster = read_cluster(draft)
@@ -127,20 +138,34 @@ def _build(
     )
 
 
+def _as_described(
+    partitions: Sequence[PartitionTable], known: Sequence[QosTable]
+) -> tuple[PartitionTable, ...]:
+    """Spell the QOS of partitions as accounting does; Slurm looks them up in any case."""
+    names = {table.name for table in known}
+    spelled = {name.lower(): name for name in names}
+    return tuple(
+        table
+        if table.qos is None or table.qos in names
+        else attrs.evolve(table, qos=spelled.get(table.qos.lower(), table.qos))
+        for table in partitions
+    )
+
+
 def _missing_qos(
     draft: Draft, partitions: Sequence[PartitionTable], known: Sequence[QosTable]
 ) -> list[QosTable]:
     """Return an empty stand-in for each QOS that a partition names and nobody describes."""
     by_qos = draft.get("PreemptType")
     if by_qos is not None and by_qos.value.lower() == "preempt/qos" and not known:
-        draft.warn(by_qos, "slurm.conf does not hold QOS; take them from `sacctmgr dump`, or TOML")
+        draft.warn(by_qos, "slurm.conf does not hold QOS; take them from accounting: " + _ASK)
     described = {table.name for table in known}
     wanted = dict.fromkeys(table.qos for table in partitions if table.qos is not None)
     missing = [name for name in wanted if name not in described]
     if missing:
         draft.warnings.append(
             f"QOS {', '.join(missing)}: named by partitions, described only in accounting; "
-            "each stands in the config without any rule"
+            f"each stands in the config without any rule ({_ASK})"
         )
     return [QosTable(name=name) for name in missing]
 

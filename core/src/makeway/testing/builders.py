@@ -9,12 +9,13 @@ What a test is not about is filled in. Configurations are given flat, so that th
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.config import (
     Config,
     McsTable,
@@ -33,7 +34,6 @@ from makeway.model import (
     Job,
     JobSpec,
     JobState,
-    NodeBits,
     Partition,
     PreemptMode,
     Qos,
@@ -55,7 +55,11 @@ _SCHEDULER = tuple(f.name for f in attrs.fields(SchedulerTable) if f.name != "ty
 _MCS = tuple(f.name for f in attrs.fields(McsTable))
 _OWN = ("partitions", "qos", "scheduler", "timeslice", "licenses", "mcs")
 _LISTS = ("preempt_mode", "protect", "plugins", "select_parameters", "flags")
-_NODE_EVENTS = {"down": NodesDown, "drain": NodesDrained, "up": NodesUp}
+_NODE_EVENTS: Mapping[str, Callable[[NodeBits], Event]] = {
+    "down": NodesDown,
+    "drain": NodesDrained,
+    "up": NodesUp,
+}
 
 
 # --------------------------------------------------------------------------------------- machine
@@ -210,7 +214,8 @@ def commands(text: str, cluster: Cluster) -> list[tuple[Seconds, Event]]:
             continue
         at, name, about, *value = line.split()
         if name in _NODE_EVENTS:
-            found.append((float(at), _NODE_EVENTS[name](_nodes(about, cluster))))
+            event: Event = _NODE_EVENTS[name](_nodes(about, cluster))
+            found.append((float(at), event))
         else:
             found.append((float(at), Command(name, about, value=" ".join(value))))
     return found

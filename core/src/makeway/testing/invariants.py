@@ -317,12 +317,9 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
             continue
         there = [job for job in ledger.active if job.nodes >> index & 1]
         names = tuple(job.id for job in there)
-        stopped = any(job.state is JobState.SUSPENDED for job in there)
-        if stopped and engine.config.policy.select == "select/linear":
-            by_person = any(job.suspended_by is SuspendedBy.ADMIN for job in there)
-            if by_person or ledger.rule("linear_suspend_frees_memory"):
-                yield Excused(ledger.now, "suspension frees memory", names)
-                continue
+        if engine.config.policy.select == "select/linear" and _was_forgotten(engine, there):
+            yield Excused(ledger.now, "suspension frees memory", names)
+            continue
         if resumed.intersection(names):
             yield Excused(ledger.now, "resumed by a person", names)
             continue
@@ -331,6 +328,17 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
             continue
         text = f"{amount} MB on {node.name}, which has {node.memory_mb} MB"
         raise _broken(engine, 2, text, *names)
+
+
+def _was_forgotten(engine: Engine, jobs: Sequence[Job]) -> bool:
+    """Whether select/linear may have taken the memory of one of `jobs` for free (gang 4.2.6)."""
+    if any(job.suspended_by is SuspendedBy.ADMIN for job in jobs):
+        return True
+    if not engine.ledger.rule("linear_suspend_frees_memory") or engine.gang is None:
+        return False
+    # Whoever was to be suspended may still run, where gang stopped the newcomer or a shadow is stale.
+    tiers = {job.partition.priority_tier for job in jobs}
+    return len(tiers) > 1 or any(job.state is JobState.SUSPENDED for job in jobs)
 
 
 # ------------------------------------------------------------------------------- 3. no job is lost
@@ -445,9 +453,9 @@ def _too_low(engine: Engine, preemptor: Job, victim: _Seen) -> str:
     flags = set(engine.ledger.preempt_mode.flags)
     for partition in preemptor.partitions:
         flags |= partition.preempt_mode.flags if partition.preempt_mode is not None else set()
-    if ModeFlag.PRIORITY in flags and engine.ledger.rule("priority_modifier"):
-        if preemptor.priority < victim.priority:
-            return f"its priority {victim.priority} is above the preemptor's {preemptor.priority}"
+    known = ModeFlag.PRIORITY in flags and engine.ledger.rule("priority_modifier")
+    if known and preemptor.priority < victim.priority:
+        return f"its priority {victim.priority} is above the preemptor's {preemptor.priority}"
     return ""
 
 
@@ -470,10 +478,11 @@ def check_conservation(run: Run, specs: Iterable[JobSpec] = ()) -> None:
         found = histories.get(spec.id)
         if found is None:
             raise _broken(run.engine, 3, "it was submitted but is not in the record", spec.id)
-        if found.final_state is JobState.COMPLETED and spec.run_time is not None:
-            if abs(found.worked - spec.run_time) > _TINY * max(1.0, spec.run_time):
-                text = f"completed after {found.worked:g} s of work; it had {spec.run_time:g} s to do"
-                raise _broken(run.engine, 6, text, spec.id)
+        if found.final_state is not JobState.COMPLETED or spec.run_time is None:
+            continue
+        if abs(found.worked - spec.run_time) > _TINY * max(1.0, spec.run_time):
+            text = f"completed after {found.worked:g} s of work; it had {spec.run_time:g} s to do"
+            raise _broken(run.engine, 6, text, spec.id)
     _check_totals(run)
 
 

@@ -232,7 +232,7 @@ def _place(group: Sequence[Step]) -> tuple[Seconds, bool, Any]:
 
 def _steps(run: Run) -> list[Step]:
     """Turn the intervals of a run into steps."""
-    steps = []
+    steps: list[Step] = []
     for job_id, history in run.recorder.histories.items():
         mine = [entry for entry in run.recorder.preemptions if entry.victim == job_id]
         steps += _steps_of(job_id, history, mine)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from makeway.errors import ConfigError, Problem
-from makeway.model import Cluster, ClusterView, Partition
+from makeway.model import Cluster, ClusterView, Partition, Seconds
 from makeway_lsf_queue import values
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
 from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
@@ -153,7 +153,8 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         manner=manner_of(controls, when, exits, settings.killed_exit_value),
         level=_level(own, where, reader),
         backfill=reader.get(said, "BACKFILL", where, values.flag, False),
-        interruptible=reader.get(said, "INTERRUPTIBLE_BACKFILL", where, values.seconds, none),
+        interruptible=_interruptible(part, reader, where),
+        requeues_killed=exits is None or settings.killed_exit_value in exits,
         reserve_turns=_reserve_turns(said, where, reader),
         rerunnable=reader.get(said, "RERUNNABLE", where, values.flag, False),
         checkpointable=bool(said.get("CHKPNT")),
@@ -164,6 +165,15 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         host_limit=reader.get(said, "HJOB_LIMIT", where, values.integer, none),
         processor_limit=reader.get(said, "PJOB_LIMIT", where, values.decimal, none),
     )
+
+
+def _interruptible(part: Partition, reader: _Reader, where: str) -> Seconds | None:
+    """Understand INTERRUPTIBLE_BACKFILL, which is off without BACKFILL and RUNLIMIT (7.1)."""
+    none: Any = None
+    said = part.attributes
+    given: Seconds | None = reader.get(said, "INTERRUPTIBLE_BACKFILL", where, values.seconds, none)
+    usable = reader.get(said, "BACKFILL", where, values.flag, False) and part.max_time is not None
+    return given if usable else None
 
 
 _NOT_IN_QUEUES = ("NO_PREEMPT_RUN_TIME", "NO_PREEMPT_FINISH_TIME")

@@ -109,7 +109,7 @@ def _delayed_reservations(site: Site) -> Iterator[Finding]:
 def _backfill(site: Site) -> Iterator[Finding]:
     for queue in site.queues.values():
         part = queue.partition
-        if queue.interruptible is not None and not (queue.backfill and part.max_time is not None):
+        if "INTERRUPTIBLE_BACKFILL" in part.attributes and queue.interruptible is None:
             text = "needs BACKFILL=Y and RUNLIMIT in the same queue; it is off"
             yield _warning(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
         if queue.backfill and queue.line.preemptable and "BACKFILL" not in site.jobtypes:

@@ -6,11 +6,11 @@ it leave them alone, except jobs of BACKFILL queues that end before it can start
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, Seconds
+from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.jobs import slots_on
 from makeway_lsf_queue.site import Queue, Site
@@ -90,14 +90,55 @@ def starts_at(job: Job, view: ClusterView, now: Seconds) -> Seconds | None:
     hosts = job.partition.nodes & ~job.excluded
     nodes = view.cluster.nodes
     used = Used(view)
-    have = sum(nodes[index].cpus - used.running(index) for index in bitmap.indices(hosts & view.up))
+    gone = in_gap_of(job, view)
+    have = sum(nodes[index].cpus - used.running(index, gone) for index in bitmap.indices(hosts & view.up))
     if have >= job.spec.cpus:
         return now
     for end, _, other in view.releases():
+        if other in gone:
+            continue
         have += sum(count for index, count in slots_on(other, nodes) if hosts >> index & 1)
         if have >= job.spec.cpus:
             return max(end, now)
     return None
+
+
+# --------------------------------------------------------------------------- interruptible backfill
+def in_gap_of(job: Job, view: ClusterView) -> list[Job]:
+    """Return the interruptible jobs that run on slots that `job` reserves (7.1)."""
+    site = site_of(view)
+    return [
+        other
+        for other in view.active
+        if other.state is JobState.RUNNING
+        and (queue := site.queue_of(other)).interruptible is not None
+        and queue.priority < site.queue_of(job).priority
+        and other.nodes & job.partition.nodes
+        and (other.started_at or 0.0) >= job.submit_at
+    ]
+
+
+def expired(view: ClusterView, now: Seconds) -> Iterator[tuple[Job, Job]]:
+    """Yield interruptible jobs whose gap is over, each with the reserving job that could start without them."""
+    site = site_of(view)
+    if not any(queue.interruptible is not None for queue in site.queues.values()):
+        return
+    waiting = [job for job in view.pending if reserves(job, site, now)]
+    waiting.sort(key=lambda job: (-site.queue_of(job).priority, job.submit_at, job.index))
+    for job in waiting:
+        gap = in_gap_of(job, view)
+        hosts = job.partition.nodes & ~job.excluded & view.up
+        nodes, used = view.cluster.nodes, Used(view)
+        have = sum(max(0, nodes[at].cpus - used.running(at)) for at in bitmap.indices(hosts))
+        ended = []
+        for other in gap:
+            if have >= job.spec.cpus:
+                break
+            ended.append(other)
+            have += sum(count for at, count in slots_on(other, nodes) if hosts >> at & 1)
+        if ended and have >= job.spec.cpus:
+            yield from ((other, job) for other in ended)
+            return  # the next one is judged when these are gone
 
 
 def _cpus(view: ClusterView, index: int) -> int:

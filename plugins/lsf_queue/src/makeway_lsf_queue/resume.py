@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds
-from makeway_lsf_queue import admission, jobs
+from makeway_lsf_queue import admission, jobs, reserve
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
@@ -88,6 +88,15 @@ class Arbiter:
     # -------------------------------------------------------------------------------- resuming
     def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
         """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
+        for job, reserving in list(reserve.expired(view, view.now)):
+            requeues = self._site.queue_of(job).requeues_killed and job.requeueable
+            yield GangOrder(
+                verb=GangVerb.PREEMPT,
+                job=job,
+                mode=PreemptMode.REQUEUE if requeues else PreemptMode.CANCEL,
+                because_of=reserving,
+                why=f"interruptible backfill: the gap before the start of job {reserving.id} is over",
+            )
         waiting = sorted(_suspended(view), key=self._order)
         if not waiting:
             return

@@ -87,7 +87,5 @@ class Settings:
     """Who resumes first (6.3, 12 no. 14): the reverse of preemption, or who was stopped first."""
     take_back: bool = True
     """Whether a suspended job may stop those that use its slots by USE_SUSP_SLOTS when it could go on (5.3)."""
-    suspended_host_closed: bool = True
-    """Whether a host with a suspended job is closed to queues without a relation to it (5.3, 1003)."""
     reserve_longest: Seconds | None = None
     """Longest reservation for queues with resource reservation; None: as SLOT_RESERVE says."""

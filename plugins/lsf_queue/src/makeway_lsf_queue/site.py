@@ -51,6 +51,9 @@ class Queue:
     level: Level = attrs.field(factory=Level)
     backfill: bool = False
     interruptible: Seconds | None = None
+    """INTERRUPTIBLE_BACKFILL: the shortest gap that is worth using; None: its jobs do not run in gaps."""
+    requeues_killed: bool = False
+    """Whether REQUEUE_EXIT_VALUES lets a killed job wait again."""
     reserve_turns: int | None = None
     """SLOT_RESERVE's MAX_RESERVE_TIME; None: its jobs do not reserve."""
     rerunnable: bool = False

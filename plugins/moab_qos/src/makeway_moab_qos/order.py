@@ -7,7 +7,7 @@ beyond a soft limit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import qos_of, settings_of
@@ -30,10 +30,25 @@ def in_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Jo
             job.partition.index,
         ),
     )
+    settings.memo["order"] = (now, ordered)
     if settings.optimistic and settings.bf_priority_policy in ("DURATION", "HWDURATION"):
         head, rest = ordered[:1], ordered[1:]
         return head + sorted(rest, key=lambda job: job.time_limit or float("inf"))
     return ordered
+
+
+def ahead_of(job: Job, view: ClusterView, now: Seconds) -> Iterator[Job]:
+    """Yield the jobs that are tried before `job` in this pass and still wait, in order."""
+    made, ordered = settings_of(view).memo.get("order", (None, ()))
+    if made != now or not any(other.id == job.id for other in ordered):
+        ahead = [other for other in view.pending if other.id != job.id and precedes(other, job, view, now)]
+        ordered = sorted(ahead, key=lambda other: _rank(other, view, now))
+    for each in ordered:
+        if each.id == job.id:
+            return
+        other = view.job(each.id)
+        if other is not None and other.state is JobState.PENDING:
+            yield other
 
 
 def precedes(one: Job, other: Job, view: ClusterView, now: Seconds) -> bool:

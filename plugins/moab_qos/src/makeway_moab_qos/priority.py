@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
@@ -143,7 +144,7 @@ def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
     """Return the start priority, truncated as it is compared."""
     settings = settings_of(view)
     if job.state is JobState.PENDING or settings.maui:
-        return _priority(job, view, settings, now)
+        return _as_of(job, view, settings, now)
     # A running job's priority is frozen: one computation per incarnation is enough.
     known: dict[str, tuple[tuple[object, ...], int]] = settings.memo.setdefault("frozen", {})
     state = (job.started_at, job.marks, job.priority)
@@ -153,8 +154,54 @@ def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
     return found[1]
 
 
+def _as_of(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:
+    """Return a priority that may grow, computed once per instant."""
+    if now != view.now:
+        return _priority(job, view, settings, now)
+    memo: dict[str, Any] = settings.memo
+    known: dict[tuple[object, ...], int] = memo.setdefault("as_of", {})
+    if memo.get("as_of_now") != now:
+        memo["as_of_now"] = now
+        known.clear()
+    key = (job.id, job.partition.name, job.submit_at, job.started_at, job.priority, job.marks)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _priority(job, view, settings, now)
+    return found
+
+
 def _priority(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:
-    return int(_bounded(total(terms(job, view, now), settings.weights), job, settings))
+    weights = settings.weights
+    if weights.caps or weights.target_queue_time or weights.target_xfactor or weights.sp_violation:
+        return int(_bounded(total(terms(job, view, now), weights), job, settings))
+    fixed, minutes, factor, base = _parts(job, view, settings)
+    waited = queued(job, view, now)
+    serv = minutes * waited / 60.0
+    if factor:
+        serv += factor * ((waited + base[0]) / base[1] if base is not _NO_LIMIT else 1.0)
+    return int(_bounded(fixed + weights.serv * serv, job, settings))
+
+
+_NO_LIMIT = (0.0, 1.0)
+_Parts = tuple[float, float, float, tuple[float, float]]
+"""What does not change with time; weight of a queued minute; of the expansion factor; what that is made of."""
+
+
+def _parts(job: Job, view: ClusterView, settings: Settings) -> _Parts:
+    """Return the parts of the formula that stay the same while a job waits in one partition."""
+    known: dict[tuple[str, str], _Parts] = settings.memo.setdefault("parts", {})
+    key = (job.id, job.partition.name)
+    found = known.get(key)
+    if found is None:
+        weights, qos, limit = settings.weights, qos_of(job, view), job.time_limit
+        others = (term for term in terms(job, view, 0.0) if term.component != "serv")
+        found = known[key] = (
+            total(others, weights),
+            weights.queue_time + qos.qt_weight,
+            weights.xfactor + qos.xf_weight,
+            (limit, max(weights.xf_min_limit, limit, 1.0)) if limit else _NO_LIMIT,
+        )
+    return found
 
 
 def run_priority(job: Job, view: ClusterView, now: Seconds) -> float:

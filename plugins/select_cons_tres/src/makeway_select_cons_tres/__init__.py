@@ -1,8 +1,8 @@
 """Give jobs cores and memory, as Slurm's ``select/cons_tres`` does.
 
 A job takes idle cores first, packed on the tightest block of nodes; where its partition, a lower tier or the
-gang scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates are
-removed in thought, in up to three rounds, and those that turn out to be needed are the victims.
+gang scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates
+are removed in thought, in up to three rounds, and those that turn out to be needed are the victims.
 Spec slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
 
 ========== ======================================================================

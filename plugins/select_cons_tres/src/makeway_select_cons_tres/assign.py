@@ -92,13 +92,13 @@ def _cores(
     if counts is None:
         return None
     if ground.like is not None and counts[0] == counts[-1] and len(set(counts)) == 1:
-        one = picker.pick(indices[0], ground.free(indices[0]), counts[0], ground.like)
+        one = picker.pick(indices[0], ground.free(indices[0]), counts[0])
         return None if one is None else ((one[0],) * len(indices), (one[1],) * len(indices))
     cpus: list[int] = []
     cores: list[CoreBits] = []
-    free, room = ground.free, ground.cpus
+    free = ground.free
     for index, count in zip(indices, counts, strict=True):
-        picked = picker.pick(index, free(index), count, room[index])
+        picked = picker.pick(index, free(index), count)
         if picked is None:
             return None
         cpus.append(picked[0])

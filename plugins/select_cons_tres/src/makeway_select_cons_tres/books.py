@@ -1,8 +1,8 @@
 """Keep the selector's books: rows of cores per partition, memory, counted resources, marks.
 
-Spec slurm-gang-and-select 4.3.1 and 4.3.10. Everything is kept per node in plain lists, so that taking one job
-out costs what that job holds. Sets of nodes and tables of usable CPUs follow from these lists; the nodes touched
-are noted, and what follows from them is brought up to date when it is asked for.
+Spec slurm-gang-and-select 4.3.1 and 4.3.10. Everything is kept per node in plain lists, so that taking one
+job out costs what that job holds. Sets of nodes and tables of usable CPUs follow from these lists; the nodes
+touched are noted, and what follows from them is brought up to date when it is asked for.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Books:
         self._stopped.add(job.id)
 
     def resume(self, job: Job) -> None:
-        """A job continues: if a person had stopped it, its cores go into the first row with room, if any has."""
+        """A job continues: if a person had stopped it, its cores go into the first row with room, if any."""
         if job.id not in self._stopped:
             return
         allocation = _held(job)

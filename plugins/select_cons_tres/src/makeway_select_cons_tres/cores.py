@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from makeway.bitmap import CoreBits, each, first_n
-from makeway_select_cons_tres.cpus import Shape, free_by_socket, most_cpus, threads_for
+from makeway_select_cons_tres.cpus import Shape, free_by_socket, most_cpus, threads_for, usable_cpus
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import NodeNeed
 
@@ -34,30 +34,32 @@ class Picker:
         self._taste = taste
         self._shapes = shapes
         self._shape_at = shape_at
-        self._known: dict[tuple[int, CoreBits, int, int], tuple[int, CoreBits] | None] = {}
+        self._known: dict[tuple[int, CoreBits, int], tuple[int, CoreBits] | None] = {}
 
-    def pick(self, node: int, free: CoreBits, cpus: int, room: int) -> tuple[int, CoreBits] | None:
-        """Return the CPUs charged and the cores for `cpus` CPUs of a node; None if there are too few.
-
-        :param room: how many CPUs the job could use there.
-        """
-        key = (self._shape_at[node], free, cpus, room)
+    def pick(self, node: int, free: CoreBits, cpus: int) -> tuple[int, CoreBits] | None:
+        """Return the CPUs charged and the cores for `cpus` CPUs of a node; None if there are too few."""
+        key = (self._shape_at[node], free, cpus)
         try:
             return self._known[key]
         except KeyError:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            answer = self._known[key] = self._pick(self._shapes[key[0]], free, cpus, room)
+            answer = self._known[key] = self._pick(self._shapes[key[0]], free, cpus)
             return answer
 
-    def _pick(self, shape: Shape, free: CoreBits, cpus: int, room: int) -> tuple[int, CoreBits] | None:
+    def _pick(self, shape: Shape, free: CoreBits, cpus: int) -> tuple[int, CoreBits] | None:
         taste, need = self._taste, self._taste.need
         if taste.trims:
-            if taste.most is not None and taste.most < room:
-                room = taste.most
-            free = cut(shape, free, cpus if cpus == taste.for_memory else room, need)
+            free = cut(shape, free, self._room(shape, free, cpus), need)
         cores = pick_cores(shape, free, cpus, need, block=taste.block)
         return None if cores is None else (charged_cpus(shape, cores, cpus, need), cores)
+
+    def _room(self, shape: Shape, free: CoreBits, cpus: int) -> int:
+        """Return the CPUs that the first cores have to provide (step 1)."""
+        if cpus == self._taste.for_memory:
+            return cpus
+        room = usable_cpus(shape, free, self._taste.need)
+        return room if self._taste.most is None else min(room, self._taste.most)
 
 
 def pick_cores(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed, *, block: bool) -> CoreBits | None:

@@ -63,7 +63,7 @@ def read_parameters(words: Sequence[str]) -> Parameters:
 
 
 def in_partition(cluster_wide: Parameters, partition: Partition) -> Parameters:
-    """Return the parameters that hold in `partition`: its own unit and memory, if it may say so (0.3 no. 7)."""
+    """Return the parameters in `partition`: its own unit and memory, if it may say so (0.3 no. 7)."""
     own = {word.upper() for word in partition.select_parameters} & _OF_PARTITIONS
     changed = cluster_wide
     if own and cluster_wide.unit is not Unit.CPU:

@@ -1,4 +1,4 @@
-"""Keep the rows of one partition: who shares a core with whom over time (spec slurm-gang-and-select 4.3.1)."""
+"""Keep the rows of one partition: who shares a core over time (spec slurm-gang-and-select 4.3.1)."""
 
 from __future__ import annotations
 

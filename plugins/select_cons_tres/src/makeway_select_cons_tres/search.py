@@ -20,7 +20,7 @@ from makeway.model import Candidates, Choice, Job, PreemptMode
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.selector import ConsAttempt
-from makeway_select_cons_tres.steps import Cores, Extra
+from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
 
 _DECISIVE = 99999
 _KILLS = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
@@ -98,6 +98,8 @@ class _Search:
             done += 1
             if done - 1 > self._reorders or len(order) <= done:
                 victims = self._victims(order, success)
+                if not self._gives_licences(victims):
+                    return None
                 method = f"removed in order, {done} rounds"
                 return self._answer(trial, success.found, victims, method)
             order = self._reordered(order, success)
@@ -210,6 +212,14 @@ class _Search:
             ]
         )
 
+    def _gives_licences(self, victims: Sequence[int]) -> bool:
+        """Whether the victims hold what was short; jobs removed on the way, but spared, do not count."""
+        if not self._missing:
+            return True
+        real = self._attempt.fresh()
+        real.remove_all([self._candidates.jobs[at] for at in victims])
+        return not real.missing_licences()
+
     # ------------------------------------------------------------------------ extra row (5.2.5)
     def _suspends_first(self) -> bool:
         """Whether preempt/qos suspends for this job: the mode of the first candidate decides."""
@@ -234,17 +244,20 @@ class _Search:
         return self._answer(real, found, (), "extra row") if found is not None else None
 
     def _kept(self) -> Cores | None:
-        """Return the cores of those of the partition that stay once enough candidates are gone.
+        """Return the cores of the partition that only those hold who stay once enough candidates are gone.
 
         :returns: None: there are never enough.
         """
         trial = self._attempt.fresh()
-        partition = self._attempt.job.partition
+        layout = self._attempt.selector.layout
+        given: Cores = {}
         for job, mode in zip(self._candidates.jobs, self._candidates.modes, strict=True):
             if mode is not PreemptMode.SUSPEND or not job.nodes & self._attempt.nodes:
                 continue
             trial.remove(job, mode)
+            given = joined(given, cores_of(job, layout, trial.nodes))
             if trial.try_on(self._choice) is not None:
-                trial.books.sync()
-                return trial.books.cores_in([trial.books.rows(partition)], trial.nodes)
+                rows = trial.books.rows(self._attempt.job.partition)
+                held = trial.books.cores_in([rows], trial.nodes)
+                return {index: cores & ~given.get(index, 0) for index, cores in held.items()}
         return None

@@ -48,7 +48,7 @@ class Extra:
     """Leave to use the extra row of preempt/qos (section 4.3.7)."""
 
     kept: Cores | None = None
-    """Cores of the partition's jobs that do not make way; None: only the row itself counts."""
+    """Cores that only jobs of the partition hold who do not make way; None: the row itself alone counts."""
 
 
 @attrs.frozen(eq=False)

@@ -7,6 +7,7 @@ says. Jobs are tried in order, so whoever stands before a job and still waits co
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,7 +15,7 @@ import attrs
 from makeway import bitmap
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import qos_name, settings_of
-from makeway_moab_qos.order import precedes
+from makeway_moab_qos.order import ahead_of
 from makeway_moab_qos.reservations import is_locked
 from makeway_moab_qos.tasks.request import Request
 
@@ -99,19 +100,10 @@ class Promises:
         """Return the jobs before `job` that hold a reservation: so many of each bucket."""
         buckets = settings_of(view).reservation_qos
         now = view.now
-        ahead = [
-            other
-            for other in view.pending
-            if other is not job
-            and other.id != job.id
-            and not other.held
-            and other.eligible_at <= now
-            and other.reason not in _WAITS_FOR_OTHERS
-            and precedes(other, job, view, now)
-        ]
-        ahead.sort(key=lambda other: self._selector.rank(other, view))
-        holders = []
-        for other in ahead:
+        holders: list[Job] = []
+        for other in ahead_of(job, view, now):
+            if other.held or other.eligible_at > now or other.reason in _WAITS_FOR_OTHERS:
+                continue
             name = qos_name(other, view)
             for bucket, count in left.items():
                 listed = buckets.get(bucket, ("ALL",))
@@ -133,13 +125,31 @@ class Promises:
         selector = self._selector
         request = selector.request(job)
         nodes = selector.static(job, job.partition.nodes & view.up)
-        instants = [view.now, *sorted({end for end, _, _ in view.releases() if end > view.now})]
         length = job.time_limit if job.time_limit is not None else _FOREVER
-        for at in instants:
+        for at in self._instants(request, nodes, view):
             found = self._fit(request, nodes, at, before, view)
             if found is not None:
                 return Promise(at, at + length, found)
         return None
+
+    def _instants(self, request: Request, nodes: int, view: ClusterView) -> Iterator[Seconds]:
+        """Yield the instants at which there may be room: now, and whenever jobs reach their limits."""
+        books = self._selector.books
+        free = sum(books.free(index) * books.threads[index] for index in bitmap.indices(nodes))
+        if free >= request.processors:
+            yield view.now
+        ends = view.releases()
+        for number, (end, _, job) in enumerate(ends):
+            held = job.allocation
+            if held is None or end <= view.now:
+                continue
+            counts = held.cpus or ()
+            free += sum(
+                count for index, count in zip(held.node_indices, counts, strict=False) if nodes >> index & 1
+            )
+            last = number + 1 == len(ends) or ends[number + 1][0] > end
+            if last and free >= request.processors:
+                yield end
 
     def _fit(
         self, request: Request, nodes: int, at: Seconds, before: list[Promise], view: ClusterView
@@ -164,5 +174,3 @@ class Promises:
                 return found
         return None
 
-
-__all__ = ["Kept", "Promise", "Promises", "bitmap"]

@@ -16,10 +16,8 @@ from makeway.model import (
     JobState,
     Placement,
     PreemptMode,
-    Seconds,
 )
 from makeway_moab_qos.credentials import settings_of
-from makeway_moab_qos.priority import start_priority
 from makeway_moab_qos.tasks.attempt import TaskAttempt
 from makeway_moab_qos.tasks.books import Books
 from makeway_moab_qos.tasks.promises import Promises
@@ -171,10 +169,6 @@ class TaskSelector:
                 cores = held.cores[at].bit_count() if held.cores is not None else self.books.cores[index]
                 found.append((job, cores))
         return found
-
-    def rank(self, job: Job, view: ClusterView) -> tuple[int, Seconds, int]:
-        """Return the place of a job in the queue."""
-        return -start_priority(job, view, view.now), job.submit_at, job.index
 
     # ---------------------------------------------------------------------------- forecast
     def forecast(
