@@ -214,33 +214,6 @@ def test_hook_admit() -> None:
     assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
 
 
-def test_hook_closed_nodes() -> None:
-    """What is idle is kept for the first job that waits; without that the small one would go ahead."""
-    chosen = attrs.evolve(config(), node=(NodeTable(name="n[1-2]"),), scheduler=SchedulerTable(type="greedy"))
-    jobs = (
-        JobSpec(id="1", run_time=50),
-        JobSpec(id="2", run_time=50, min_nodes=2, submit_at=1),
-        JobSpec(id="3", run_time=10, submit_at=2),
-    )
-    made = {"example": plugin("makeway_closed_nodes")}
-    assert starts(replay(chosen, jobs, (), Options(plugins=made))) == {"1": 0.0, "2": 50.0, "3": 100.0}
-    plain = attrs.evolve(chosen, policy=PolicyTable())
-    assert starts(replay(plain, jobs)) == {"1": 0.0, "3": 2.0, "2": 50.0}
-
-
-def test_hook_check() -> None:
-    """A partition without nodes is found, and named by its place."""
-    chosen = attrs.evolve(config(), partition=(PartitionTable(name="none", nodes=""),))
-    policies = Policies(chosen, {"example": plugin("makeway_check")})
-    assert [found.where for found in policies.findings(chosen, build_cluster(chosen))] == ["partition[0]"]
-
-
-def test_hook_vocabulary() -> None:
-    """One word is the example's, the others stay."""
-    words = run("makeway_vocabulary").engine.policies.vocabulary()
-    assert (words.noun("partition"), words.noun("node")) == ("queue", "node")
-
-
 def test_hook_preempt_candidates() -> None:
     """Anybody may be displaced, so the later job takes the node of the earlier one."""
     chosen = attrs.evolve(

@@ -162,7 +162,6 @@ def test_one_look_of_the_main_scheduler_per_interval() -> None:
     assert (run.starts("a"), run.starts("b")) == ((0.0,), (30.0,))
 
 
-@pytest.mark.xfail(reason="open: without a requeue delay it starts and is requeued at one instant")
 def test_a_job_that_gang_requeues_as_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """FORCE:2 lets it start beside a job of a higher tier, in whose shadow it has to go at once."""
     monkeypatch.setattr(engine, "_MOST_STEPS_AT_ONE_INSTANT", 100)

@@ -51,11 +51,6 @@ RULES: Mapping[str, Rule] = {
         until="24.05.5",
         section="slurm-gang-and-select 5.2",
     ),
-    "expedited_requeue": Rule(
-        "expedited-requeue jobs are tried first",
-        "25.11",
-        section="slurm-preemption 7.1",
-    ),
     "record_node_sets": Rule(
         "select/linear goes through the NodeName lines one by one for jobs that neither share nor preempt, "
         "even if lines are alike",
@@ -155,16 +150,6 @@ RULES: Mapping[str, Rule] = {
         "a pending heterogeneous job whose partition is closed ends the main pass",
         "24.05.5",
         section="slurm-gang-and-select 5.3 no. 6",
-    ),
-    "backfill_waits_for_users": Rule(
-        "backfill plans for when a node becomes free of other users",
-        "24.11",
-        section="slurm-preemption 1.10",
-    ),
-    "borrowers_always_leave": Rule(
-        "jobs on borrowed reservation time are requeued or cancelled, never suspended",
-        "24.11.1",
-        section="slurm-preemption 1.8",
     ),
     "stale_shadows": Rule(
         "a tick that swaps shadows may leave a lower row as it was (a defect)",

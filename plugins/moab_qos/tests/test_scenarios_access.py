@@ -62,9 +62,7 @@ def test_48_the_victim_needs_preemptee(play: Any) -> None:
 
 def test_49_outside_the_reservation(play: Any) -> None:
     """n2 is not the owner's."""
-    run = play(
-        "S(low,4p,account=sat,node=n2) X(med,4p,node=n1)", OWNED[1], OWNER, nodes="n1=4 n2=4"
-    )
+    run = play("S(low,4p,account=sat,node=n2) X(med,4p,node=n1)", OWNED[1], OWNER, nodes="n1=4 n2=4")
     assert run.victims == []
 
 

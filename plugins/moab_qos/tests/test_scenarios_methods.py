@@ -142,9 +142,7 @@ def test_39_hold_down(play: Any) -> None:
 
 def test_40_own_nodes_only(play: Any) -> None:
     """n2 is idle, but L sits on n1."""
-    run = play(
-        "L(low,4p,node=n1)", "H(high,4p,node=n1,run=500)", SUSPENDABLE, nodes="n1=4 n2=4", until=100.0
-    )
+    run = play("L(low,4p,node=n1)", "H(high,4p,node=n1,run=500)", SUSPENDABLE, nodes="n1=4 n2=4", until=100.0)
     assert run.state("L") is JobState.SUSPENDED
     assert run.moves("L") == ["0 suspend for H"]
 
@@ -167,8 +165,6 @@ def test_42_minadminstime(play: Any) -> None:
 
 def test_43_resume_comes_before_the_queue(play: Any) -> None:
     """K ranks higher, but H's end lets L go on first."""
-    run = play(
-        "L(low,4p,q10)", "H(high,4p,run=100) K(med,4p,at=50)", SUSPENDABLE, until=150.0
-    )
+    run = play("L(low,4p,q10)", "H(high,4p,run=100) K(med,4p,at=50)", SUSPENDABLE, until=150.0)
     assert run.moves("L") == ["0 suspend for H", "100 resume"]
     assert run.started("K") is None

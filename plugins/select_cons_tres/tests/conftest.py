@@ -115,7 +115,7 @@ def _ranges(cores: int) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def stage() -> Callable[..., Stage]:
     """Build a stage: nodes, then settings as `makeway.testing.builders.config` takes them."""
     return Stage

@@ -42,7 +42,8 @@ def check(
 
     The exit status is 1 if there are errors (with --strict: or warnings).
     """
-    read_head(config)  # what is no readable file has no findings
+    for path in (config, *accounting):
+        read_head(path)  # what is no readable file has no findings
     findings = tuple(_findings(config, release, nodes, accounting))
     for finding in findings:
         click.echo(_line(finding))

@@ -131,6 +131,8 @@ class Engine:
             self._handle(event)
         if self.queue.next_eligible is not None and self.queue.mature(now):
             transitions.changed = True
+        if self.queue.bounced and self.queue.take_back(now):
+            transitions.changed = True
         self._deadlines(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
@@ -269,6 +271,12 @@ class Engine:
                 reasons.append(
                     f"asks for {job.size} nodes; partition {partition.name} wants {partition.min_nodes} or more"
                 )
+            elif partition.max_time is not None and (job.time_limit or 0.0) > partition.max_time:
+                reasons.append(
+                    f"asks for {job.time_limit:g} s; partition {partition.name} allows {partition.max_time:g} s"
+                )
+            elif not partition.up:
+                reasons.append(f"partition {partition.name} is down")
             else:
                 return ""
         return "; ".join(reasons)
@@ -379,7 +387,7 @@ class Engine:
         if self._submit_pass_at is not None and now >= self._submit_pass_at - _TINY:
             triggered = True
         if (on_grid and self._soon) or triggered:
-            depth = clockwork.bf_max_job_test if on_grid else clockwork.default_queue_depth
+            depth = len(self.queue.entries) if on_grid else clockwork.default_queue_depth
             self._pass(now, max(depth, 1), backfill=False)
             if on_grid:
                 self._soon = False

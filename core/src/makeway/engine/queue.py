@@ -31,6 +31,10 @@ class Queue:
         """Eligible jobs in the default order."""
         self.arrivals: list[Entry] = []
         """Entries added since the last complete pass."""
+        self.bounced: list[Job] = []
+        """Jobs sent back in the instant of their start; they wait until something is given back."""
+        self._bounced_at: Seconds = 0.0
+        self._bounced_freed = 0
         self._waiting: dict[str, Job] = {}
         self._later: list[tuple[Seconds, int, Job]] = []
         self._dependents: dict[str, list[Job]] = {}
@@ -52,9 +56,18 @@ class Queue:
         """When the next job becomes eligible by the clock."""
         return self._later[0][0] if self._later else None
 
-    def add(self, job: Job, now: Seconds) -> None:
-        """Let a pending job wait; it becomes eligible when nothing of its own keeps it back."""
+    def add(self, job: Job, now: Seconds, *, bounced: bool = False) -> None:
+        """Let a pending job wait; it becomes eligible when nothing of its own keeps it back.
+
+        :param bounced: it was sent back in the very instant of its start: trying again helps only once something
+            has been given back later.
+        """
         self._waiting[job.id] = job
+        if bounced and not job.held:
+            self.bounced.append(job)
+            self._bounced_at, self._bounced_freed = now, self._ledger.freed
+            put(job, reason="Resources")
+            return
         needed = job.spec.depends_on
         missing = {other for other in needed if other in self._ledger.jobs} if needed else None
         if missing and job.restarts == 0:
@@ -93,6 +106,19 @@ class Queue:
                 self._insert(job)
                 any_came = True
         return any_came
+
+    def take_back(self, now: Seconds) -> bool:
+        """Make bounced jobs eligible if something was given back at a later instant; say whether there were any."""
+        if now <= self._bounced_at:
+            self._bounced_freed = self._ledger.freed
+            return False
+        if self._ledger.freed == self._bounced_freed:
+            return False
+        came, self.bounced = self.bounced, []
+        for job in came:
+            if self._waiting.get(job.id) is job:
+                self._admit(job, now)
+        return True
 
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""

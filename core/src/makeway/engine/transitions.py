@@ -209,6 +209,7 @@ class Transitions:
 
     def _wait_again(self, job: Job) -> None:
         now = self.ledger.now
+        started = job.started_at
         keep = self.ledger.rule("requeue_keeps_priority") or job.spec.priority is not None
         priority = job.priority if job.held or keep else self.fresh_priority(job)
         too_often = self.max_requeues is not None and job.restarts + 1 > self.max_requeues
@@ -237,7 +238,8 @@ class Transitions:
         )
         if job.spec.partitions:
             put(job, partition=job.partitions[0])
-        self.queue.add(job, now)
+        bounced = started == now and not self.clockwork.requeue_delay
+        self.queue.add(job, now, bounced=bounced)
         if too_often:
             put(job, reason="JobHoldMaxRequeue")
         self.recorder.moved(job, JobState.PENDING, now)

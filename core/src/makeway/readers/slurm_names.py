@@ -28,7 +28,7 @@ RELEVANT = frozenset(
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityUsageResetPeriod
     PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
-    PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES RebootProgram RequeueExit
+    PriorityWeightTRES RebootProgram RequeueExit
     RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvOverRun
     SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime
     SuspendTimeout TopologyParam TopologyPlugin VSizeFactor""".split()

@@ -1,8 +1,8 @@
 """Preempt by QoS as Moab and Maui do (``moab/qos``), from a site's own moab.cfg.
 
-A waiting job whose QoS is PREEMPTOR displaces running jobs marked PREEMPTEE of lower priority, the cheapest per
-freed processor first; PREEMPTPOLICY says how they make way, and escalates where a job cannot make way like that.
-Spec: moab. Profile ``moab`` is what Moab documents, profile ``maui`` what Maui 3.3.1 does.
+A waiting job whose QoS is PREEMPTOR displaces running jobs marked PREEMPTEE of lower priority, the cheapest
+per freed processor first; PREEMPTPOLICY says how they make way, and escalates where a job cannot make way
+like that. Spec: moab. Profile ``moab`` is what Moab documents, profile ``maui`` what Maui 3.3.1 does.
 
 ============== ==============================================================
 module         what it owns

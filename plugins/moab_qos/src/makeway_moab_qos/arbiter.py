@@ -1,8 +1,8 @@
 """Resume suspended jobs: nobody takes turns, but who was displaced goes on when its nodes are free (spec moab 7.4).
 
-Before every pass each suspended job is tried, in queue order, on its own nodes and cores only, and not before its
-hold-down is over. A person's resume is not bound to the hold-down. Under Maui's profile one whose nodes come free
-while it is held down is never resumed (section 17, observed in its simulator).
+Before every pass each suspended job is tried, in queue order, on its own nodes and cores only, and not
+before its hold-down is over. A person's resume is not bound to the hold-down. Under Maui's profile one
+whose nodes come free while it is held down is never resumed (section 17, observed in its simulator).
 """
 
 from __future__ import annotations

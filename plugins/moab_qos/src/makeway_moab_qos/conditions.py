@@ -235,9 +235,9 @@ def _veto(
     """Say why `other` is safe although the conditions hold; empty: it is not (G7, G9)."""
     if settings.maui:
         return ""
-    if "INTERACTIVE" in flags(other, view) and settings.choices.interactive_needs_cancel:
-        if chosen.mode is not PreemptMode.CANCEL:
-            return f"K14 it is interactive and would not be cancelled but {chosen.mode.value}ed"
+    interactive = "INTERACTIVE" in flags(other, view) and settings.choices.interactive_needs_cancel
+    if interactive and chosen.mode is not PreemptMode.CANCEL:
+        return f"K14 it is interactive; it would not be cancelled: {chosen.mode.value}"
     least = minimum(other, view)
     if right.ground == "owner" and not _owner_waits(right, settings):
         least = 0.0

@@ -1,7 +1,7 @@
 """Count what is active per credential against soft and hard limits (spec moab 3.2 X2, 3.3 step 5, 8.1).
 
-A job beyond a soft limit is not started in its turn, but by backfill, while hard limits allow it; while it runs it
-is in SPVIOLATION. Of the jobs that share a limit those that started last are the ones beyond it.
+A job beyond a soft limit is not started in its turn, but by backfill, while hard limits allow it; while it
+runs it is in SPVIOLATION. Of the jobs that share a limit those that started last are the ones beyond it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find slips of a configuration before anything runs (spec moab 9, 13; K21).
 
-What only the text of a moab.cfg shows (two-field times, flags in lower case, PREEMPTIONPOLICY, QFLAGS where they
-do not belong) is found while it is read.
+What only the text of a moab.cfg shows (two-field times, flags in lower case, PREEMPTIONPOLICY, QFLAGS where
+they do not belong) is found while it is read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _priorities(settings: Settings) -> Iterator[Finding]:
 def _throttles(settings: Settings) -> Iterator[Finding]:
     least, most = settings.min_active_time, settings.max_active_time
     if least > most > 0:
-        text = f"JOBPREEMPTMINACTIVETIME {least:g} s is above JOBPREEMPTMAXACTIVETIME {most:g} s: nobody is ever eligible"
+        text = f"JOBPREEMPTMINACTIVETIME {least:g} s is above JOBPREEMPTMAXACTIVETIME {most:g} s: nobody is eligible"
         yield _warning(path("min_active_time"), text, "6")
 
 
@@ -103,7 +103,7 @@ def _in_moab(settings: Settings) -> Iterator[Finding]:
         text = f"BACKFILLPOLICY {settings.backfill_policy}: QoS preemption wants FIRSTFIT"
         yield _warning(path("backfill_policy"), text, "2.2")
     if settings.prio_job_select_weight is not None or settings.rtime_weight is not None:
-        text = "how PREEMPTPRIOJOBSELECTWEIGHT and PREEMPTRTIMEWEIGHT are reckoned is published nowhere; this is a guess"
+        text = "how PREEMPTPRIOJOBSELECTWEIGHT and PREEMPTRTIMEWEIGHT count is published nowhere; this is a guess"
         yield _warning(path("prio_job_select_weight"), text, "4.4")
 
 
@@ -120,7 +120,8 @@ def capabilities(settings: Settings) -> Iterator[Finding]:
                 text = f"whether {title} can cancel is unknown; it is tried all the same"
                 yield _warning(path("preempt_policy"), text, "13")
             elif answer != YES:
-                text = f"PREEMPTPOLICY {settings.preempt_policy} with {title}: {answer}; the next rung that works is used"
+                policy = settings.preempt_policy
+                text = f"PREEMPTPOLICY {policy} with {title}: {answer}; the next rung that works is used"
                 yield _warning(path("preempt_policy"), text, "13")
         if rm.type.upper() == "NATIVE" and not rm.suspend_url:
             text = f"resource manager {rm.name}: suspending through a native interface needs JOBSUSPENDURL"

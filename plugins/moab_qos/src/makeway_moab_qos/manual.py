@@ -1,7 +1,7 @@
 """Say who may do what by hand (spec moab 2.1 and 11): the six of ``mjobctl``, and what else there is.
 
-A manual action looks at no PREEMPTOR or PREEMPTEE, no priority and no throttle. It is carried out exactly as asked
-or refused; it never escalates.
+A manual action looks at no PREEMPTOR or PREEMPTEE, no priority and no throttle. It is carried out exactly
+as asked or refused; it never escalates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Choose how a victim makes way: PREEMPTPOLICY, and escalation toward the more disruptive (spec moab 5).
 
-Escalation is decided for each victim by itself, so that one preemption may mix methods. Maui does not escalate: a
-method that it has not, or that cannot be carried out, fails, and the preemptor waits (Q1, section 17).
+Escalation is decided for each victim by itself, so that one preemption may mix methods. Maui does not
+escalate: a method that it has not, or that cannot be carried out, fails, and the preemptor waits (Q1,
+section 17).
 """
 
 from __future__ import annotations
@@ -136,8 +137,18 @@ def signal_name(text: str) -> str:
 
 
 _NUMBERS = {
-    **{"1": "HUP", "2": "INT", "3": "QUIT", "9": "KILL", "10": "USR1", "12": "USR2", "15": "TERM"},
-    **{"18": "CONT", "19": "STOP", "20": "TSTP", "23": "STOP", "24": "TSTP"},
+    "1": "HUP",
+    "2": "INT",
+    "3": "QUIT",
+    "9": "KILL",
+    "10": "USR1",
+    "12": "USR2",
+    "15": "TERM",
+    "18": "CONT",
+    "19": "STOP",
+    "20": "TSTP",
+    "23": "STOP",
+    "24": "TSTP",
 }
 
 

@@ -1,8 +1,8 @@
 """Order the queue, and remember what passes have done to jobs (spec moab 7.3, 7.5 and 8).
 
-Marks on jobs: RANKED, it has been looked at since its start; BACKFILL, it was started while a job that ranks higher
-waited; PREEMPTEE, it may be displaced because of that (BACKFILLPOLICY PREEMPT); SPVIOLATION, Maui has seen it
-beyond a soft limit.
+Marks on jobs: RANKED, it has been looked at since its start; BACKFILL, it was started while a job that
+ranks higher waited; PREEMPTEE, it may be displaced because of that (BACKFILLPOLICY PREEMPT); SPVIOLATION,
+Maui has seen it beyond a soft limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compute priorities: of a waiting job, of a running one, and of a victim (spec moab 4.2 and 8).
 
-Fairshare usage is not modelled, so its terms are zero. How the TARGET terms grow is published nowhere; here they
-are the part of the target that has passed.
+Fairshare usage is not modelled, so its terms are zero. How the TARGET terms grow is published nowhere; here
+they are the part of the target that has passed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Turn a moab.cfg or maui.cfg into a makeway configuration (spec moab 9 and 10).
 
-Unknown parameters are ignored, as Moab does, and named in one warning; so are unknown attributes. A value that
-cannot be read leaves the default, with a warning that says so.
+Unknown parameters are ignored, as Moab does, and named in one warning; so are unknown attributes. A value
+that cannot be read leaves the default, with a warning that says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from makeway_moab_qos.settings import path
 
 PLUGIN = "moab/qos"
 _TELLTALE = re.compile(
-    r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|SERVERHOST|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
+    r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _KINDS = {"USERLIST": "user", "GROUPLIST": "group", "ACCOUNTLIST": "account", "CLASSLIST": "klass"}

@@ -1,8 +1,8 @@
 """Read what Maui 3.3.1 itself did with small scenarios, and compare a replay with it.
 
-A recording is JSON: configuration, jobs, and who was preempted and started in which pass. The scenario is written
-as a maui.cfg, so that the reader, the grammar included, is part of what is compared. A pass is one poll of the
-resource manager; jobs appear at the minute ``at``, submitted 30 s before.
+A recording is JSON: configuration, jobs, and who was preempted and started in which pass. The scenario is
+written as a maui.cfg, so that the reader, the grammar included, is part of what is compared. A pass is one
+poll of the resource manager; jobs appear at the minute ``at``, submitted 30 s before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Keep nodes for whom they are promised to (spec moab 3.2 X4, 7.1, 7.2).
 
-Three things close nodes to a job: a standing reservation whose lists do not name it, the lock of a preemptor that
-waits for its victims (GUARANTEEDPREEMPTION), and a suspended job of higher priority (CHECKSUSPENDEDJOBPRIORITY).
-Beside them a job that waits in front may hold a reservation of its own; `makeway_moab_qos.promises` does that.
+Three things close nodes to a job: a standing reservation whose lists do not name it, the lock of a
+preemptor that waits for its victims (GUARANTEEDPREEMPTION), and a suspended job of higher priority
+(CHECKSUSPENDEDJOBPRIORITY). Beside them a job that waits in front may hold a reservation of its own;
+`makeway_moab_qos.promises` does that.
 """
 
 from __future__ import annotations

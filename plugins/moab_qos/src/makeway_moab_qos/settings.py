@@ -1,7 +1,7 @@
 """Hold what a moab.cfg says: the keys of ``[policy.settings."moab/qos"]`` (spec moab 10).
 
-Rules that the documents leave open, or that rest on recollection alone, are keys of `Choices` with the proposed
-default (spec moab 15.1). Names of policies and flags are spelled as in moab.cfg.
+Rules that the documents leave open, or that rest on recollection alone, are keys of `Choices` with the
+proposed default (spec moab 15.1). Names of policies and flags are spelled as in moab.cfg.
 """
 
 from __future__ import annotations

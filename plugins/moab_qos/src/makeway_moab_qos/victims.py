@@ -1,9 +1,9 @@
 """Order the candidates, and choose among them (spec moab 4).
 
-Cost is run priority per processor freed on feasible nodes; the search walks from the cheapest on until the job
-fits. It is greedy and promises no more: with ``minimise`` whoever turns out not to be needed is put back. Maui walks
-until the victims alone cover the whole job, however much is idle (Q3), and counts what a victim frees by the
-preemptor's tasks (Q5).
+Cost is run priority per processor freed on feasible nodes; the search walks from the cheapest on until the
+job fits. It is greedy and promises no more: with ``minimise`` whoever turns out not to be needed is put
+back. Maui walks until the victims alone cover the whole job, however much is idle (Q3), and counts what a
+victim frees by the preemptor's tasks (Q5).
 """
 
 from __future__ import annotations

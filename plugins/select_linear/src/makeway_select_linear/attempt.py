@@ -106,7 +106,10 @@ class LinearAttempt:
             impossible = self.selector.possible(self.job, self.view)
             if impossible is not None:
                 return impossible
-        for choice in self.selector.alternatives(self.job):
+        choices = self.selector.alternatives(self.job)
+        if self._thought is not None and self.view.rule("last_alternative_preempts"):
+            choices = choices[-1:]  # only the last alternative may preempt (slurm-preemption 5.0 no. 6)
+        for choice in choices:
             taken = self._place(choice.nodes, request)
             if taken is not None:
                 return self._placement(*taken)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.levels import Levels
-from makeway.model import Cluster, Job, SuspendedBy
+from makeway.model import Allocation, Cluster, Job, SuspendedBy
 
 
 class Books:
@@ -25,6 +25,8 @@ class Books:
         self.gres: dict[str, list[int]] = {}
         self._capacity = [node.memory_mb for node in cluster.nodes]
         self._size = len(cluster.nodes)
+        self._given_up: dict[str, dict[int, int]] = {}
+        """Memory that jobs suspended by a person gave up, by job and node."""
         self.version = 0
         self.used_memory: NodeBits = 0
         """Nodes on which any memory is charged."""
@@ -45,22 +47,29 @@ class Books:
         allocation = job.allocation
         assert allocation is not None
         self.version += 1
-        by_person = job.suspended_by is SuspendedBy.ADMIN
-        if not by_person:
-            self.running.remove(allocation.nodes)
+        if job.suspended_by is not SuspendedBy.ADMIN:
+            self._stop_counting(allocation)
         self.total.remove(allocation.nodes)
-        if not allocation.shared:
-            self.exclusive.remove(allocation.nodes)
+        for index, amount in self._given_up.pop(job.id, {}).items():
+            self.memory[index] += amount
         self._charge(job, -1)
 
     def suspend(self, job: Job) -> None:
-        """A job was stopped: only a person's suspension changes the books (4.2.7)."""
+        """A job was stopped: only a person's suspension changes the books (4.2.7).
+
+        Its node is free for others then, and seems to have all its memory, whoever else is there (4.2.6). Slurm adds
+        the whole memory again at the resume; here just what was given up comes back.
+        """
         if job.suspended_by is not SuspendedBy.ADMIN or job.allocation is None:
             return
         self.version += 1
-        self.running.remove(job.allocation.nodes)
-        for index in job.allocation.node_indices if self.track_memory else ():
-            self.memory[index] = max(0, self.memory[index] - self._capacity[index])
+        self._stop_counting(job.allocation)
+        if self.track_memory:
+            held = {index: self.memory[index] for index in job.allocation.node_indices}
+            given_up = {index: min(held[index], self._capacity[index]) for index in held}
+            for index, amount in given_up.items():
+                self.memory[index] -= amount
+            self._given_up[job.id] = given_up
 
     def resume(self, job: Job) -> None:
         """A job continues."""
@@ -68,9 +77,16 @@ class Books:
             return
         self.version += 1
         self.running.add(job.allocation.nodes)
-        for index in job.allocation.node_indices if self.track_memory else ():
-            self.memory[index] += self._capacity[index]
+        if not job.allocation.shared:
+            self.exclusive.add(job.allocation.nodes)
+        for index, amount in self._given_up.pop(job.id, {}).items():
+            self.memory[index] += amount
             self.used_memory |= 1 << index
+
+    def _stop_counting(self, allocation: Allocation) -> None:
+        self.running.remove(allocation.nodes)
+        if not allocation.shared:
+            self.exclusive.remove(allocation.nodes)
 
     def _charge(self, job: Job, sign: int) -> None:
         allocation = job.allocation

@@ -1,9 +1,9 @@
 """Place tasks on nodes that jobs share, as Moab and Maui do (``moab/tasks``; spec moab 1 and 10).
 
-A job is so many tasks of so many processors; a task sits whole on one node, and nodes are filled in the order of
-NODEALLOCATIONPOLICY. Jobs share nodes unless NODEACCESSPOLICY says otherwise, but never a core. Suspension frees
-processors and keeps memory (5.1); Maui's books give the memory away as well (section 17). What waiting jobs of
-higher rank were promised is left to them processor by processor (7.2).
+A job is so many tasks of so many processors; a task sits whole on one node, and nodes are filled in the
+order of NODEALLOCATIONPOLICY. Jobs share nodes unless NODEACCESSPOLICY says otherwise, but never a core.
+Suspension frees processors and keeps memory (5.1); Maui's books give the memory away as well (section 17).
+What waiting jobs of higher rank were promised is left to them processor by processor (7.2).
 
 ========= ===============================================================
 module    what it owns

@@ -1,8 +1,9 @@
 """Keep processors for jobs that wait in front (spec moab 7.2).
 
-The first jobs of the queue that could not start hold reservations: from the instant at which enough processors will
-be free, on the nodes where they will be. A job behind may use these processors only if it ends before, as its limit
-says. Jobs are tried in order, so whoever stands before a job and still waits could not start.
+The first jobs of the queue that could not start hold reservations: from the instant at which enough
+processors will be free, on the nodes where they will be. A job behind may use these processors only if it
+ends before, as its limit says. Jobs are tried in order, so whoever stands before a job and still waits
+could not start.
 """
 
 from __future__ import annotations
@@ -173,4 +174,3 @@ class Promises:
             if not left:
                 return found
         return None
-
