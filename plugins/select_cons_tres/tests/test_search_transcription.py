@@ -23,6 +23,12 @@ from makeway_select_cons_tres.selector import ConsAttempt
 Taken = dict[int, int]
 """CPUs by node."""
 
+
+def from_tier(lowest: int) -> Callable[[Job], bool]:
+    """Return the test for jobs of this tier or a higher one."""
+    return lambda job: job.partition.priority_tier >= lowest
+
+
 MARKS = {Sharing.NO: 1, Sharing.FORCE: 0, Sharing.EXCLUSIVE: 64000}
 
 
@@ -97,7 +103,7 @@ class Plain:
     # --------------------------------------------------------------------------- tests (4.3.2)
     def fits(self, present: Sequence[Job], within: Sequence[int] | None = None) -> Taken | None:
         """Return nodes and CPUs for the job beside `present`."""
-        request, own = self.request, self.request.partition
+        own = self.request.partition
         nodes = [i for i in self.admitted(present) if within is None or i in within]
         found = self.on_map(nodes, present, lambda job: True)
         sharing = own.oversubscribe.sharing
@@ -111,10 +117,10 @@ class Plain:
         if anywhere is None:
             return None
         lowest = own.priority_tier
-        found = self.on_map(nodes, present, lambda job: job.partition.priority_tier >= lowest)
+        found = self.on_map(nodes, present, from_tier(lowest))
         while found is not None and lowest > 0:
             lowest -= 1
-            better = self.on_map(nodes, present, lambda job: job.partition.priority_tier >= lowest)
+            better = self.on_map(nodes, present, from_tier(lowest))
             if better is None:
                 return found
             found = better
@@ -122,7 +128,6 @@ class Plain:
             return found
         if not any(job.partition is own for job in present):
             return anywhere
-        del request
         return self.on_map(nodes, present, lambda job: banned(job) or job.partition is own)
 
     def on_map(
@@ -273,7 +278,7 @@ def scenes(draw: st.DrawFn) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple
     return machine, options, jobs, draw(HIGH) + draw(asks)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(drawn=scenes())
 def test_same_victims(stage: Callable[..., Any], drawn: Any) -> None:
     """Victims, their order and the chosen nodes are those of the transcription."""

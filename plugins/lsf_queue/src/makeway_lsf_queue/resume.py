@@ -145,8 +145,11 @@ class Arbiter:
             del self._preemptor[job.id]
         if admission.keeps_stopped(self._site, job, view):
             return True
-        return any(
+        leaving = view.completing
+        # Somebody waits for other victims to leave as well: its share of the slots is kept for so long.
+        return bool(leaving) and any(
             other.asked_at is not None
+            and other.partition.nodes & leaving
             and other.partition.nodes & job.nodes
             and self._site.may_preempt(other.partition.name, job.partition.name)
             for other in view.pending

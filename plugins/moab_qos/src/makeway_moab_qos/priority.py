@@ -121,7 +121,11 @@ def total(found: Iterator[Term], weights: Weights) -> float:
         sums[term.component] = sums.get(term.component, 0.0) + term.weight * _capped(
             term.value, caps.get(term.name)
         )
-    return sum(getattr(weights, name) * _capped(value, caps.get(name)) for name, value in sums.items())
+    answer = 0.0
+    for name, value in sums.items():
+        weight: float = getattr(weights, name)
+        answer += weight * _capped(value, caps.get(name))
+    return answer
 
 
 def _capped(value: float, cap: float | None) -> float:

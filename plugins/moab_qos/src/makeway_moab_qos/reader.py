@@ -7,7 +7,6 @@ that cannot be read leaves the default, with a warning that says so.
 from __future__ import annotations
 
 import re
-
 from typing import Any
 
 import attrs
@@ -388,7 +387,7 @@ class Draft:
                 "select": "moab/tasks",
                 "preempt": PLUGIN,
                 "preempt_mode": (_mode(self.settings.get("preempt_policy", "REQUEUE")),),
-                "settings": {PLUGIN: settings},
+                "settings": {PLUGIN: _listed(settings)},
             },
             "scheduler": self._scheduler(),
         }
@@ -443,6 +442,13 @@ def _weight(param: str) -> tuple[str, bool] | None:
     if param.endswith("CAP") and f"{param[:-3]}WEIGHT" in WEIGHTS:
         return WEIGHTS[f"{param[:-3]}WEIGHT"], True
     return None
+
+
+def _listed(value: Any) -> Any:
+    """Return `value` with lists for tuples, as TOML has them."""
+    if isinstance(value, dict):
+        return {key: _listed(each) for key, each in value.items()}
+    return [_listed(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _combined(attribute: Attribute, before: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:

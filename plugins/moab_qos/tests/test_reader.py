@@ -1,0 +1,249 @@
+"""The grammar of moab.cfg and what each parameter becomes (spec moab 9 and 10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makeway.config import dump_toml, parse_toml
+from makeway.errors import ConfigError
+from makeway.readers.foreign import Adapted
+from makeway_moab_qos import times
+from makeway_moab_qos.parameters import CREDENTIAL_ATTRIBUTES, PLAIN, WEIGHTS
+from makeway_moab_qos.reader import MoabReader
+
+
+# ---------------------------------------------------------------------------------------- grammar
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        pytest.param("PREEMPTPOLICY SUSPEND", "SUSPEND", id="plain"),
+        pytest.param("preemptpolicy\tSUSPEND", "SUSPEND", id="any case, a tab"),
+        pytest.param("PREEMPTPOLICY=SUSPEND", "SUSPEND", id="the sign is a blank"),
+        pytest.param("   PREEMPTPOLICY   SUSPEND  # why", "SUSPEND", id="leading blanks, a comment"),
+        pytest.param("PREEMPTPOLICY \\\n   SUSPEND", "SUSPEND", id="a line that goes on"),
+        pytest.param("PREEMPTPOLICY[0] SUSPEND", "SUSPEND", id="index 0 is the global one"),
+        pytest.param("PREEMPTPOLICY CANCEL\nPREEMPTPOLICY SUSPEND", "SUSPEND", id="the last one counts"),
+        pytest.param("#PREEMPTPOLICY SUSPEND", None, id="a comment"),
+        pytest.param("PREEMPTPOLICY suspend", None, id="values are case-sensitive"),
+        pytest.param("PREEMPTPOLICY\x07SUSPEND", "SUSPEND", id="unprintable characters are blanks"),
+    ],
+)
+def test_lines(settings_of: Any, text: str, policy: str | None) -> None:
+    """Parameter, index, value, comment, continuation."""
+    assert settings_of(text).get("preempt_policy") == policy
+
+
+def test_include_comes_last(read: Any) -> None:
+    """The included text is appended, so that its settings win."""
+    found = read("#INCLUDE more.cfg\nPREEMPTPOLICY CANCEL\n", more_cfg="PREEMPTPOLICY SUSPEND")
+    assert found.tables["policy"]["settings"]["moab/qos"]["preempt_policy"] == "SUSPEND"
+    assert found.places['policy.settings."moab/qos".preempt_policy'] == "more.cfg:1"
+
+
+def test_includes_in_a_circle(read: Any) -> None:
+    """An error, not an endless loop."""
+    with pytest.raises(ConfigError, match="included files"):
+        read("#INCLUDE a.cfg", a_cfg="#INCLUDE a.cfg")
+
+
+def test_maui_wants_the_first_column_and_the_case(settings_of: Any, read: Any) -> None:
+    """Q21 and Q14."""
+    text = "  PREEMPTPOLICY SUSPEND\nbackfillpolicy NONE\nQUEUETIMEWEIGHT 3\n"
+    found = settings_of(text, maui=True)
+    assert "preempt_policy" not in found
+    assert "backfill_policy" not in found
+    assert found["weights"] == {"queue_time": 3.0}
+    warnings = "\n".join(read(text, maui=True).warnings)
+    assert "first column" in warnings
+    assert "compares the case" in warnings
+
+
+def test_attributes_add_and_take_away(settings_of: Any) -> None:
+    """``+=`` and ``-=``, and quoted values."""
+    text = "QOSCFG[a] MEMBERULIST=ann,bob\nQOSCFG[a] MEMBERULIST+=eve MEMBERULIST-='bob'\n"
+    assert settings_of(text)["qos"]["a"]["members"] == ["ann", "eve"]
+
+
+@pytest.mark.parametrize("flags", ["PREEMPTOR:NOBF", "PREEMPTOR,NOBF", "PREEMPTOR|NOBF"])
+def test_flag_lists(settings_of: Any, flags: str) -> None:
+    """Colon, comma and vertical bar."""
+    assert settings_of(f"QOSCFG[a] QFLAGS={flags}")["qos"]["a"]["flags"] == ["PREEMPTOR", "NOBF"]
+
+
+def test_maui_finds_flags_by_substring(settings_of: Any) -> None:
+    """Q15."""
+    found = settings_of("QOSCFG[a] QFLAGS=XPREEMPTORY", maui=True)
+    assert found["qos"]["a"]["flags"] == ["PREEMPTOR"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "names"),
+    [
+        ("QDEF=high&", "and", ()),
+        ("QDEF=high^", "only", ()),
+        ("QLIST=a,b QDEF=a", "or", ("a", "b")),
+        ("QDEF=a& QLIST=b", "or", ("b",)),
+    ],
+)
+def test_marks_on_lists(settings_of: Any, text: str, mode: str, names: tuple[str, ...]) -> None:
+    """A mark on QDEF governs the whole list; a later QLIST overrides it (3.3)."""
+    found = settings_of(f"USERCFG[u] {text}")["user"]["u"]
+    assert found.get("mode", "or") == mode
+    assert tuple(found.get("qlist", ())) == names
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        pytest.param("BACKFILLDEPTH many", "allowed: a whole number", id="no number"),
+        pytest.param("GUARANTEEDPREEMPTION perhaps", "allowed: TRUE, FALSE", id="no boolean"),
+        pytest.param("JOBRETRYTIME soon", "allowed: [[[DD:]HH:]MM:]SS", id="no time"),
+        pytest.param("USERCFG[u] QFLAGS=PREEMPTOR", "JOBFLAGS is meant", id="QFLAGS on a user"),
+        pytest.param("SRCFG[r] OWNER=PLANET:jup", "allowed: KIND:name", id="no owner"),
+        pytest.param("QOSCFG[q] PRIORITY", "cannot read 'PRIORITY'", id="no attribute"),
+        pytest.param("BACKFILPOLICY NONE", "did you mean 'BACKFILLPOLICY'?", id="a slip"),
+    ],
+)
+def test_what_cannot_be_read_leaves_the_default(read: Any, line: str, word: str) -> None:
+    """With a warning that names the line."""
+    assert any(word in warning and warning.startswith("moab.cfg:1") for warning in read(line).warnings)
+
+
+def test_unknown_parameters_are_named_in_one_warning(read: Any) -> None:
+    """Sorted, attributes with their parameter."""
+    found = read("FOO 1\nBAR 2\nQOSCFG[q] WEATHER=fine\nLOGLEVEL 3\n")
+    assert "not modelled, and ignored: BAR, FOO, QOSCFG WEATHER" in found.warnings
+    assert "of no consequence for who runs: LOGLEVEL" in found.warnings
+
+
+def test_maui_has_no_throttles(read: Any) -> None:
+    """Moab's keys are unknown there (6)."""
+    found = read("JOBPREEMPTMINACTIVETIME 600", maui=True)
+    assert "min_active_time" not in found.tables["policy"]["settings"]["moab/qos"]
+
+
+# ----------------------------------------------------------------------------------- every parameter
+_SAMPLES = {"time": "600", "boolean": "TRUE", "integer": "7", "number": "2.5", "names": "ann,bob"}
+_SAMPLES |= {"indexed": "3", "indexed names": "a,b"}
+_WORDS = {"PREEMPTPOLICY": "CANCEL", "RESERVATIONPOLICY": "NEVER", "BACKFILLPOLICY": "NONE"}
+_WORDS |= {"BFPRIORITYPOLICY": "DURATION", "WCVIOLATIONACTION": "PREEMPT"}
+_WORDS |= {"JOBNODEMATCHPOLICY": "EXACTNODE", "NODEACCESSPOLICY": "SINGLEJOB"}
+_WORDS |= {"JOBPRIOACCRUALPOLICY": "ALWAYS"}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_plain_parameter_is_read(config_of: Any, name: str) -> None:
+    """It becomes a setting that the config accepts, and none is left over in the warnings."""
+    parameter = PLAIN[name]
+    value = _SAMPLES.get(parameter.kind, _WORDS.get(name, "WORD"))
+    config = config_of(f"NODECFG[n1] PROCS=4\n{name} {value}\n")
+    assert parameter.key in config.policy.settings["moab/qos"]
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_every_weight_and_cap_is_read(settings_of: Any, name: str) -> None:
+    """A cap stands beside its weight."""
+    found = settings_of(f"{name} 5\n{name.removesuffix('WEIGHT')}CAP 9\n")["weights"]
+    assert found[WEIGHTS[name]] == 5.0
+    assert found["caps"] == {WEIGHTS[name]: 9.0}
+
+
+@pytest.mark.parametrize("name", CREDENTIAL_ATTRIBUTES)
+def test_every_credential_attribute_is_read(settings_of: Any, name: str) -> None:
+    """On a QoS, where all of them may stand."""
+    form, key = CREDENTIAL_ATTRIBUTES[name]
+    value = {"number": "5", "time": "60", "limit": "1,2", "names": "ann", "list": "q"}.get(form, "NOBF")
+    assert key in settings_of(f"QOSCFG[q] {name}={value}")["qos"]["q"]
+
+
+def test_resource_manager_admins_and_system(settings_of: Any) -> None:
+    """RMCFG, ADMINCFG, SYSCFG."""
+    found = settings_of(
+        "RMCFG[base] TYPE=TORQUE SUSPENDSIG=19 CHECKPOINTSIG=SIGUSR1 CHECKPOINTTIMEOUT=00:01:00\n"
+        "ADMINCFG[2] USERS=ann,bob\nSYSCFG QDEF=low QLIST=low,high\n"
+    )
+    (rm,) = found["rm"]
+    assert (rm["type"], rm["suspend_sig"], rm["checkpoint_timeout"]) == ("TORQUE", "19", 60.0)
+    assert found["admin2"] == ["ann", "bob"]
+    assert found["system"]["qlist"] == ["low", "high"]
+
+
+# -------------------------------------------------------------------------------------------- times
+@given(st.integers(0, 10**8))
+def test_times_read_back(count: int) -> None:
+    """Days, hours, minutes and seconds name every whole second."""
+    minutes, second = divmod(count, 60)
+    hours, minute = divmod(minutes, 60)
+    day, hour = divmod(hours, 24)
+    assert times.seconds(f"{day}:{hour:02}:{minute:02}:{second:02}") == count
+
+
+@pytest.mark.parametrize(("text", "value"), [("12", 12), ("0x1F", 31), ("017", 15), ("-3", -3), ("0", 0)])
+def test_integers(text: str, value: int) -> None:
+    """Decimal, hexadecimal, octal."""
+    assert times.integer(text) == value
+
+
+@given(st.text(max_size=200))
+def test_no_text_is_too_odd(text: str) -> None:
+    """Whatever a file holds, it is read or complained about, and never crashes."""
+    from makeway_moab_qos.reader import translate
+
+    class _Source:
+        name = "moab.cfg"
+
+        def __init__(self) -> None:
+            self.text = text.replace("#INCLUDE", "")
+
+        def beside(self, name: str) -> _Source:
+            raise ConfigError(name, [])
+
+    translate(_Source(), maui=False)
+
+
+# --------------------------------------------------------------------------------------- the whole
+SITE = """
+PREEMPTPOLICY SUSPEND
+QOSWEIGHT 1
+QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000
+QOSCFG[low] QFLAGS=PREEMPTEE
+CLASSCFG[special] QDEF=high&
+CLASSCFG[batch] JOBFLAGS=SUSPENDABLE
+"""
+
+
+def test_import_writes_what_it_reads_back(config_of: Any) -> None:
+    """TOML and back gives an equal config."""
+    config = config_of(SITE, tables={"node": [{"name": "n1", "cpus": 4}]})
+    assert parse_toml(dump_toml(config), "again") == config
+
+
+def test_nodes_are_asked_for(tmp_path: Path) -> None:
+    """A moab.cfg does not say which nodes there are."""
+    path = tmp_path / "moab.cfg"
+    path.write_text(SITE)
+    reader = Adapted(MoabReader())
+    with pytest.raises(ConfigError, match="--nodes"):
+        reader.read(path)
+    imported = reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8}]})
+    assert [table.name for table in imported.config.partition] == ["special", "batch"]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "ours"),
+    [
+        ("moab.cfg", "", True),
+        ("maui.cfg", "", True),
+        ("site.cfg", "QOSCFG[high] PRIORITY=1", True),
+        ("slurm.conf", "ClusterName=x\nNodeName=n1", False),
+        ("lsb.queues", "Begin Queue\nEnd Queue", False),
+    ],
+)
+def test_claims(name: str, head: str, ours: bool) -> None:
+    """By name, or by a parameter that nobody else has."""
+    assert MoabReader().claims(name, head) is ours
