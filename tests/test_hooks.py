@@ -22,11 +22,11 @@ from makeway.config import (
     SchedulerTable,
     build_cluster,
 )
+from makeway.engine.engine import Engine
 from makeway.errors import Finding
 from makeway.events import Command
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
-from makeway.registry import Policies
 from makeway.registry import Policies
 from makeway.replay import Options, Run, replay
 

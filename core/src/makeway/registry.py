@@ -419,7 +419,8 @@ class Policies:
             self._blame(hook, job, f"returned {_shown(answer)}; allowed: a Choice with a placement")
         size = len(candidates.jobs)
         for at in answer.victims:
-            if not isinstance(at, int) or not 0 <= at < size:
+            position: object = at
+            if not isinstance(position, int) or not 0 <= position < size:
                 self._blame(hook, job, f"chose candidate number {_shown(at)} of {size}")
         if len(set(answer.victims)) < len(answer.victims):
             self._blame(hook, job, "chose a candidate twice")
