@@ -14,7 +14,8 @@ Three kinds of hooks:
 
 Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.search``, ``policy.preempt``,
 ``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others.
-A hook takes the arguments that it names and no others, so arguments may be added at any time. Hooks take and return whole collections. They are pure:
+A hook takes the arguments that it names and no others, so arguments may be added at any time.
+Hooks take and return whole collections. They are pure:
 same arguments, same answer; no clock, no I/O, no chance. What a policy wants to know it asks the view
 (`makeway.model.ClusterView`), its settings included: ``view.settings(Settings)``.
 """
@@ -358,8 +359,8 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
 def makeway_marks(view: ClusterView, now: float) -> Mapping[str, frozenset[str]] | None:
     """Say what is to be remembered about single jobs.
 
-    Called at the start of every pass, after the arbiter's `before_pass`, and at its end. Marks are words of the policy's own
-    (BACKFILL, ...); the engine only keeps them in ``job.marks``, until the job is requeued or marked anew.
+    Called at the start of every pass, after the arbiter's `before_pass`, and at its end. Marks are words of the
+    policy's own (BACKFILL, ...); the engine only keeps them in ``job.marks``, until the job is requeued or marked anew.
 
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.

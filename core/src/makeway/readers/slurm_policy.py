@@ -231,8 +231,7 @@ def _priority_type(draft: Draft) -> str | None:
         if draft.release is None:
             return None
         return _PRIORITIES[1] if draft.since("23.02.5") else _PRIORITIES[0]
-    name = draft.read(setting, one_of(_PRIORITIES), _PRIORITIES[0])
-    return name
+    return draft.read(setting, one_of(_PRIORITIES), _PRIORITIES[0])
 
 
 def _optional(draft: Draft, key: str, parse: Callable[[str], Any]) -> Any:
