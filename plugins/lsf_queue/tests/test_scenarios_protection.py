@@ -146,8 +146,7 @@ def test_s32_backfill_queue(lsf: Lsf, params: str, preempts: bool) -> None:
 
 THREE = "R 80 {} SLOT_RESERVE = MAX_RESERVE_TIME[1000]; B 50 {PREEMPTABLE} BACKFILL = Y; P %d {PREEMPTIVE}"
 RESERVED = (
-    "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10; "
-    "B1 B start=2 limit=30 run=30; P1 P start=5 run=20"
+    "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10; B1 B start=2 limit=30 run=30; P1 P start=5 run=20"
 )
 
 

@@ -14,8 +14,9 @@ MODELLED = frozenset(
     """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
     EnforcePartLimits JobRequeue KillWait Licenses MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
     MCSParameters MCSPlugin MessageTimeout OverTimeLimit PreemptExemptTime PreemptMode
-    PreemptParameters PreemptType PriorityType SchedulerParameters SchedulerTimeSlice SchedulerType
-    SelectType SelectTypeParameters SlurmctldParameters TaskPlugin""".split()
+    PreemptParameters PreemptType PriorityType PriorityWeightPartition PriorityWeightQOS
+    SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
+    SlurmctldParameters TaskPlugin""".split()
 )
 """Parameters that the reader turns into configuration."""
 

@@ -1,0 +1,90 @@
+"""What the documents show is what comes out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from makeway.cli import cli
+from makeway_moab_qos.parameters import CREDENTIALS, PLAIN, RECORDS
+from makeway_moab_qos.settings import Choices
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/coming-from-moab.md").read_text(encoding="utf-8")
+README = (ROOT / "plugins/moab_qos/README.md").read_text(encoding="utf-8")
+AGREEMENT = (ROOT / "docs/maui-agreement.md").read_text(encoding="utf-8")
+
+
+def run(*words: str | Path) -> str:
+    """Run the command line; return what it prints."""
+    done = CliRunner().invoke(cli, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_swap_as_shown(tmp_path: Path) -> None:
+    """The first two columns of the table."""
+    trace = ROOT / "examples/kth/kth-sp2-1500.swf.gz"
+    path = tmp_path / "out.json"
+    run(
+        *("replay", ROOT / "examples/moab/swap.toml", trace),
+        *("--compare", "policy.preempt=moab/qos", "--json", path),
+    )
+    data = json.loads(path.read_text())
+    slurm, moab = data["metrics"], data["compared"]["policy.preempt=moab/qos"]
+    (row,) = re.findall(r"^\| preemptions \| (\d+) \| (\d+) \|", PAGE, flags=re.MULTILINE)
+    assert row == (str(slurm["preemptions"]), str(moab["preemptions"]))
+    (row,) = re.findall(r"^\| core-hours lost \| ([\d,.]+) \| ([\d,.]+) \|", PAGE, flags=re.MULTILINE)
+    lost = tuple(f"{figures['core_seconds_lost'] / 3600:,.1f}" for figures in (slurm, moab))
+    assert row == lost
+
+
+def test_the_moab_example_runs() -> None:
+    """Nothing to complain about, and it replays."""
+    nodes = ROOT / "examples/moab/nodes.toml"
+    config = ROOT / "examples/moab/moab.cfg"
+    assert "nothing to complain about" in run("check", config, "--nodes", nodes)
+    trace = ROOT / "examples/kth/kth-sp2-1500.swf.gz"
+    assert "200 jobs" in run("replay", config, trace, "--nodes", nodes, "--limit", "200")
+
+
+def test_explain_names_the_line(tmp_path: Path) -> None:
+    """The check list with the lines of moab.cfg."""
+    config, nodes = tmp_path / "moab.cfg", tmp_path / "nodes.toml"
+    config.write_text("QOSCFG[high] PRIORITY=1000\nQOSCFG[high] QFLAGS=NOBF\nQOSCFG[low] QFLAGS=PREEMPTEE\n")
+    nodes.write_text(
+        '[[node]]\nname = "n1"\ncpus = 1\n[[job]]\nid = "L"\nqos = "low"\nrun_time = 50\n'
+        '[[job]]\nid = "H"\nqos = "high"\nsubmit = 5\nrun_time = 5\n'
+    )
+    shown = run("explain", config, "--nodes", nodes, "--job", "H")
+    assert re.search(r"K01 fail .*add QFLAGS=PREEMPTOR \[moab.cfg:2\]", shown)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *CREDENTIALS, *(name for name in RECORDS if name != "SYSCFG")])
+def test_every_parameter_is_in_the_page(name: str) -> None:
+    """Same, different or absent."""
+    named = re.sub(r"`ADMIN1` to `ADMIN3`", "`ADMIN1` `ADMIN2` `ADMIN3`", PAGE)
+    assert re.search(rf"\b{name}\b", named)
+
+
+@pytest.mark.parametrize("field", attrs.fields(Choices), ids=lambda field: str(field.name))
+def test_every_choice_is_in_the_readme(field: attrs.Attribute[object]) -> None:
+    """With its default."""
+    shown = json.dumps(field.default)
+    assert f"| `{field.name}` | {shown} |" in README or f"| `{field.name}` | `{shown}` |" in README
+
+
+def test_the_score_is_current() -> None:
+    """As many recordings as there are, and none differs."""
+    folder = Path(__file__).parent / "recordings"
+    shown = run("verify", folder)
+    agree = re.search(r"(\d+) of (\d+) agree; (\d+) skipped", shown)
+    assert agree is not None
+    assert f"| agree | {agree.group(1)} |" in AGREEMENT
+    assert f"| not imitated | {agree.group(3)} |" in AGREEMENT
+    assert agree.group(1) == agree.group(2)

@@ -1,0 +1,224 @@
+"""Rules beside the numbered scenarios: context, throttles, weights, capabilities, checkpoint, check list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from makeway.errors import Finding
+from makeway.model import JobState
+from makeway_moab_qos.capabilities import TABLE, can
+from makeway_moab_qos.lints import findings
+from makeway_moab_qos.settings import ResourceManager
+
+PAIR = ("L(low,4p,q10)", "H(high,4p,q0)")
+
+
+# ------------------------------------------------------------------------------------ context rules
+def test_x1_a_job_becomes_a_preemptor_by_waiting(play: Any) -> None:
+    """PREEMPTQTTHRESHOLD: after five minutes in the queue."""
+    more = "QOSCFG[med] PREEMPTQTTHRESHOLD=00:05:00"
+    assert play("L(low,4p)", "M(med,4p)", more, until=299.0).victims == []
+    run = play("L(low,4p)", "M(med,4p)", more, until=301.0)
+    assert run.victims == [("L", "requeue")]
+    assert run.started("M") == 300.0
+
+
+def test_x1_expansion_factor(play: Any) -> None:
+    """(queue time + limit) / limit reaches 2 after the length of its limit."""
+    run = play("L(low,4p)", "M(med,4p,limit=600,run=600)", "QOSCFG[med] PREEMPTXFTHRESHOLD=2", until=700.0)
+    assert run.started("M") == 600.0
+
+
+def test_x3_fairshare_violation(play: Any) -> None:
+    """A job whose flags say so is preemptible under PREEMPTFSV."""
+    more = "QOSCFG[med] PRIORITY=500 QFLAGS=PREEMPTFSV JOBFLAGS=RESTARTABLE"
+    assert play("M(med,4p)", "H(high,4p)", more).victims == []
+    assert play("M(med,4p,flags=FSVIOLATION)", "H(high,4p)", more).victims == [("M", "requeue")]
+
+
+def test_x8_without_c3(play: Any) -> None:
+    """IGNOREPREEMPTEEPRIORITY."""
+    more = "QOSCFG[high] PRIORITY=1\nIGNOREPREEMPTEEPRIORITY TRUE"
+    assert play(*PAIR, more).victims == [("L", "requeue")]
+
+
+def test_x9_within_a_class(play: Any) -> None:
+    """The one that breaks its target gives way to the one that does not."""
+    more = "ENABLEFSVIOLATIONPREEMPTION TRUE\nQOSCFG[med] JOBFLAGS=RESTARTABLE"
+    assert play("M(med,4p,flags=FSVIOLATION)", "H(high,4p)", more).victims == [("M", "requeue")]
+
+
+def test_x11_restartpreempt(play: Any) -> None:
+    """It may displace restartable jobs that rank lower; in Maui the flag does nothing (Q17)."""
+    more = "QOSCFG[med] QFLAGS=RESTARTPREEMPT"
+    assert play("L(low,4p)", "M(med,4p)", more).victims == [("L", "requeue")]
+    assert play("L(low,4p)", "M(med,4p)", more, maui=True, until=120.0).victims == []
+
+
+# --------------------------------------------------------------------------------------- throttles
+def test_near_completion(play: Any) -> None:
+    """Within ten minutes of its limit a job is safe."""
+    run = play("L(low,4p,limit=4000,run=4000)", "H(high,4p)", "JOBPREEMPTCOMPLETIONTIME 00:10:00")
+    assert run.victims == []
+    assert run.code("H", "K13").verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    ("job", "more", "goes"),
+    [
+        pytest.param("L(low,4p,ran=100)", "", False, id="global"),
+        pytest.param("L(low,4p,ran=100)", "QOSCFG[low] PREEMPTMINTIME=60", True, id="QoS over global"),
+        pytest.param("L(low,4p,ran=100,minimum=200)", "QOSCFG[low] PREEMPTMINTIME=60", False, id="job first"),
+    ],
+)
+def test_whose_minimum_counts(play: Any, job: str, more: str, goes: bool) -> None:
+    """Job, then QoS, then the global one (6)."""
+    run = play(job, "H(high,4p)", f"JOBPREEMPTMINACTIVETIME 600\n{more}")
+    assert bool(run.victims) is goes
+
+
+def test_most_victims_per_pass(play: Any) -> None:
+    """MAXJOBPREEMPTPERITERATION: two of three preemptors have to wait."""
+    run = play("a(low,2p) b(low,2p)", "H(high,2p) I(high,2p)", "MAXJOBPREEMPTPERITERATION 1", until=0.5)
+    assert len(run.victims) == 1
+
+
+def test_search_depth_of_a_serial_preemptor(play: Any) -> None:
+    """Only the first candidate is looked at, and that one does not suffice for memory."""
+    running = "a(low,1p,prio=1,mem=10) b(low,3p,prio=9,mem=4000)"
+    waiting = "H(high,1p,mem=4000)"
+    assert play(running, waiting, nodes="n1=4//4096").displaced == {"a", "b"}
+    assert play(running, waiting, "PREEMPTSEARCHDEPTH 1", nodes="n1=4//4096").victims == []
+
+
+# ---------------------------------------------------------------------------------------- checkpoint
+LOADL = "PREEMPTPOLICY CHECKPOINT\nRMCFG[base] TYPE=LL CHECKPOINTSIG=SIGUSR1 CHECKPOINTTIMEOUT=60\n"
+
+
+def test_checkpoint_keeps_the_work(play: Any) -> None:
+    """LoadLeveler can: L goes on from where it was."""
+    run = play("L(low,4p,q10,run=4000)", "H(high,4p,run=100)", LOADL, until=600.0)
+    assert run.victims == [("L", "checkpoint")]
+    assert run.moves("L") == ["0 requeue for H", "100 start", "500 complete"]
+    assert run.table.history("L").job.lost == 0.0
+
+
+def test_a_checkpoint_that_takes_too_long_ends_in_a_cancel(play: Any) -> None:
+    """CHECKPOINTTIMEOUT, then cancel (U12)."""
+    run = play("L(low,4p,q10)", "H(high,4p)", LOADL, clock={"checkpoint_time": 90.0}, until=100.0)
+    assert run.victims == [("L", "cancel")]
+    assert run.started("H") == 60.0
+    assert run.state("L") is JobState.PREEMPTED
+
+
+# -------------------------------------------------------------------------------------- capabilities
+@pytest.mark.parametrize(
+    ("kind", "method", "answer"),
+    [
+        ("TORQUE", "suspend", "yes"),
+        ("PBS", "checkpoint", "IRIX only"),
+        ("LL", "checkpoint", "yes"),
+        ("LSF", "checkpoint", "depends on the operating system"),
+        ("SGE", "requeue", "unknown"),
+        ("", "checkpoint", "yes"),
+    ],
+)
+def test_the_guides_table(kind: str, method: str, answer: str) -> None:
+    """Section 13."""
+    assert can(ResourceManager(type=kind), method) == answer
+    assert len(TABLE) == 5
+
+
+def test_native_needs_an_url() -> None:
+    """5.3."""
+    assert can(ResourceManager(type="NATIVE"), "suspend") == "only with JOBSUSPENDURL"
+    assert can(ResourceManager(type="NATIVE", suspend_url="exec://x"), "suspend") == "yes"
+
+
+def found(config_of: Any, text: str) -> str:
+    """Return all findings about a moab.cfg, one line each."""
+    from makeway.config import build_cluster
+    from makeway.settings import structure
+    from makeway_moab_qos.settings import Settings
+
+    config = config_of(f"NODECFG[n1] PROCS=4\n{text}")
+    table = structure(config.policy.settings["moab/qos"], Settings, "test")
+    listed: list[Finding] = findings(build_cluster(config), table)
+    return "\n".join(map(str, listed))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        pytest.param("PREEMPTPOLICY CHECKPOINT\nRMCFG[b] TYPE=TORQUE", "IRIX only", id="rm lacks it"),
+        pytest.param("PREEMPTPOLICY CANCEL\nRMCFG[b] TYPE=SGE", "unknown", id="unknown cancel"),
+        pytest.param("RMCFG[b] TYPE=NATIVE", "needs JOBSUSPENDURL", id="native"),
+        pytest.param("RMCFG[b] TYPE=HAL9000", "not in the guide's table", id="another rm"),
+        pytest.param("QOSCFG[a] PRIORITY=5", "QOSWEIGHT is not set", id="no weight"),
+        pytest.param(
+            "QOSCFG[a] QFLAGS=PREEMPTOR\nQOSCFG[b] QFLAGS=PREEMPTEE PRIORITY=5",
+            "is not above",
+            id="priorities",
+        ),
+        pytest.param("QOSCFG[a] QFLAGS=PREEMPTOR", "GUARANTEEDPREEMPTION is not TRUE", id="no guarantee"),
+        pytest.param("QOSCFG[a] QFLAGS=PREEMPTOR", "none is PREEMPTEE", id="no preemptee"),
+        pytest.param(
+            "JOBPREEMPTMINACTIVETIME 60\nJOBPREEMPTMAXACTIVETIME 30", "nobody is eligible", id="throttles"
+        ),
+        pytest.param("JOBNODEMATCHPOLICY EXACTNODE", "PREEMPTORCENTRIC", id="exact nodes"),
+        pytest.param("PREEMPTRTIMEWEIGHT 1", "this is a guess", id="guess"),
+    ],
+)
+def test_lints(config_of: Any, text: str, word: str) -> None:
+    """What `makeway check` says of a moab.cfg."""
+    assert word in found(config_of, text)
+
+
+def test_a_sound_file_has_no_findings(config_of: Any) -> None:
+    """The vendor's recipe."""
+    text = """
+    GUARANTEEDPREEMPTION TRUE
+    NODEACCESSPOLICY SHARED
+    PREEMPTPOLICY REQUEUE
+    QOSWEIGHT 1
+    QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000
+    QOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=1
+    RMCFG[base] TYPE=TORQUE
+    """
+    assert found(config_of, text) == ""
+
+
+# ---------------------------------------------------------------------------------------- check list
+def test_the_check_list_is_whole(play: Any) -> None:
+    """K01 to K22, in order, all of them, whatever fails first."""
+    run = play("M(med,4p)", "H(high,4p)")
+    codes = list(dict.fromkeys(check.code for check in run.checks["H"]))
+    assert codes == [f"K{number:02}" for number in range(1, 23)]
+
+
+def test_the_check_list_names_settings(play: Any) -> None:
+    """The path of what decided it, so that the line of the file can be shown."""
+    run = play(*PAIR, "QOSCFG[high] QFLAGS= PRIORITY=1000")
+    assert run.code("H", "K01").setting == 'policy.settings."moab/qos".qos.high.flags'
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("JOBNODEMATCHPOLICY EXACTNODE", "K11"),
+        ("NODESETPLUS SPANEVENLY", "K15"),
+    ],
+)
+def test_parameters_that_switch_preemption_off(play: Any, line: str, code: str) -> None:
+    """Nobody is preempted, and the check list says why."""
+    run = play(*PAIR, line)
+    assert run.victims == []
+    assert run.code("H", code).verdict == "fail"
+
+
+def test_preemptorcentric_allows_exact_nodes(play: Any) -> None:
+    """From 9.1 on."""
+    more = "JOBNODEMATCHPOLICY EXACTNODE\nPREEMPTIONALGORITHM PREEMPTORCENTRIC"
+    assert play(*PAIR, more).victims == [("L", "requeue")]
