@@ -5,7 +5,14 @@ from __future__ import annotations
 import attrs
 
 from makeway.bitmap import CoreBits, each, first_n
-from makeway_select_cons_tres.cpus import Shape, free_by_socket, most_cpus, threads_for, usable_cpus
+from makeway_select_cons_tres.cpus import (
+    Shape,
+    free_by_socket,
+    looks_at_sockets,
+    most_cpus,
+    threads_for,
+    usable_cpus,
+)
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import NodeNeed
 
@@ -90,6 +97,8 @@ def cut(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed) -> CoreBits:
     """Return the first cores by index that provide `cpus` CPUs, if there are more (step 1)."""
     if most_cpus(shape, free, need) <= cpus:
         return free
+    if not looks_at_sockets(need):
+        return first_n(free, -(-cpus // threads_for(shape, need)))
     kept = 0
     counted = 0
     for sockets in free_by_socket(shape, free, need):

@@ -52,6 +52,16 @@ def threads_for(shape: Shape, need: NodeNeed) -> int:
     return threads
 
 
+def looks_at_sockets(need: NodeNeed) -> bool:
+    """Whether it matters of which socket a core is."""
+    return (
+        need.tasks_per_socket is not None
+        or need.sockets > 1
+        or need.cores_per_socket > 1
+        or need.unit is Unit.SOCKET
+    )
+
+
 def free_by_socket(shape: Shape, free: CoreBits, need: NodeNeed) -> list[CoreBits]:
     """Return the cores that count, by socket: with CR_Socket only those of sockets that nobody uses."""
     sockets = shape.by_socket(free)
@@ -71,6 +81,8 @@ def usable_cpus(shape: Shape, free: CoreBits, need: NodeNeed) -> int:
 
 def most_cpus(shape: Shape, free: CoreBits, need: NodeNeed) -> int:
     """Return the same, tasks counted in part."""
+    if not looks_at_sockets(need):
+        return free.bit_count() * threads_for(shape, need)
     sockets = free_by_socket(shape, free, need)
     if need.sockets > 1 and sum(map(bool, sockets)) < need.sockets:
         return 0

@@ -15,6 +15,7 @@ from makeway.model import (
     Cover,
     Forecast,
     Job,
+    JobSpec,
     JobState,
     ModeFlag,
     Placement,
@@ -30,7 +31,7 @@ from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, Request,
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Mode, Short
 from makeway_select_cons_tres.table import TableKey
 
-_MOST_REMEMBERED = 10_000
+_MOST_REMEMBERED = 100_000
 
 
 class ConsSelector:
@@ -47,7 +48,8 @@ class ConsSelector:
         """Books of the cluster without any job."""
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
         self._kinds: dict[Hashable, Kind] = {}
-        self._kind_of: dict[str, Kind] = {}
+        self._kind_of: dict[str, tuple[JobSpec, Kind]] = {}
+        """Kinds of jobs that were asked about, by job id."""
         self._keys: dict[TableKey, TableKey] = {}
         self._of_partition = {
             partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
@@ -82,13 +84,15 @@ class ConsSelector:
     def kind(self, job: Job) -> Kind:
         """Return the kind of `job` in the partition that it is tried in."""
         known = self._kind_of.get(job.id)
-        if known is not None and known.request.partition is job.partition:
-            return known
+        if known is not None and known[0] is job.spec and known[1].request.partition is job.partition:
+            return known[1]
         signature = signature_of(job)
         kind = self._kinds.get(signature)
         if kind is None:
             kind = self._kinds[signature] = self._new_kind(job)
-        self._kind_of[job.id] = kind
+        if len(self._kind_of) >= _MOST_REMEMBERED:
+            self._kind_of.clear()
+        self._kind_of[job.id] = (job.spec, kind)
         return kind
 
     def _new_kind(self, job: Job) -> Kind:
@@ -112,16 +116,14 @@ class ConsSelector:
         if self._screened_at != (books.version, nodes):
             self._screened_at = (books.version, nodes)
             self._screened.clear()
-        screened = self._screened
-        if len(jobs) == 1:
-            kind = self.kind(jobs[0])
-            able = screened.get(kind)
-            if able is None:
-                able = screened[kind] = self._might_start(kind, nodes)
-            return jobs if able else ()
+        screened, kinds = self._screened, self._kind_of
         kept = []
         for job in jobs:
-            kind = self.kind(job)
+            known = kinds.get(job.id)
+            if known is not None and known[0] is job.spec and known[1].request.partition is job.partition:
+                kind = known[1]
+            else:
+                kind = self.kind(job)
             able = screened.get(kind)
             if able is None:
                 able = screened[kind] = self._might_start(kind, nodes)
