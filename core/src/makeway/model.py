@@ -763,6 +763,10 @@ class ClusterView(Protocol):
         """How many jobs were told to make way at this instant."""
 
     @property
+    def version(self) -> int:
+        """Grows whenever a job started, stopped, went on or left its nodes; for what is worth remembering."""
+
+    @property
     def made_way(self) -> Sequence[Job]:
         """Jobs that this view shows as suspended or gone although they are not yet; empty: it shows what is."""
 

@@ -13,7 +13,7 @@ values, windows single values, time windows (4.1, 9.2)
 preemption_line the PREEMPTION line (2.1)
 controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
-jobs, slots     what is asked of jobs and hosts
+jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once
 protection      vetoes (4)
 candidates      whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
@@ -103,11 +103,9 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
 
 
 @hookimpl
-def makeway_preempt_candidates(
-    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
-) -> Candidates:
+def makeway_preempt_candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     """Name the jobs of queues that may be preempted from here, in LSF's order."""
-    return candidates(preemptor, active, view, now)
+    return candidates(preemptor, view, now)
 
 
 @hookimpl

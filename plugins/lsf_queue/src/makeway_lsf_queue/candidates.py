@@ -6,40 +6,40 @@ Suspended jobs whose slots the preemptor may use come first: they cost nothing (
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from makeway.bitmap import NodeBits
-from makeway.model import Candidates, ClusterView, Job, JobState, PreemptMode, Seconds
+from makeway.model import Candidates, ClusterView, Job, PreemptMode, Seconds
 from makeway_lsf_queue import jobs
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.site import Rank, Site
-from makeway_lsf_queue.slots import Used, could_resume, covered
+from makeway_lsf_queue.slots import could_resume, covered
+from makeway_lsf_queue.survey import Survey, survey_of
 
 
-def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> Candidates:
+def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     """Return the candidates of `preemptor`."""
     site = site_of(view)
     held_back = _held_back(site, preemptor, now)
     if held_back is not None:
         return held_back
     targets = site.targets[preemptor.partition.name]
-    groups = _by_queue(active)
+    survey = survey_of(site, view)
     protected: dict[str, str] = {}
     guard = Guard(site, preemptor, view, now)
-    running = _running(groups, targets, guard, protected)
-    stopped = _stopped(groups, site, preemptor, guard, protected, view)
-    ordered = sorted(running, key=_key(site, preemptor, targets, view, now))
-    chosen = (*stopped, *ordered)
-    modes = tuple(mode_of(job, site) for job in chosen)
-    note = "" if chosen or protected else _nobody(site, preemptor)
+    running = _running(survey, targets, guard, protected)
+    stopped = _stopped(survey, preemptor, guard, protected, view) if survey.stopped else []
+    if len(running) > 1:
+        running.sort(key=_key(survey, preemptor, targets, now))
+    chosen = (*stopped, *running)
     return Candidates(
         jobs=chosen,
-        modes=modes,
+        modes=tuple(mode_of(job, site) for job in chosen),
         protected=protected,
-        note=note,
+        note="" if chosen or protected else _nobody(site, preemptor),
         ask_again_at=min(guard.ask_again, default=None),
-        reason=_reason(site, preemptor, active, view),
+        reason=_reason(survey, preemptor),
     )
 
 
@@ -61,25 +61,13 @@ GRACE = "6701"
 """Pending reason of a job that waits out PREEMPT_DELAY; the documentation gives it no name."""
 
 
-def _by_queue(active: Sequence[Job]) -> Mapping[str, list[Job]]:
-    found: dict[str, list[Job]] = {}
-    for job in active:
-        found.setdefault(job.partition.name, []).append(job)
-    return found
-
-
 def _running(
-    groups: Mapping[str, list[Job]],
-    targets: Mapping[str, Rank],
-    guard: Guard,
-    protected: dict[str, str],
+    survey: Survey, targets: Mapping[str, Rank], guard: Guard, protected: dict[str, str]
 ) -> list[Job]:
     """Return the running jobs of the target queues that nothing protects."""
     found = []
     for name in targets:
-        for job in groups.get(name, ()):
-            if job.state is not JobState.RUNNING or job.preempt_at is not None:
-                continue
+        for job in survey.running.get(name, ()):
             why = guard.reason(job)
             if why:
                 protected[job.id] = why
@@ -89,25 +77,16 @@ def _running(
 
 
 def _stopped(
-    groups: Mapping[str, list[Job]],
-    site: Site,
-    preemptor: Job,
-    guard: Guard,
-    protected: dict[str, str],
-    view: ClusterView,
+    survey: Survey, preemptor: Job, guard: Guard, protected: dict[str, str], view: ClusterView
 ) -> list[Job]:
     """Return the suspended jobs whose slots the preemptor may use (5.3, 12 no. 3)."""
-    mine = preemptor.partition.name
+    site, mine = survey.site, preemptor.partition.name
     found = []
-    stopped = [job for name in sorted(groups) for job in groups[name] if jobs.is_suspended(job)]
-    if not stopped:
-        return []
-    used = Used(view)
-    for job in stopped:
+    for job in survey.stopped:
         name = job.partition.name
         if site.may_preempt(mine, name):
             # One that could go on at once is as good as running: what protects it protects it now.
-            why = guard.reason(job) if could_resume(job, used) else ""
+            why = guard.reason(job) if could_resume(job, survey.used) else ""
             if why:
                 protected[job.id] = why
             else:
@@ -116,7 +95,7 @@ def _stopped(
             covered(job, view, functools.partial(_stands_between, site, mine, name))
         ):
             found.append(job)
-    return sorted(found, key=lambda job: job.index)
+    return found
 
 
 def _stands_between(site: Site, mine: str, below: str, other: Job) -> bool:
@@ -127,12 +106,13 @@ def _stands_between(site: Site, mine: str, below: str, other: Job) -> bool:
 
 # ------------------------------------------------------------------------------------------ order
 def _key(
-    site: Site, preemptor: Job, targets: Mapping[str, Rank], view: ClusterView, now: Seconds
+    survey: Survey, preemptor: Job, targets: Mapping[str, Rank], now: Seconds
 ) -> Callable[[Job], tuple[object, ...]]:
     """Return the comparator of section 3.5."""
+    site = survey.site
     by_preference = site.queue_of(preemptor).line.has_preferences
     by_run_time = "LEAST_RUN_TIME" in site.preempt_for
-    ranks = {} if by_run_time else _host_ranks(site, preemptor, view)
+    ranks = {} if by_run_time else survey.host_ranks(preemptor.partition.nodes)
     youngest = -1 if site.settings.ties == "youngest" else 1
 
     def key(job: Job) -> tuple[object, ...]:
@@ -159,25 +139,6 @@ def _rank(job: Job, ranks: Mapping[int, int]) -> int:
     return min((ranks[index] for index in indices if index in ranks), default=len(ranks))
 
 
-def _host_ranks(site: Site, preemptor: Job, view: ClusterView) -> Mapping[int, int]:
-    """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""
-    nodes = view.cluster.nodes
-    mine = preemptor.partition.nodes
-    usable = [node for node in nodes if mine >> node.index & 1]
-    order = site.settings.host_order
-    if order == "config":
-        return {node.index: at for at, node in enumerate(usable)}
-    used = Used(view)
-
-    def load(index: int) -> tuple[float, float, int]:
-        node = nodes[index]
-        share = used.running(index) / max(1, node.cpus)
-        return (node.load if order == "load" else 0.0, share, index)
-
-    ranked = sorted((node.index for node in usable), key=load)
-    return {index: at for at, index in enumerate(ranked)}
-
-
 # ------------------------------------------------------------------------------------------ modes
 def mode_of(job: Job, site: Site) -> PreemptMode:
     """Return how a job makes way (6.1)."""
@@ -198,22 +159,18 @@ def _nobody(site: Site, preemptor: Job) -> str:
     return f"no job of {names} runs" if names else f"queue {mine} may preempt no other queue"
 
 
-def _reason(site: Site, preemptor: Job, active: Sequence[Job], view: ClusterView) -> str:
+def _reason(survey: Survey, preemptor: Job) -> str:
     """Return LSF's name for what stands in the way on the hosts (section 10)."""
     mine = preemptor.partition.nodes & (preemptor.required or -1) & ~preemptor.excluded
-    exclusive: NodeBits = 0
-    stopped: NodeBits = 0
-    priority = site.queue_of(preemptor).priority
-    for job in active:
-        if jobs.is_exclusive(job):
-            exclusive |= job.nodes
-        elif jobs.is_suspended(job) and site.queue_of(job).priority >= priority:
-            stopped |= job.nodes
-    if exclusive and not mine & ~exclusive:
+    if survey.exclusive and not mine & ~survey.exclusive:
         return "PEND_HOST_EXCLUSIVE"
     if jobs.is_exclusive(preemptor):
         return "PEND_HOST_NONEXCLUSIVE"
-    if stopped and not mine & ~(exclusive | stopped):
+    priority = survey.site.queue_of(preemptor).priority
+    stopped: NodeBits = 0
+    for other, nodes in survey.stopped_at.items():
+        if other >= priority:
+            stopped |= nodes
+    if stopped and not mine & ~(survey.exclusive | stopped):
         return "PEND_HOST_JOB_SSUSP"
-    del view
     return "PEND_HOST_LESS_SLOTS" if jobs.is_parallel(preemptor) else "PEND_HOST_JOB_LIMIT"

@@ -9,26 +9,43 @@ candidates together do not make room, nobody is touched.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Placement, PreemptMode
 from makeway_lsf_queue import jobs, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.survey import survey_of
 
 _MOST_SETS = 2_000
 """Most sets that OPTIMAL_MINI_JOB looks at before it is content with a small one."""
 
 
+_ASKED = operator.attrgetter(
+    *("user", "group", "account", "qos", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
+    *("tasks_per_socket", "tasks_per_core", "threads_per_core", "sockets_per_node", "cores_per_socket"),
+    *("min_cpus_per_node", "distribution", "spread", "memory_mb_per_node", "memory_mb_per_cpu"),
+    *("licenses_any", "exclusive", "oversubscribe", "contiguous", "features", "required_nodes"),
+    *("excluded_nodes", "mcs_label", "reservation"),
+)
+"""What a job asks for, as far as it can be told from another that asks for the same."""
+
+
 def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
     """Return whom to preempt and where the job then starts; None: it would not help."""
     site = site_of(view)
+    survey = survey_of(site, view)
+    request = (*_request(attempt.job), *map(id, candidates.jobs))
+    if request in survey.futile:
+        return None
     prober = _Prober(attempt, candidates, site, view)
     everybody = list(range(len(candidates.jobs)))
     free = [at for at in everybody if jobs.is_suspended(candidates.jobs[at])]
     costly = everybody[len(free) :]
     taken = _walk(prober, free, costly)
     if taken is None:
+        survey.futile.add(request)
         return None
     optimal = "OPTIMAL_MINI_JOB" in site.preempt_for and jobs.is_parallel(attempt.job)
     if optimal:
@@ -48,6 +65,13 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
         method=method,
         considered=len(candidates.jobs),
     )
+
+
+def _request(job: Job) -> tuple[object, ...]:
+    """Return all that room and limits depend on."""
+    spec = job.spec
+    said = (repr(spec.gres), repr(spec.gres_total), repr(spec.licenses), repr(jobs.rusage(job)))
+    return (job.partition.name, job.time_limit, spec.attributes.get("application"), *said, *_ASKED(spec))
 
 
 def _keeps_needless(job: Job, site: Site) -> bool:
@@ -95,13 +119,13 @@ class _Prober:
 
 def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | None:
     """Return the shortest prefix of `costly` with which the job fits; None: not even all of it is enough."""
+    if prober.place([*free, *costly]) is None:
+        return None
     if prober.place(free) is not None:
         return []
     reached = 1
     while reached < len(costly) and prober.place([*free, *costly[:reached]]) is None:
         reached *= 2
-    if reached >= len(costly) and prober.place([*free, *costly]) is None:
-        return None
     low, high = reached // 2, min(reached, len(costly))
     while high - low > 1:
         middle = (low + high) // 2

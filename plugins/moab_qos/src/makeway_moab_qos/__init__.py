@@ -8,7 +8,8 @@ like that. Spec: moab. Profile ``moab`` is what Moab documents, profile ``maui``
 module         what it owns
 ============== ==============================================================
 grammar        a moab.cfg taken apart; `times`: its values (9)
-reader         the file becomes a configuration; `parameters`: what is read (10)
+reader         the file becomes a configuration, `records` what it says of
+               reservations and nodes; `parameters`: what is read (10)
 settings       what was read, and what the documents leave open (15.1)
 credentials    a job's QoS and flags (1, 3.3); `limits`: soft and hard (X2)
 priority       start and run priority (4.2, 8)
@@ -19,8 +20,11 @@ methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1)
 arbiter        who was suspended goes on (7.4)
 manual         what people may do (11)
-diagnose       the check list (12); `lints`: the same before anything runs
-recordings     what Maui itself did, for ``makeway verify``
+diagnose       the check list (12): `checklist`, `checks_of_jobs`,
+               `checks_of_settings`; `lints`: the same before anything runs
+closing        nodes that a job must leave alone (7.2)
+recordings     what Maui itself did, for ``makeway verify``, and
+               `recorded_commands`: what people typed
 tasks          the selector ``moab/tasks``
 ============== ==============================================================
 """

@@ -145,3 +145,12 @@ def names_of(text: str) -> tuple[str, ...]:
 def flags_of(text: str) -> tuple[str, ...]:
     """Split a list of flags: commas, colons or vertical bars."""
     return tuple(dict.fromkeys(word for word in re.split(r"[,:|\s]+", text) if word))
+
+
+def combined(attribute: Attribute, before: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what ``=``, ``+=`` and ``-=`` make of a list."""
+    if attribute.op == "+=":
+        return tuple(dict.fromkeys((*before, *given)))
+    if attribute.op == "-=":
+        return tuple(name for name in before if name not in given)
+    return given

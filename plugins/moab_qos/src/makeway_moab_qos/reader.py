@@ -13,8 +13,8 @@ import attrs
 
 from makeway.errors import nearest
 from makeway.foreign import ForeignConfig, Source
-from makeway_moab_qos import times
-from makeway_moab_qos.grammar import Attribute, Entry, attributes, flags_of, names_of, parse
+from makeway_moab_qos import records, times
+from makeway_moab_qos.grammar import Attribute, Entry, attributes, combined, flags_of, names_of, parse
 from makeway_moab_qos.parameters import (
     CLOCK,
     CREDENTIAL_ATTRIBUTES,
@@ -35,10 +35,6 @@ _TELLTALE = re.compile(
     r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_KINDS = {"USERLIST": "user", "GROUPLIST": "group", "ACCOUNTLIST": "account", "CLASSLIST": "klass"}
-_KINDS |= {"QOSLIST": "qos"}
-_OWNERS = ("USER", "GROUP", "ACCT", "CLASS", "QOS")
-_LONG_OWNER = {"ACCOUNT": "ACCT"}
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +102,7 @@ class Draft:
         elif param in CLOCK:
             self._clock(entry)
         elif param in RECORDS:
-            getattr(self, f"_{param.lower()}")(entry)
+            records.READERS[param](self, entry)
         elif param in WITHOUT_EFFECT:
             self.idle[param] = None
             return
@@ -130,22 +126,22 @@ class Draft:
             self.unknown[entry.spelled] = None
             return
         if parameter.kind == "names":
-            self._set(entry, names_of(entry.value), parameter.key)
+            self.set(entry, names_of(entry.value), parameter.key)
         elif parameter.kind == "indexed names":
             table = self.settings.setdefault(parameter.key, {})
             table[entry.index or "0"] = names_of(entry.value)
             self.places[path(parameter.key)] = entry.place
         elif parameter.kind == "indexed":
-            count = self._value(entry, "integer", entry.value)
+            count = self.value(entry, "integer", entry.value)
             if count is not None:
                 self.settings.setdefault(parameter.key, {})[entry.index or "0"] = count
                 self.places[path(parameter.key)] = entry.place
         elif parameter.kind == "word":
             self._word(entry, parameter)
         else:
-            value = self._value(entry, parameter.kind, entry.value)
+            value = self.value(entry, parameter.kind, entry.value)
             if value is not None:
-                self._set(entry, value, parameter.key)
+                self.set(entry, value, parameter.key)
 
     def _word(self, entry: Entry, parameter: Parameter) -> None:
         word = entry.value.split()[0] if entry.value.split() else ""
@@ -158,10 +154,10 @@ class Draft:
             else:
                 self.warn(entry.place, f"{text}; the default counts")
                 return
-        self._set(entry, word, parameter.key)
+        self.set(entry, word, parameter.key)
 
     def _weight(self, entry: Entry, key: str, cap: bool) -> None:
-        value = self._value(entry, "number", entry.value)
+        value = self.value(entry, "number", entry.value)
         if value is None:
             return
         table = self.settings.setdefault("weights", {})
@@ -172,7 +168,7 @@ class Draft:
         self.places[path("weights", *(("caps",) if cap else ()), key)] = entry.place
 
     def _clock(self, entry: Entry) -> None:
-        value = self._value(entry, "time", entry.value)
+        value = self.value(entry, "time", entry.value)
         if value is None:
             return
         if entry.param == "RMPOLLINTERVAL":
@@ -184,14 +180,15 @@ class Draft:
         else:
             self.settings.setdefault("weights", {})["xf_min_limit"] = value
 
-    def _set(self, entry: Entry, value: Any, *keys: str) -> None:
+    def set(self, entry: Entry, value: Any, *keys: str) -> None:
+        """Put a value into the settings, and remember the line."""
         table = self.settings
         for key in keys[:-1]:
             table = table.setdefault(key, {})
         table[keys[-1]] = value
         self.places[path(*keys)] = entry.place
 
-    def _value(self, entry: Entry, kind: str, text: str) -> Any:
+    def value(self, entry: Entry, kind: str, text: str) -> Any:
         """Read a value; None: it cannot be read, and there is a warning."""
         try:
             if kind == "time":
@@ -214,11 +211,11 @@ class Draft:
         name = entry.index or "DEFAULT"
         table = self.settings.setdefault(kind, {}).setdefault(name, {})
         self.places.setdefault(path(kind, name), entry.place)
-        for attribute in self._attributes(entry):
+        for attribute in self.attributes_of(entry):
             known = CREDENTIAL_ATTRIBUTES.get(attribute.name)
             alien = known is not None and self.maui and attribute.name in MOAB_ONLY_ATTRIBUTES
             if known is None or alien:
-                self._odd_attribute(entry, attribute)
+                self.odd_attribute(entry, attribute)
                 continue
             if attribute.name == "QFLAGS" and kind != "qos":
                 self.warn(entry.place, "QFLAGS belongs to QOSCFG; JOBFLAGS is meant here, and nothing is set")
@@ -226,7 +223,7 @@ class Draft:
             form, key = known
             self.places[path(kind, name, key)] = entry.place
             if form == "list":
-                self._qos_list(attribute, table)
+                self.qos_list(attribute, table)
             elif form == "flags":
                 self._flags(entry, attribute, key, table)
             else:
@@ -236,17 +233,17 @@ class Draft:
         self, entry: Entry, attribute: Attribute, form: str, key: str, table: dict[str, Any]
     ) -> None:
         if form == "names":
-            table[key] = _combined(attribute, table.get(key, ()), names_of(attribute.value))
+            table[key] = combined(attribute, table.get(key, ()), names_of(attribute.value))
         elif form == "limit":
-            numbers = [self._value(entry, "integer", part) for part in names_of(attribute.value)]
+            numbers = [self.value(entry, "integer", part) for part in names_of(attribute.value)]
             if None not in numbers:
                 table[key] = tuple(numbers[:2])
         else:
-            value = self._value(entry, form, attribute.value)
+            value = self.value(entry, form, attribute.value)
             if value is not None:
                 table[key] = value
 
-    def _qos_list(self, attribute: Attribute, table: dict[str, Any]) -> None:
+    def qos_list(self, attribute: Attribute, table: dict[str, Any]) -> None:
         """QDEF and QLIST; a mark on either governs the whole list, the later one counts (spec moab 3.3)."""
         text = attribute.value
         mode = "and" if text.endswith("&") else "only" if text.endswith("^") else "or"
@@ -256,7 +253,7 @@ class Draft:
             if mode != "or" or "mode" not in table:
                 table["mode"] = mode
         else:
-            table["qlist"] = _combined(attribute, table.get("qlist", ()), names)
+            table["qlist"] = combined(attribute, table.get("qlist", ()), names)
             table["mode"] = mode
 
     def _flags(self, entry: Entry, attribute: Attribute, key: str, table: dict[str, Any]) -> None:
@@ -273,100 +270,22 @@ class Draft:
                     )
                     self.warn(entry.place, f"{attribute.name}: no flag {word!r}{close}")
         if attribute.op != "=":
-            table[key] = _combined(attribute, table.get(key, ()), given)
+            table[key] = combined(attribute, table.get(key, ()), given)
         elif key == "flags":
             table[key] = given
         else:
             table[key] = tuple(dict.fromkeys((*table.get(key, ()), *given)))
 
-    def _attributes(self, entry: Entry) -> list[Attribute]:
+    def attributes_of(self, entry: Entry) -> list[Attribute]:
+        """Return the attributes of an entry; complain about the rest."""
         found, stray = attributes(entry, maui=self.maui)
         if stray:
             self.warn(entry.place, f"{entry.param}: cannot read {' '.join(stray)[:60]!r}; it is skipped")
         return found
 
-    def _odd_attribute(self, entry: Entry, attribute: Attribute) -> None:
+    def odd_attribute(self, entry: Entry, attribute: Attribute) -> None:
+        """Take note of an attribute that is not read."""
         self.unknown[f"{entry.param} {attribute.name}"] = None
-
-    # ---------------------------------------------------------------------- other records
-    def _srcfg(self, entry: Entry) -> None:
-        listed = self.settings.setdefault("standing", [])
-        table = next((each for each in listed if each["name"] == entry.index), None)
-        if table is None:
-            table = {"name": entry.index or "DEFAULT"}
-            listed.append(table)
-        self.places[path(f"standing[{listed.index(table)}]")] = entry.place
-        for attribute in self._attributes(entry):
-            if attribute.name == "HOSTLIST":
-                table["hosts"] = ",".join(names_of(attribute.value))
-            elif attribute.name == "OWNER":
-                self._owner(entry, attribute.value, table)
-            elif attribute.name == "FLAGS":
-                table["flags"] = _combined(attribute, table.get("flags", ()), flags_of(attribute.value))
-            elif attribute.name in _KINDS:
-                access = table.setdefault("access", {})
-                access[_KINDS[attribute.name]] = names_of(attribute.value.rstrip("&^-+"))
-            elif not (attribute.name == "PERIOD" and attribute.value.upper() == "INFINITY"):
-                self._odd_attribute(entry, attribute)
-
-    def _owner(self, entry: Entry, text: str, table: dict[str, Any]) -> None:
-        kind, _, name = text.partition(":")
-        if not self.maui:
-            kind = _LONG_OWNER.get(kind.upper(), kind.upper())
-        if kind not in _OWNERS or not name:
-            options = ", ".join(_OWNERS)
-            self.warn(entry.place, f"OWNER={text}: allowed: KIND:name, KIND one of {options}; nobody owns it")
-            return
-        table["owner"] = f"{kind}:{name}"
-
-    def _nodecfg(self, entry: Entry) -> None:
-        table = self.nodes.setdefault(entry.index or "DEFAULT", {})
-        for attribute in self._attributes(entry):
-            if attribute.name in ("PROCS", "MEMORY"):
-                value = self._value(entry, "integer", attribute.value)
-                if value is not None:
-                    table["cpus" if attribute.name == "PROCS" else "memory_mb"] = value
-            elif attribute.name == "FEATURES":
-                table["features"] = _combined(attribute, table.get("features", ()), names_of(attribute.value))
-            else:
-                self._odd_attribute(entry, attribute)
-
-    def _rmcfg(self, entry: Entry) -> None:
-        listed = self.settings.setdefault("rm", [])
-        name = entry.index or "base"
-        table = next((each for each in listed if each["name"] == name), None)
-        if table is None:
-            table = {"name": name}
-            listed.append(table)
-        self.places[path(f"rm[{listed.index(table)}]")] = entry.place
-        words = {"TYPE": "type", "SUSPENDSIG": "suspend_sig", "CHECKPOINTSIG": "checkpoint_sig"}
-        words["JOBSUSPENDURL"] = "suspend_url"
-        for attribute in self._attributes(entry):
-            if attribute.name in words:
-                value = attribute.value.partition("@")[0] if attribute.name == "TYPE" else attribute.value
-                table[words[attribute.name]] = value
-            elif attribute.name == "CHECKPOINTTIMEOUT":
-                value = self._value(entry, "time", attribute.value)
-                if value is not None:
-                    table["checkpoint_timeout"] = value
-            else:
-                self._odd_attribute(entry, attribute)
-
-    def _admincfg(self, entry: Entry) -> None:
-        for attribute in self._attributes(entry):
-            if attribute.name == "USERS" and entry.index in ("1", "2", "3"):
-                self._set(entry, names_of(attribute.value), f"admin{entry.index}")
-            else:
-                self._odd_attribute(entry, attribute)
-
-    def _syscfg(self, entry: Entry) -> None:
-        table = self.settings.setdefault("system", {})
-        for attribute in self._attributes(entry):
-            if attribute.name in ("QDEF", "QLIST"):
-                self._qos_list(attribute, table)
-                self.places[path("system", attribute.name.lower())] = entry.place
-            else:
-                self._odd_attribute(entry, attribute)
 
     # ----------------------------------------------------------------------------- result
     def finish(self) -> ForeignConfig:
@@ -449,11 +368,3 @@ def _listed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _listed(each) for key, each in value.items()}
     return [_listed(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _combined(attribute: Attribute, before: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
-    if attribute.op == "+=":
-        return tuple(dict.fromkeys((*before, *given)))
-    if attribute.op == "-=":
-        return tuple(name for name in before if name not in given)
-    return given

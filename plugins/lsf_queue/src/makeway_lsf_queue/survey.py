@@ -1,0 +1,82 @@
+"""Look over the active jobs once, and remember it until one starts, stops, goes on or leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Job, JobState
+from makeway_lsf_queue import jobs
+from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.slots import Used
+
+
+class Survey:
+    """What candidates are made of, whoever asks."""
+
+    def __init__(self, site: Site, view: ClusterView) -> None:
+        self.site = site
+        self.version = view.version
+        self.used = Used(view)
+        self.running: dict[str, list[Job]] = {}
+        """Running jobs that nobody told to leave, by queue, in job-table order."""
+        self.stopped: list[Job] = []
+        """Jobs suspended by the system, in job-table order."""
+        self.exclusive: NodeBits = 0
+        """Hosts of exclusive jobs."""
+        self.stopped_at: dict[int, NodeBits] = {}
+        """Priority -> hosts with suspended jobs of queues of that priority."""
+        self.futile: set[object] = set()
+        """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
+        self.futile_at = view.now
+        self._ranks: dict[NodeBits, Mapping[int, int]] = {}
+        for job in view.active:
+            self._note(job)
+
+    def _note(self, job: Job) -> None:
+        if jobs.is_exclusive(job):
+            self.exclusive |= job.nodes
+        if job.state is JobState.RUNNING:
+            if job.preempt_at is None:
+                self.running.setdefault(job.partition.name, []).append(job)
+        elif jobs.is_suspended(job):
+            self.stopped.append(job)
+            priority = self.site.queue_of(job).priority
+            self.stopped_at[priority] = self.stopped_at.get(priority, 0) | job.nodes
+
+    def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:
+        """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""
+        known = self._ranks.get(hosts)
+        if known is None:
+            known = self._ranks[hosts] = self._ranked(hosts)
+        return known
+
+    def _ranked(self, hosts: NodeBits) -> Mapping[int, int]:
+        nodes = self.used.nodes
+        order = self.site.settings.host_order
+        usable = [node.index for node in nodes if hosts >> node.index & 1]
+        if order == "config":
+            return {index: at for at, index in enumerate(usable)}
+
+        def load(index: int) -> tuple[float, float, int]:
+            node = nodes[index]
+            share = self.used.running(index) / max(1, node.cpus)
+            return (node.load if order == "load" else 0.0, share, index)
+
+        return {index: at for at, index in enumerate(sorted(usable, key=load))}
+
+
+class _Memo:
+    """The last survey."""
+
+    survey: Survey | None = None
+
+
+def survey_of(site: Site, view: ClusterView) -> Survey:
+    """Return the survey of the cluster as it is."""
+    known = _Memo.survey
+    if known is None or known.site is not site or known.version != view.version:
+        known = _Memo.survey = Survey(site, view)
+    if known.futile_at != view.now:
+        known.futile, known.futile_at = set(), view.now
+    return known
