@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,20 +15,18 @@ from makeway.config import (
     NodeTable,
     PartitionTable,
     PolicyTable,
-    QosTable,
     SchedulerTable,
+    WorkloadTable,
 )
 from makeway.hostlist import expand_hostlist, fold_hostlist, natural_key
 from makeway.model import JobSpec, Seconds
 from makeway.readers.api import ReadOptions
-from makeway.readers.sacct import SacctReader
+from makeway.readers.open import open_workload
 
 SCAVENGER = "black"
 """The partition that all preempted jobs were in."""
 SOON: Seconds = 300.0
 """A start on a victim's node within this time after its end is taken as the reason for that end."""
-AT_ONCE: Seconds = 10.0
-"""Jobs that waited no longer are taken as started at once."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +57,7 @@ class Recorded:
     @property
     def preempted(self) -> bool:
         """Whether it really was."""
-        return bool(self.spec.attributes["state"] == "PREEMPTED")
+        return self.spec.attributes["state"] == "PREEMPTED"
 
     @property
     def share(self) -> int:
@@ -83,8 +80,6 @@ class Loss:
 
     job: Recorded
     at: Seconds
-    nodes: frozenset[str]
-    """Where it ran until then."""
     preemptor: str | None
     """Partition of the job that took its place; None: not known."""
 
@@ -113,7 +108,7 @@ class Log:
     def on(self) -> Mapping[str, Sequence[Recorded]]:
         """Jobs that ran on each node, in order of start."""
         found: dict[str, list[Recorded]] = defaultdict(list)
-        for job in self._by_start:
+        for job in sorted(self.started, key=lambda job: job.start):
             for node in job.nodes:
                 found[node].append(job)
         return found
@@ -122,9 +117,7 @@ class Log:
     def losses(self) -> Sequence[Loss]:
         """The jobs that really were preempted, each with the partition that came after it."""
         return [
-            Loss(job=job, at=job.end, nodes=frozenset(job.nodes), preemptor=self._successor(job))
-            for job in self.jobs
-            if job.preempted
+            Loss(job=job, at=job.end, preemptor=self._successor(job)) for job in self.jobs if job.preempted
         ]
 
     def _successor(self, victim: Recorded) -> str | None:
@@ -132,34 +125,6 @@ class Log:
         later = [job for node in victim.nodes for job in self.on[node] if not job.scavenger]
         soon = [job for job in later if 0 <= job.start - victim.end <= SOON]
         return min(soon, key=lambda job: job.start).partition if soon else None
-
-    @cached_property
-    def prompt(self) -> Sequence[Recorded]:
-        """Jobs that may preempt and really started as soon as they came."""
-        return [job for job in self.started if not job.scavenger and job.start - job.eligible <= AT_ONCE]
-
-    def prompt_successor(self, victim: Recorded) -> Recorded | None:
-        """Return the job of `prompt` that took the victim's place; None: there is none."""
-        for job in self.prompt:
-            if 0 <= job.start - victim.end <= AT_ONCE and not set(job.nodes).isdisjoint(victim.nodes):
-                return job
-        return None
-
-    def running(self, at: Seconds) -> Sequence[Recorded]:
-        """Return the jobs that ran at `at`, in order of submission."""
-        begun = bisect.bisect_left(self._by_start, at, key=lambda job: job.start)
-        return sorted(
-            (job for job in self._by_start[:begun] if job.end >= at and job.runs_at(at)),
-            key=lambda job: self._place[job.id],
-        )
-
-    @cached_property
-    def _by_start(self) -> Sequence[Recorded]:
-        return sorted(self.started, key=lambda job: job.start)
-
-    @cached_property
-    def _place(self) -> Mapping[str, int]:
-        return {job.id: place for place, job in enumerate(self.jobs)}
 
     @cached_property
     def cpus(self) -> Mapping[str, int]:
@@ -198,7 +163,12 @@ def _most_at_once(jobs: Iterable[Recorded]) -> int:
 
 def read_log(path: Path) -> Log:
     """Read all jobs of `path`."""
-    workload = SacctReader().read(path, ReadOptions(config=Config()))
+    # The reader has to know the partitions, and how large a node may be.
+    names = ("bannock", "barm", "black", "brioche", "chapti", "cornbread", "croutons")
+    known = Config(
+        node=(NodeTable(name="any", cpus=24),), partition=tuple(PartitionTable(name=name) for name in names)
+    )
+    workload = open_workload(path, ReadOptions(config=known))
     jobs = [_recorded(spec) for spec in workload.jobs]
     return Log(jobs, workload.start_wall or 0.0, workload.rejected_count)
 
@@ -219,19 +189,19 @@ def derived_config(log: Log) -> Config:
         used[job.partition].update(job.nodes)
     return Config(
         cluster=ClusterTable(name="pozidriv"),
-        node=tuple(
-            NodeTable(name=fold_hostlist(names), cpus=cpus) for cpus, names in sorted(of_size.items())
-        ),
+        node=tuple(NodeTable(name=fold_hostlist(names), cpus=cpus) for cpus, names in sorted(of_size.items())),
         partition=tuple(
-            PartitionTable(name=name, nodes=fold_hostlist(nodes), priority_tier=1 if name == SCAVENGER else 2)
+            PartitionTable(
+                name=name, nodes=fold_hostlist(nodes), priority_tier=1 if name == SCAVENGER else 2
+            )
             for name, nodes in sorted(used.items())
         ),
-        qos=tuple(QosTable(name=name) for name in sorted({job.spec.qos for job in log.jobs if job.spec.qos})),
         policy=PolicyTable(
             select="select/cons_tres",
             select_parameters=("CR_Core",),
             preempt="preempt/partition_prio",
             preempt_mode=("cancel",),
         ),
-        scheduler=SchedulerTable(type="builtin", clockwork="slurm"),
+        scheduler=SchedulerTable(type="easy"),
+        workload=WorkloadTable(),
     )
