@@ -266,6 +266,15 @@ def test_hook_manual() -> None:
     assert result.recorder.histories["1"].final_state is model.JobState.COMPLETED
 
 
+def test_hook_jobs_named() -> None:
+    """A list with commas: each job is dealt with by itself; the second one has not come yet."""
+    commands = ((5.0, Command("cancel", "1,2")), (6.0, Command("cancel", "2,1")))
+    result = run("makeway_jobs_named", commands)
+    assert result.recorder.histories["1"].final_state is model.JobState.CANCELLED
+    refused = [(at, command.job_id) for at, command, _ in result.recorder.refusals]
+    assert refused == [(5.0, "2"), (6.0, "2"), (6.0, "1")]
+
+
 def test_hook_check() -> None:
     """The partition without nodes is found, and where."""
     empty = (PartitionTable(name="low", default=True), PartitionTable(name="none", nodes=""))

@@ -69,6 +69,9 @@ def test_reading_takes_time() -> None:
     assert done.only("low")[-1] == "125 low complete"
     history = done.history("low")
     assert (history.worked, history.job.lost) == (100.0, 5.0)
+    figures = done.run.summary()["metrics"]
+    assert figures["core_seconds_restarting"] == 5.0 * 4
+    assert figures["core_seconds_saved"] == 30.0 * 4
 
 
 def test_periodic_checkpoints_lose_the_rest() -> None:

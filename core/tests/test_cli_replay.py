@@ -232,3 +232,51 @@ def test_hooks_are_traced(
     monkeypatch.setenv("MAKEWAY_TRACE_HOOKS", "1")
     run("replay", with_jobs)
     assert "makeway_preempt_candidates" in caplog.text
+
+
+def test_people_act_from_the_command_line(run: Run, with_jobs: Path, tmp_path: Path) -> None:
+    """What is asked is done; what is refused is said, with the reason, in the summary and in --json."""
+    path = tmp_path / "out.json"
+    done = run(
+        *("replay", with_jobs, "--do", "3 hold 1", "--do", "5 cancel 1 by ann", "--do", "6 resume 2"),
+        *("--json", path),
+    )
+    assert done.status == 0
+    assert "1 command refused\n  6 s: resume 2: the job is unknown or has ended" in done.out
+    document = json.loads(path.read_text())
+    assert document["jobs"]["1"]["final_state"] == "CANCELLED"
+    (refused,) = document["refused_commands"]
+    assert (refused["at"], refused["command"], refused["job"]) == (6.0, "resume", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("soon cancel 1", "allowed: AT COMMAND JOB [by USER]"),
+        ("5 cancel", "allowed: AT COMMAND JOB [by USER]"),
+        ("5 cancle 1", "did you mean 'cancel'?"),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_refused(run: Run, with_jobs: Path, text: str, word: str) -> None:
+    """Before anything runs."""
+    done = run("replay", with_jobs, "--do", text)
+    assert done.status == 2
+    assert word in done.err
+
+
+def test_what_checkpoints_cost_is_in_the_summary() -> None:
+    """How many, and the core-hours of writing, reading and saving."""
+    from makeway.record import Metrics
+    from makeway.report import _figures_of
+
+    figures = Metrics(
+        checkpoints=2,
+        core_seconds_checkpointing=3600.0,
+        core_seconds_restarting=7200.0,
+        core_seconds_saved=36000.0,
+    ).as_dict(1)
+    shown = dict(_figures_of(figures))
+    assert shown["checkpoints"] == "2"
+    assert shown["core-hours writing them"] == "1.0"
+    assert shown["core-hours reading them"] == "2.0"
+    assert shown["core-hours that they saved"] == "10.0"

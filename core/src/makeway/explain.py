@@ -52,6 +52,7 @@ class Witness:
     def stepped(self, engine: Engine) -> None:
         """Take note of why the job waits, after a step of the engine."""
         now = engine.ledger.now
+        begun = []
         for job_id in self._ids(engine):
             job = engine.ledger.jobs.get(job_id)
             waits = self.waits.setdefault(job_id, [])
@@ -62,14 +63,18 @@ class Witness:
             elif job_id not in self._open or waits[-1].reason != job.reason:
                 self._open.add(job_id)
                 waits.append(Wait(now, now, job.reason))
-        self._ask(engine)
+                begun.append(job_id)
+        self._ask(engine, begun)
 
-    def _ask(self, engine: Engine) -> None:
-        """Let policies go through their check lists, if a pass made the job wait."""
+    def _ask(self, engine: Engine, begun: Iterable[str]) -> None:
+        """Let policies go through their check lists, if a pass made the job wait.
+
+        :param begun: jobs that wait for another reason than before; those that are held are in no pass.
+        """
         decisions = engine.recorder.decisions
         fresh = {each.job for each in decisions[self._decisions :] if each.outcome == "waits"}
         self._decisions = len(decisions)
-        for job_id in sorted(fresh):
+        for job_id in sorted({*fresh, *begun}):
             job = engine.ledger.jobs.get(job_id)
             if job is not None and job.state is JobState.PENDING:
                 found = engine.policies.explain(job, engine.ledger)

@@ -586,6 +586,35 @@ def makeway_explain(job: Job, view: ClusterView, now: float) -> Sequence[Check] 
 
 # --------------------------------------------------------------------------- 5. people's commands
 @hookspec(firstresult=True)
+def makeway_jobs_named(
+    expression: str, command: str, user: str | None, view: ClusterView, now: float
+) -> Sequence[str] | None:
+    """Say which jobs a person means, where a command may name more than one job or describe them.
+
+    Called for each command that a person gives, before `makeway_manual`.
+
+    :param expression: what stands in place of a job id.
+    :param command: the command, as in `makeway_manual`.
+    :param user: who asks; None: an administrator.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: ids of jobs, in the order in which they are to be dealt with, each by itself; empty: the command is
+        refused, since it means nobody. None: no opinion; if all pass, the expression is the id of one job.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    A list with commas::
+
+        @hookimpl
+        def makeway_jobs_named(expression):
+            return expression.split(",") if "," in expression else None
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
 def makeway_manual(command: str, job: Job, user: str | None, view: ClusterView, now: float) -> str | None:
     """Refuse a person's command, and say why.
 

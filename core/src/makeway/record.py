@@ -124,6 +124,10 @@ class Metrics:
     checkpoints: int = 0
     core_seconds_checkpointing: float = 0.0
     """Core-seconds for which nodes were held to write checkpoints."""
+    core_seconds_restarting: float = 0.0
+    """Core-seconds of running that went into reading checkpoints; part of those lost."""
+    core_seconds_saved: float = 0.0
+    """Core-seconds of work that checkpoints saved from being lost."""
     rows_unusable: int = 0
     unfinished: int = 0
     waits_in: dict[str, list[Seconds]] = attrs.field(factory=dict)
@@ -160,6 +164,8 @@ class Metrics:
         return {
             "checkpoints": self.checkpoints,
             "core_seconds_checkpointing": tidy(self.core_seconds_checkpointing),
+            "core_seconds_restarting": tidy(self.core_seconds_restarting),
+            "core_seconds_saved": tidy(self.core_seconds_saved),
         }
 
 
@@ -251,7 +257,12 @@ class Recorder:
         """A job saves its state, which keeps its nodes busy for some more `seconds`."""
         self.metrics.checkpoints += 1
         self.metrics.core_seconds_checkpointing += seconds * self.cores_of(job)
+        self.metrics.core_seconds_saved += job.checkpointed * self.cores_of(job)
         self.note("checkpoint", job.id, now, saved=tidy(job.begun_with + job.checkpointed))
+
+    def checkpoint_read(self, job: Job, seconds: Seconds) -> None:
+        """A job spent so much of its running time on reading a checkpoint."""
+        self.metrics.core_seconds_restarting += seconds * self.cores_of(job)
 
     def failed(self, victim: Job, preemptor: Job, asked: PreemptMode, why: str, now: Seconds) -> None:
         """A victim was told to make way, but what was asked could not be done."""
@@ -357,6 +368,7 @@ class Recorder:
             "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},
             "preemptions": [entry.as_dict() for entry in self.preemptions],
             **self._failures(),
+            **self._refusals(),
             "metrics": self.metrics.as_dict(total),
         }
 
@@ -366,6 +378,16 @@ class Recorder:
             return {}
         keys = ("at", "preemptor", "victim", "why")
         return {"failed_preemptions": [dict(zip(keys, each, strict=True)) for each in self.failures]}
+
+    def _refusals(self) -> dict[str, Any]:
+        """Return people's commands that were refused; nothing where there were none."""
+        if not self.refusals:
+            return {}
+        shown = [
+            {"at": tidy(at), "command": one.name, "job": one.job_id, "user": one.user, "reason": reason}
+            for at, one, reason in self.refusals
+        ]
+        return {"refused_commands": shown}
 
     def job_dict(self, history: History, now: Seconds) -> dict[str, Any]:
         """Return one job in the design's shape; an open interval ends at `now`."""

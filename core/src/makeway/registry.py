@@ -452,6 +452,19 @@ class Policies:
                 self._blame(hook, preemptor, f"returned {_shown(plan)}; allowed: a Plan")
         return plans
 
+    def jobs_named(self, expression: str, command: str, user: str | None, view: ClusterView) -> list[str]:
+        """Return the ids of the jobs that a person means."""
+        hook = "makeway_jobs_named"
+        answer = self._first(
+            hook, None, expression=expression, command=command, user=user, view=view, now=view.now
+        )
+        if answer is None:
+            return [expression]
+        named = self._listed(hook, None, answer)
+        if not all(isinstance(each, str) for each in named):
+            self._blame(hook, None, f"returned {_shown(answer)}; allowed: ids of jobs, or None")
+        return named
+
     def refusal(self, command: str, job: Job, user: str | None, view: ClusterView) -> str | None:
         """Return why a person's command is refused; None: it is not."""
         hook = "makeway_manual"

@@ -98,8 +98,9 @@ def _figures(columns: Sequence[Column]) -> Table:
     shown = table("", *(column.label for column in columns))
     shown.show_header = len(columns) > 1
     rows = [dict(_figures_of(column.figures)) for column in columns]
-    for name in rows[0]:
-        shown.add_row(name, *(row[name] for row in rows))
+    names = dict.fromkeys(name for row in rows for name in row)
+    for name in names:
+        shown.add_row(name, *(row.get(name, "") for row in rows))
     return shown
 
 
@@ -115,6 +116,11 @@ def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "core-hours lost", f"{figures['core_seconds_lost'] / 3600:,.1f}"
     yield "jobs unfinished", f"{figures['jobs_unfinished']:,}"
     yield "rows unusable", f"{figures['rows_unusable']:,}"
+    if figures.get("checkpoints"):
+        yield "checkpoints", f"{figures['checkpoints']:,}"
+        for what in ("checkpointing", "restarting", "saved"):
+            text = {"checkpointing": "writing them", "restarting": "reading them", "saved": "that they saved"}
+            yield f"core-hours {text[what]}", f"{figures[f'core_seconds_{what}'] / 3600:,.1f}"
 
 
 def _preemptions(columns: Sequence[Column]) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from makeway.cli.group import TRACE, switched_on
-from makeway.cli.inputs import check_plugins, commands_of, load_config
+from makeway.cli.inputs import check_plugins, commands_of, load_config, with_actions
 from makeway.cli.options import workload_options
 from makeway.cli.replay import CONFIGURED, Request, changed, watched
 from makeway.cli.terminal import note
@@ -36,11 +36,12 @@ def explain(
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
+    actions: tuple[str, ...],
     job: str,
 ) -> None:
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
     loaded = load_config(config, release, nodes, accounting)
-    configured = changed(loaded.config, changes, maps, config)
+    configured = with_actions(changed(loaded.config, changes, maps, config), actions)
     check_plugins(configured, str(config))
     request = Request(
         loaded=loaded,

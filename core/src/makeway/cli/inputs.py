@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -240,6 +241,33 @@ class ActionTable:
     """Who asks; None: an administrator."""
     value: str | int = ""
     """The new priority."""
+
+
+def with_actions(config: Config, texts: Sequence[str]) -> Config:
+    """Add what ``--do`` asks for: ``AT COMMAND JOB [by USER]``.
+
+    :raises ConfigError: one cannot be read.
+    """
+    found = [_action(text) for text in texts]
+    return attrs.evolve(config, action=(*config.action, *found)) if found else config
+
+
+def _action(text: str) -> dict[str, Any]:
+    match = _DO.fullmatch(text.strip())
+    if match is None:
+        allowed = "AT COMMAND JOB [by USER], such as '60 suspend 485 by ann'"
+        raise ConfigError(f"--do {text!r}", [Problem("", f"allowed: {allowed}")])
+    command, _, value = match["command"].partition("=")
+    action: dict[str, Any] = {"at": float(match["at"]), "command": command, "job": match["job"]}
+    if match["user"]:
+        action["user"] = match["user"]
+    if value:
+        action["value"] = value
+    commands_of(Config(action=(action,)), f"--do {text!r}")
+    return action
+
+
+_DO = re.compile(r"(?P<at>\d+(?:\.\d+)?)\s+(?P<command>\S+)\s+(?P<job>.+?)(?:\s+by\s+(?P<user>\S+))?")
 
 
 def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:

@@ -100,6 +100,14 @@ _WORKLOAD = (
     release_option,
     nodes_option,
     accounting_option,
+    click.option(
+        "--do",
+        "actions",
+        multiple=True,
+        metavar="'AT COMMAND JOB'",
+        help="Do something by hand during the run: '60 suspend 485', '60 cancel 485 by ann'. Repeatable; "
+        "suspend, resume, requeue, cancel, checkpoint, start, hold, release, or priority=N.",
+    ),
 )
 
 

@@ -15,7 +15,7 @@ import click
 
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, switched_on
-from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config, open_jobs
+from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config, open_jobs, with_actions
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import Hooks, note, progress, show
@@ -107,6 +107,7 @@ def replay(
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
+    actions: tuple[str, ...],
     json_file: str | None,
     log_file: str | None,
     rejected_file: str | None,
@@ -122,7 +123,10 @@ def replay(
     """
     loaded = load_config(config, release, nodes, accounting)
     base = changed(loaded.config, changes, maps, config)
-    variants = _variants(base, compared, changes, maps, release, accounting)
+    variants = {
+        label: with_actions(each, actions)
+        for label, each in _variants(base, compared, changes, maps, release, accounting).items()
+    }
     for label, each in variants.items():
         check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}")
     _check_times(squeue_at, until)

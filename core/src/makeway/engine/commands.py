@@ -53,11 +53,16 @@ class Commands:
         }
 
     def carry_out(self, command: Command) -> None:
-        """Do what is asked, or put the refusal into the record."""
-        try:
-            self._do(command)
-        except Refused as refusal:
-            self._recorder.refused(command, str(refusal), self._ledger.now)
+        """Do what is asked of each job that is meant, or put the refusal into the record."""
+        named = self._policies.jobs_named(command.job_id, command.name, command.user, self._ledger)
+        if not named:
+            self._recorder.refused(command, "it names no job", self._ledger.now)
+        for job_id in named:
+            each = command._replace(job_id=job_id)
+            try:
+                self._do(each)
+            except Refused as refusal:
+                self._recorder.refused(each, str(refusal), self._ledger.now)
 
     def _do(self, command: Command) -> None:
         verb = self._verbs.get(command.name)

@@ -175,11 +175,14 @@ class Transitions:
         self.recorder.work_kept(job, run - read)
         if read:
             put(job, lost=job.lost + read)
+            self.recorder.checkpoint_read(job, read)
             self.recorder.work_lost(job, read)
 
     def _lose(self, job: Job) -> None:
         """Count what a requeue or cancel throws away: all that no checkpoint taken right now has saved."""
         run = job.ran_until(self.ledger.now)
+        if job.begun_with:
+            self.recorder.checkpoint_read(job, min(run, self.clockwork.restart_time))
         kept, lost = job.checkpointed, max(0.0, run - job.checkpointed)
         if job.begun_with and not job.marked_saved:
             kept -= job.begun_with

@@ -19,7 +19,7 @@ victims        order of the candidates and search (4)
 methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1)
 arbiter        who was suspended goes on (7.4)
-manual         what people may do (11)
+manual         what people may do (11); `expressions`: which jobs they mean
 diagnose       the check list (12): `checklist`, `checks_of_jobs`,
                `checks_of_settings`; `lints`: the same before anything runs
 closing        nodes that a job must leave alone (7.2)
@@ -56,6 +56,7 @@ from makeway_moab_qos import (
     arbiter,
     closing,
     diagnose,
+    expressions,
     limits,
     lints,
     manual,
@@ -154,6 +155,12 @@ def makeway_preempt_action(
 def makeway_over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
     """Preempt jobs over their limit, if WCVIOLATIONACTION says so."""
     return methods.over_limit(jobs, view)
+
+
+@hookimpl
+def makeway_jobs_named(expression: str, command: str, view: ClusterView) -> list[str] | None:
+    """Read job expressions."""
+    return expressions.jobs_named(expression, command, view)
 
 
 @hookimpl
