@@ -256,7 +256,8 @@ def makeway_gang(view: ClusterView) -> Gang | None:
     Called once, before the first event, after `makeway_selector`. Decision hook of the kind *gang*.
 
     :param view: the empty cluster; the same object stays valid for the whole run.
-    :returns: a `makeway.model.Gang`. None: no opinion; if nobody answers, nobody is ever suspended.
+    :returns: a `makeway.model.Gang`, or a `makeway.model.QueuedGang`, whose suspended jobs wait in the queue
+        beside the pending ones. None: no opinion; if nobody answers, nobody is ever suspended.
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins.
@@ -279,7 +280,8 @@ def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: float) -
     Called at the start of every scheduling and backfill pass that has eligible jobs waiting.
 
     :param pending: eligible pending jobs, one entry per job and partition it was submitted to, with
-        ``job.partition`` the one to be tried; in the default order.
+        ``job.partition`` the one to be tried; in the default order. Suspended jobs are among them if the
+        gang lets them wait in the queue (`makeway.model.QueuedGang`).
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
     :returns: the same entries in another order. None: the default order, which is priority tier,

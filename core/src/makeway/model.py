@@ -480,6 +480,8 @@ class Job:
     """How often it had to make way."""
     preemptions_before: int = 0
     """How often of these in earlier incarnations."""
+    preempted_at: tuple[Seconds, ...] = ()
+    """When it had to make way, earlier incarnations included; one instant for each of `preemptions`."""
     stopped: Seconds = 0.0
     """Time that it spent suspended, up to the suspension that it is in."""
     resume_after: Seconds | None = None
@@ -588,6 +590,12 @@ class Candidates:
     """When the answer may differ without any event (an exemption ends); None: not known."""
     reason: str = ""
     """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
+    rounds: int = 1
+    """How many searches may be made in one go where victims turn out not to be able to make way (`Plan.fails`).
+
+    1: if one of them fails, all are left alone and the preemptor waits. More: those who can make way do, those
+    who cannot are left out, and others are sought in their place.
+    """
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -633,7 +641,7 @@ class Plan:
     why: str = ""
     """The rule that chose the mode; for `explain`."""
     fails: bool = False
-    """True: what was asked cannot be done; the victim stays, the preemptor waits, and the record says so."""
+    """True: what was asked cannot be done; the victim stays, and the record says so. See `Candidates.rounds`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -658,7 +666,7 @@ class GangVerb(enum.Enum):
     SUSPEND = "suspend"
     RESUME = "resume"
     PREEMPT = "preempt"
-    """Kill or requeue, as the order's mode says."""
+    """Checkpoint, requeue or kill, as the order's mode says."""
     MOVE_ON = "move on"
     """Requeue a suspended job, which counts as no preemption: it waited long enough to try elsewhere."""
 
@@ -763,6 +771,10 @@ class ClusterView(Protocol):
         """How many jobs were told to make way at this instant."""
 
     @property
+    def searches(self) -> int:
+        """How many searches for victims were begun in this pass, for policies that allow only so many."""
+
+    @property
     def version(self) -> int:
         """Grows whenever a job started, stopped, went on or left its nodes; for what is worth remembering."""
 
@@ -831,7 +843,8 @@ class Selector(Protocol):
     """Finds nodes and cores; built once per run, keeps books from what it is told.
 
     The engine calls the five notices below exactly when a job starts, ends, or is stopped or
-    continued; a selector that derives all from the view may ignore them.
+    continued; a selector that derives all from the view may ignore them. One that lets suspended jobs give
+    back their memory, as some schedulers do, says so by an attribute ``suspension_frees_memory = True``.
     """
 
     def placed(self, job: Job) -> None:
@@ -900,4 +913,22 @@ class Gang(Protocol):
         """A scheduling pass is over: what pending jobs could use, they have. May be left out.
 
         Each order is carried out before the next is asked for, so that an iterator sees what it changed.
+        """
+
+
+class QueuedGang(Gang, Protocol):
+    """A gang whose suspended jobs wait in the queue beside pending ones, each with a turn of its own.
+
+    For schedulers to which a suspended job is a job that waits to run: who goes on, and who starts, is then
+    one order. `makeway_queue_order` is given the waiting jobs of both kinds.
+    """
+
+    def waiting(self, view: ClusterView) -> Sequence[Job]:
+        """Return the suspended jobs that want a turn in the pass that begins."""
+
+    def turn(self, job: Job, view: ClusterView) -> Iterable[GangOrder]:
+        """The turn of `job` has come: order it to resume, or others to make way for it, or nothing.
+
+        Each order is carried out before the next is asked for. Once somebody made way for a job, suspended or
+        pending, the pass goes through the queue again from its head (scheduler `greedy` only).
         """

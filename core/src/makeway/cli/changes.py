@@ -46,9 +46,7 @@ def change(config: Config, text: str, option: str = "--set") -> Config:
     return changed
 
 
-def variant(
-    config: Config, text: str, release: str | None = None, accounting: Sequence[Path] = ()
-) -> Config:
+def variant(config: Config, text: str, release: str | None = None, accounting: Sequence[Path] = ()) -> Config:
     """Return what ``--compare`` asks for.
 
     :param text: ``KEY=VALUE``, several of them with ``;`` between, or another configuration file.

@@ -98,6 +98,7 @@ class Backfill:
             ledger.now, self._clockwork.bf_window, ledger.all_nodes & ledger.up, self._clockwork.bf_resolution
         )
         self.expected.clear()
+        ledger.searches = 0
         handled: set[str] = set()
         for tried, (_, job, partition) in enumerate(self._passes.ordered()):
             if tried >= self._clockwork.bf_max_job_test:

@@ -416,6 +416,7 @@ class Engine:
         self.transitions.changed = False
         self.transitions.left_nodes = False
         self._last_pass = now
+        self.ledger.searches = 0
         if self.gang is not None:
             self.transitions.before_pass()
         if self._marks:

@@ -67,6 +67,8 @@ class Ledger:
         self._on: list[list[Job]] | None = None
         self._licenses_used: dict[str, int] = {}
         self._told: tuple[Seconds, int] = (-1.0, 0)
+        self.searches = 0
+        """How many searches for victims were begun in this pass."""
         self._het: dict[str, list[Job]] = {}
         self.anyone_exclusive = 0
         """How many active jobs keep their nodes from other users."""

@@ -26,6 +26,8 @@ class MakingWay:
         clockwork = transitions.clockwork
         self.window: Seconds = clockwork.kill_wait + clockwork.message_timeout
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
+        self.unable: tuple[Job, ...] = ()
+        """Those told last who could not make way."""
         self._retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
         self._arbiter_suspends = transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
@@ -51,12 +53,23 @@ class MakingWay:
         return came
 
     # ----------------------------------------------------------------------------- telling
-    def tell(self, preemptor: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]) -> bool:
+    def tell(
+        self,
+        preemptor: Job,
+        victims: Sequence[Job],
+        modes: Sequence[PreemptMode],
+        *,
+        piecemeal: bool = False,
+    ) -> bool:
         """Tell `victims` to make way; say whether `preemptor` has to wait for them.
+
+        :param piecemeal: whether those who can make way do so although others cannot; the latter are then
+            in `unable`.
 
         Suspension under a gang arbiter is not carried out here: the arbiter stops whoever is in the way once
         the preemptor starts (section 3.3).
         """
+        self.unable = ()
         if not victims:
             return False
         now = self._ledger.now
@@ -65,10 +78,14 @@ class MakingWay:
         held_back = asked is not None and asked > now - self.window + _TINY
         if not self.window and self._awaits(preemptor):
             held_back = True
-        if any(plan.fails for plan in plans):
-            for plan in plans:
+        failing = [plan for plan in plans if plan.fails]
+        if failing:
+            self.unable = tuple(plan.job for plan in failing)
+            for plan in failing if piecemeal else plans:
                 self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, now)
-            return True
+            if not piecemeal:
+                return True
+            plans = [plan for plan in plans if not plan.fails]
         self._ledger.told(len(plans))
         kills = 0
         for plan in plans:
@@ -86,7 +103,7 @@ class MakingWay:
                 )
             if self.window:
                 self.remember(now + self.window)
-        return kills > 0
+        return kills > 0 or bool(failing)
 
     def _awaits(self, preemptor: Job) -> bool:
         """Whether somebody that `preemptor` had told to leave is still there."""

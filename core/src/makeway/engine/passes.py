@@ -17,9 +17,12 @@ from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer
-from makeway.engine.queue import Entry, Key, Queue, faces
+from makeway.engine.queue import Entry, Key, Queue, faces, key_of
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 from makeway.registry import Policies
+
+_MOST_ROUNDS = 1000
+"""How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
 
 
 class Passes:
@@ -47,10 +50,15 @@ class Passes:
         self._waiting: list[Entry] = []
         self._reserved: _Reserved | None = None
         self._raw = _raw_order(ledger, scheduler)
+        self._transitions = placer.transitions
+        self._turns = placer.transitions.takes_queue
 
     def ordered(self) -> list[Entry]:
-        """Return the eligible entries, as the policy orders them."""
+        """Return the eligible entries, as the policy orders them; with suspended jobs that wait in the queue."""
         entries = self.queue.ordered()
+        if self._turns and (stopped := self._transitions.waiting()):
+            entries += [(key_of(job, job.partition), job, job.partition) for job in stopped]
+            entries.sort(key=_key_of)
         if self._raw:
             return sorted(entries, key=lambda entry: (entry[1].index, entry[2].index))
         if not self._custom_order or len(entries) < 2:
@@ -76,6 +84,8 @@ class Passes:
         for tried, (_, job, partition) in enumerate(self.ordered()):
             if tried >= depth or len(closed) == len(partitions):
                 break
+            if job.state is JobState.SUSPENDED:
+                started = self._turn(job) or started
             if job.id in done or job.state is not JobState.PENDING:
                 continue
             if partition.index in closed:
@@ -124,24 +134,51 @@ class Passes:
         room for another.
         """
         arrivals = self.queue.take_arrivals()
-        if self._custom_order or self.again or self._settled != self.ledger.freed:
+        if self._custom_order or self._turns or self.again or self._settled != self.ledger.freed:
             entries = self.ordered()
             self._waiting = []
         else:
             entries = sorted(arrivals, key=_key_of)
             self._waiting = [entry for entry in self._waiting if entry[1].state is JobState.PENDING]
         self.again = False
-        for entry in entries:
-            if entry[1].state is not JobState.PENDING:
-                continue
-            self.placer.before = self._before(entry)
-            if self._try(entry) is not Outcome.STARTED:
-                if self._custom_order:
-                    self._waiting.append(entry)
-                else:
-                    bisect.insort(self._waiting, entry, key=_key_of)
+        self._go_through(entries)
         self.placer.before = ()
         self._settled = self.ledger.freed
+
+    def _go_through(self, entries: Sequence[Entry]) -> None:
+        """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
+        rounds = _MOST_ROUNDS if self._turns else 0
+        leaving_for: set[str] = set()
+        at = 0
+        while at < len(entries):
+            entry = entries[at]
+            at += 1
+            job, freed = entry[1], self.ledger.freed
+            if job.state is JobState.SUSPENDED:
+                self._turn(job)
+            elif job.state is JobState.PENDING and job.id not in leaving_for:
+                self.placer.before = self._before(entry)
+                outcome = self._try(entry)
+                if outcome is not Outcome.STARTED:
+                    self._wait(entry)
+                if outcome is Outcome.PREEMPTING:
+                    leaving_for.add(job.id)
+            if rounds and self.ledger.freed != freed:
+                rounds -= 1
+                entries, at = self.ordered(), 0
+                self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
+
+    def _wait(self, entry: Entry) -> None:
+        if self._custom_order:
+            self._waiting.append(entry)
+        else:
+            bisect.insort(self._waiting, entry, key=_key_of)
+
+    def _turn(self, job: Job) -> bool:
+        """Let the arbiter act for a suspended job; say whether it goes on."""
+        if job.state is JobState.SUSPENDED and self.ledger.is_active(job):
+            self._transitions.turn(job)
+        return job.state is JobState.RUNNING
 
     def _before(self, entry: Entry) -> Sequence[Job]:
         """Return the jobs that were tried before `entry` and have to wait."""
@@ -164,7 +201,8 @@ class Passes:
                 return
         self.queue.take_arrivals()
         self._reserved = None
-        entries = self.ordered() if self._custom_order else self.queue.entries
+        live = not self._custom_order and not self._turns
+        entries = self.queue.entries if live else self.ordered()
         at = 0
         while at < len(entries):
             entry = entries[at]
@@ -180,6 +218,8 @@ class Passes:
 
     def _try(self, entry: Entry) -> Outcome:
         _, job, partition = entry
+        if job.state is JobState.SUSPENDED and self._turns:
+            self._turn(job)
         if job.state is not JobState.PENDING:
             return Outcome.LIMITED
         if job.spec.het_id is not None:

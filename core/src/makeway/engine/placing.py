@@ -45,6 +45,8 @@ class Outcome(enum.Enum):
     """A limit or a licence keeps it out; it does not hold up others."""
     NEVER = "never"
     """It cannot run on this cluster at all."""
+    FAILED = "failed"
+    """Some of its victims could not make way; for the time of one attempt only."""
 
 
 class Room(NamedTuple):
@@ -234,8 +236,23 @@ class Placer:
         candidates = self.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)
+        unable: frozenset[str] = frozenset()
+        for left in range(max(1, candidates.rounds), 0, -1):
+            outcome = self._one_round(job, allowed, blocked, candidates)
+            if outcome is not Outcome.FAILED:
+                return outcome
+            unable |= {victim.id for victim in self.making_way.unable}
+            if job.asked_at == self.ledger.now:
+                return Outcome.PREEMPTING  # some are leaving; once they are gone others are sought
+            if left > 1:
+                candidates = _without(self.candidates(job), unable)
+        return self._waits(job, blocked, _outcome_of(blocked), candidates, "victims could not make way")
+
+    def _one_round(self, job: Job, allowed: NodeBits, blocked: Blocked, candidates: Candidates) -> Outcome:
+        """Search once, and tell the victims; FAILED: some of them could not make way, others may."""
         if not candidates.jobs:
             return self._waits(job, blocked, _outcome_of(blocked), candidates)
+        self.ledger.searches += 1
         attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
         choice = self.policies.search(attempt, candidates, self.ledger)
         if choice is None:
@@ -331,7 +348,10 @@ class Placer:
                     method=choice.method,
                 )
             )
-        must_wait = self.making_way.tell(job, victims, modes)
+        piecemeal = candidates.rounds > 1
+        must_wait = self.making_way.tell(job, victims, modes, piecemeal=piecemeal)
+        if piecemeal and self.making_way.unable:
+            return Outcome.FAILED
         if must_wait:
             put(job, reason="Resources")
             if job.asked_at == self.ledger.now:
@@ -359,6 +379,19 @@ class Placer:
 
     def _wrong(self, hook: str, job: Job, message: str) -> PolicyError:
         return PolicyError(self.policies.who(hook), hook, job.id, message)
+
+
+def _without(candidates: Candidates, unable: frozenset[str]) -> Candidates:
+    """Leave out who has just been unable to make way."""
+    pairs = zip(candidates.jobs, candidates.modes, strict=True)
+    kept = [(job, mode) for job, mode in pairs if job.id not in unable]
+    why = dict.fromkeys(sorted(unable), "it could not make way a moment ago")
+    return attrs.evolve(
+        candidates,
+        jobs=tuple(job for job, _ in kept),
+        modes=tuple(mode for _, mode in kept),
+        protected={**candidates.protected, **why},
+    )
 
 
 def _outcome_of(blocked: Blocked) -> Outcome:

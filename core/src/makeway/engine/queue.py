@@ -89,7 +89,7 @@ class Queue:
 
     def _insert(self, job: Job) -> None:
         for partition in job.partitions:
-            entry = (_key(job, partition), job, partition)
+            entry = (key_of(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
         if len(self.entries) > len(job.partitions):
@@ -144,7 +144,7 @@ class Queue:
 
     def _drop_entries(self, job: Job) -> None:
         for partition in job.partitions:
-            at = bisect.bisect_left(self.entries, (_key(job, partition),))
+            at = bisect.bisect_left(self.entries, (key_of(job, partition),))
             if at < len(self.entries) and self.entries[at][1] is job:
                 del self.entries[at]
 
@@ -177,5 +177,6 @@ def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:
             yield attrs.evolve(job, partition=partition), entry
 
 
-def _key(job: Job, partition: Partition) -> Key:
+def key_of(job: Job, partition: Partition) -> Key:
+    """Return the place of a job in the default order."""
     return (-partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)

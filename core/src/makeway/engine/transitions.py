@@ -7,6 +7,7 @@ a world has to carry out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put
@@ -24,6 +25,7 @@ from makeway.model import (
     ModeFlag,
     Plan,
     PreemptMode,
+    QueuedGang,
     Selector,
     SuspendedBy,
 )
@@ -330,11 +332,33 @@ class Transitions:
     def after_pass(self) -> None:
         """Let the arbiter act after a scheduling pass."""
         call = getattr(self.gang, "after_pass", None)
-        if call is None:
-            return
-        orders = iter(guarded(self.policies, "makeway_gang", None, lambda: call(self.ledger)))
+        if call is not None:
+            self._obey_one_by_one(None, lambda: call(self.ledger))
+
+    @property
+    def takes_queue(self) -> bool:
+        """Whether suspended jobs wait in the queue (`makeway.model.QueuedGang`)."""
+        return hasattr(self.gang, "turn")
+
+    def waiting(self) -> Sequence[Job]:
+        """Return the suspended jobs that want a turn in the queue."""
+        gang = cast(QueuedGang, self.gang)
+        found = guarded(self.policies, "makeway_gang", None, lambda: tuple(gang.waiting(self.ledger)))
+        for job in found:
+            if not isinstance(job, Job) or job.state is not JobState.SUSPENDED:
+                text = f"lets {job!r:.80} wait for its turn; allowed: suspended jobs"
+                raise PolicyError(self._by_gang, "makeway_gang", None, text)
+        return cast(Sequence[Job], found)
+
+    def turn(self, job: Job) -> None:
+        """Let the arbiter act for a suspended job whose turn in the queue has come."""
+        gang = cast(QueuedGang, self.gang)
+        self._obey_one_by_one(job, lambda: gang.turn(job, self.ledger))
+
+    def _obey_one_by_one(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
+        orders = iter(guarded(self.policies, "makeway_gang", job, call))
         while True:
-            order = guarded(self.policies, "makeway_gang", None, lambda: next(orders, None))
+            order = guarded(self.policies, "makeway_gang", job, lambda: next(orders, None))
             if order is None:
                 return
             self.obey((order,))
@@ -406,7 +430,11 @@ class Transitions:
 
     def _preempt_now(self, order: GangOrder) -> None:
         job = order.job
-        if order.mode is PreemptMode.REQUEUE and job.requeueable:
+        if order.mode is PreemptMode.CHECKPOINT and job.requeueable:
+            self._displaced(order, PreemptMode.CHECKPOINT)
+            self.checkpoint(job)
+            self.requeue(job, order.why)
+        elif order.mode is PreemptMode.REQUEUE and job.requeueable:
             self._displaced(order, PreemptMode.REQUEUE)
             self.requeue(job, order.why)
         else:
@@ -418,7 +446,8 @@ class Transitions:
 
     def displaced(self, victim: Job, preemptor: Job | None, mode: PreemptMode, why: str) -> None:
         """Take note that a job makes way for another."""
-        put(victim, preemptions=victim.preemptions + 1)
+        now = self.ledger.now
+        put(victim, preemptions=victim.preemptions + 1, preempted_at=(*victim.preempted_at, now))
         by = self._by_preempt or self._by_gang
         self.recorder.preempted(victim, preemptor, mode, by, why, self.ledger.now)
 

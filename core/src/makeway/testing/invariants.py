@@ -306,7 +306,10 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
     """Yield what is excused."""
     ledger = engine.ledger
     used: dict[int, int] = {}
+    given_back = bool(getattr(engine.selector, "suspension_frees_memory", False))
     for job in ledger.active:
+        if given_back and job.state is JobState.SUSPENDED:
+            continue
         allocation = job.allocation
         if allocation is not None and allocation.memory_mb is not None:
             for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
