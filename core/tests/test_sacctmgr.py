@@ -246,7 +246,7 @@ def test_unknown_columns_of_newer_releases_are_named(read: Read) -> None:
         pytest.param("Usr - 'a'", "got 'Usr'; expected TITLE - 'NAME'", id="title"),
         pytest.param("QOS - 'a':Priority=1", "got 'QOS'; expected TITLE - 'NAME'", id="no dump has QOS"),
         pytest.param("User 'a'", "got 'User'; expected TITLE - 'NAME'", id="no dash"),
-        pytest.param("User - 'a", 'a.txt:2 User: got "\'a"; expected a name in quotes', id="quotes"),
+        pytest.param("User - 'a", "a.txt:2 User: got \"'a\"; expected a name in quotes", id="quotes"),
         pytest.param("User - 'a':QOS", "got 'QOS'; expected Key='value'", id="no value"),
         pytest.param("User - 'a':QOS='b' c", "expected Key='value', then ':'", id="blank"),
         pytest.param("Parent - 'phys'", "no account 'phys' in the lines above", id="parent"),
@@ -262,7 +262,7 @@ def test_lines_of_a_dump_as_people_write_them(read: Read) -> None:
     """Without quotes, with either kind, with colons in them, comments and blanks."""
     found = read(
         "\n# why\nCluster - q:QOS=normal\nParent - root\n"
-        'Account - cs:Description=\'a: "b" # c\':DefaultQOS="low"   # here\n'
+        "Account - cs:Description='a: \"b\" # c':DefaultQOS=\"low\"   # here\n"
         "Parent - cs\n  User - ada : QOS='+low,-normal'  :  Partition=gpu\n"
     )
     assert found.associations == (
@@ -414,14 +414,8 @@ def test_a_loop_through_the_config_is_refused(tmp_path: Path) -> None:
 def test_import_writes_qos(run: Callable[..., Any], tmp_path: Path) -> None:
     toml = tmp_path / "c.toml"
     done = run(
-        "import",
-        SLURM / "qos.conf",
-        "--accounting",
-        REAL / "qos-all.txt",
-        "--accounting",
-        REAL / "dump.cfg",
-        "-o",
-        toml,
+        "import", SLURM / "qos.conf", "--accounting", REAL / "qos-all.txt", "--accounting",
+        REAL / "dump.cfg", "-o", toml,
     )
     assert done.status == 0
     assert toml.read_text().startswith("# From qos.conf, qos-all.txt, dump.cfg, by `makeway import`.\n")
@@ -493,9 +487,7 @@ def test_compared_slurm_conf_gets_accounting_too(run: Callable[..., Any], worklo
     pytest.importorskip("makeway_select_cons_tres")
     conf = SLURM / "qos.conf"
     files = ["--accounting", REAL / "qos.txt"]
-    done = run(
-        "replay", conf, workload, "--map", "user=*:qos=urgent,partition=all", "--compare", conf, *files
-    )
+    done = run("replay", conf, workload, "--map", "user=*:qos=urgent,partition=all", "--compare", conf, *files)
     assert done.status == 0, done.err
 
 

@@ -180,10 +180,7 @@ def test_a_job_without_qos_leaves_as_the_cluster_says() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "victims"),
-    [
-        pytest.param("within", [], id="WITHIN alone"),
-        pytest.param("within,cancel", ["v"], id="with an action"),
-    ],
+    [pytest.param("within", [], id="WITHIN alone"), pytest.param("within,cancel", ["v"], id="with an action")],
 )
 def test_flag_only_mode(mode: str, victims: list[str]) -> None:
     """S20: jobs of a QOS whose mode is a modifier alone are candidates but cannot be removed."""

@@ -193,9 +193,7 @@ def test_no_memory_asked_is_all_memory(stage: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("args", "cpus", "memory"),
     [
-        pytest.param(
-            "-n1 --mem-per-cpu=1200", 3, 1200, id="per CPU over the limit: more CPUs, less for each"
-        ),
+        pytest.param("-n1 --mem-per-cpu=1200", 3, 1200, id="per CPU over the limit: more CPUs, less for each"),
         pytest.param("-n2 --mem-per-cpu=600", 4, 1200, id="two tasks"),
         pytest.param("--mem=1600", 4, 1600, id="per node: more CPUs"),
     ],

@@ -127,11 +127,7 @@ def test_easy_backfills_beside_the_reservation(stage: Callable[..., Any]) -> Non
 
 def test_backfill_preempts(stage: Callable[..., Any]) -> None:
     """Slurm's backfill finds the start that preemption makes possible (slurm-preemption 5.3)."""
-    settings = {
-        "preempt": "preempt/partition_prio",
-        "preempt_mode": "cancel",
-        "partitions": tiers(low=1, hi=2),
-    }
+    settings = {"preempt": "preempt/partition_prio", "preempt_mode": "cancel", "partitions": tiers(low=1, hi=2)}
     scene = stage(cluster(2, **FOUR_CORES), PLAIN | settings, scheduler="backfill")
     scene.submit("l1", "-n4 -w n1", "low")
     scene.submit("l2", "-n4 -w n2", "low")

@@ -217,7 +217,9 @@ def _queue_of(job: Job) -> str:
     return job.partition.name
 
 
-def _shares(of: Callable[[Job], str], names: frozenset[str] | None, each: bool, job: Job) -> str | None:
+def _shares(
+    of: Callable[[Job], str], names: frozenset[str] | None, each: bool, job: Job
+) -> str | None:
     name = of(job)
     if names is not None and name not in names:
         return None

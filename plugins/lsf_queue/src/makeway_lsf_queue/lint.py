@@ -56,9 +56,7 @@ def _off(site: Site) -> Iterator[Finding]:
     for queue in marked:
         name = queue.name
         if queue.line.preemptive and not site.targets[name]:
-            yield _warning(
-                _where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds nobody below", "2.2"
-            )
+            yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds nobody below", "2.2")
         if queue.line.preemptable and not any(site.may_preempt(other, name) for other in site.queues):
             yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTABLE but nobody may", "2.2")
 
@@ -104,9 +102,7 @@ def _delayed_reservations(site: Site) -> Iterator[Finding]:
                         f"jobs of {p.name} may preempt backfill jobs of {b.name} on slots that {r.name} reserves"
                         f" (PREEMPT_JOBTYPE=BACKFILL)"
                     )
-                    text += (
-                        f": jobs of {r.name} may start late" if late else "; backfill_guard 7.3 forbids it"
-                    )
+                    text += f": jobs of {r.name} may start late" if late else "; backfill_guard 7.3 forbids it"
                     yield _warning(_where(p, "PREEMPTION"), text, "7.2")
 
 
@@ -120,9 +116,7 @@ def _backfill(site: Site) -> Iterator[Finding]:
             text = "its jobs are safe all the same: BACKFILL=Y, and PREEMPT_JOBTYPE lacks BACKFILL"
             yield _warning(_where(queue, "PREEMPTION"), text, "7.1")
         if queue.backfill and not queue.line.preemptable and "BACKFILL" in site.jobtypes:
-            higher = [
-                other.name for other in site.queues.values() if site.may_preempt(other.name, queue.name)
-            ]
+            higher = [other.name for other in site.queues.values() if site.may_preempt(other.name, queue.name)]
             if higher:
                 text = f"jobs of this backfill queue are safe from {', '.join(higher)}: it lacks PREEMPTABLE"
                 yield _note(_where(queue, "BACKFILL"), text, "7.1")
@@ -185,9 +179,7 @@ def _actions(site: Site) -> Iterator[Finding]:
 
 
 def _is_victim(site: Site, queue: Queue) -> bool:
-    return (
-        any(site.may_preempt(other, queue.name) for other in site.queues) and site.cluster_level.most is None
-    )
+    return any(site.may_preempt(other, queue.name) for other in site.queues) and site.cluster_level.most is None
 
 
 def _resources(site: Site) -> Iterator[Finding]:
@@ -225,11 +217,11 @@ def _all_lower(line: PreemptionLine) -> bool:
 def _everybody(site: Site) -> Iterator[Finding]:
     """PREEMPTIVE without a list takes from queues that are not marked at all (row 4)."""
     for queue in site.queues.values():
-        unmarked = [name for name in site.targets[queue.name] if not site.queues[name].line.preemptable]
+        unmarked = [
+            name for name in site.targets[queue.name] if not site.queues[name].line.preemptable
+        ]
         if _all_lower(queue.line) and unmarked:
-            text = (
-                f"PREEMPTIVE without a list: takes jobs of {', '.join(unmarked)} too, though not PREEMPTABLE"
-            )
+            text = f"PREEMPTIVE without a list: takes jobs of {', '.join(unmarked)} too, though not PREEMPTABLE"
             yield _note(_where(queue, "PREEMPTION"), text, "1")
 
 

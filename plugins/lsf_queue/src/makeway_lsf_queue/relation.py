@@ -27,7 +27,9 @@ def targets_of(
     }
 
 
-def can_preempt(a: Queue, b: Queue, of_a: PreemptionLine, of_b: PreemptionLine, *, exclusive: bool) -> bool:
+def can_preempt(
+    a: Queue, b: Queue, of_a: PreemptionLine, of_b: PreemptionLine, *, exclusive: bool
+) -> bool:
     """Whether jobs of `a` may take jobs of `b` (2.2).
 
     :param exclusive: whether PREEMPTABLE with a list keeps out even PREEMPTIVE queues that are not on it.

@@ -34,9 +34,7 @@ def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) 
             for index, count in taken.items():
                 free[index] += count  # to be used, for as long as it lasts
         else:
-            kept |= bitmap.of(
-                [index for index in taken if free[index] < min(job.spec.cpus, _cpus(view, index))]
-            )
+            kept |= bitmap.of([index for index in taken if free[index] < min(job.spec.cpus, _cpus(view, index))])
     return kept
 
 

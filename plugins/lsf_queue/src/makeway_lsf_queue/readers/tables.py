@@ -72,7 +72,9 @@ def read_queues(found: Iterable[Section], draft: Draft, messages: Messages) -> N
         if not is_horizontal(section):
             messages.say(section.line, "Queue: the first line has no '='; the section is ignored")
             continue
-        table, lines = _table(section, keywords.QUEUE, keywords.QUEUE_IDLE, draft, messages, "lsb.queues")
+        table, lines = _table(
+            section, keywords.QUEUE, keywords.QUEUE_IDLE, draft, messages, "lsb.queues"
+        )
         name = table.pop("QUEUE_NAME", "")
         problem = _unusable(name, table, draft)
         if problem:
