@@ -1,4 +1,4 @@
-"""The command ``makeway``: replay, check, explain, verify, import, plugins.
+"""The command ``makeway``: replay, check, explain, verify, import, plugins, new-plugin.
 
 ========  ====================================================================
 module    what it owns
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import click
 
-from makeway.cli import check, explain, importing, plugins, replay, verify
+from makeway.cli import check, explain, importing, new_plugin, plugins, replay, verify
 from makeway.cli.group import Guarded
 
 COMMANDS = (
@@ -28,6 +28,7 @@ COMMANDS = (
     verify.verify,
     importing.import_,
     plugins.plugins,
+    new_plugin.new_plugin,
 )
 
 

@@ -143,6 +143,7 @@ def replay_table(
     until: Seconds | None = None,
     plugins: Mapping[str, Any] | None = None,
     checked: bool = True,
+    checker: InvariantChecker | None = None,
 ) -> TableRun:
     """Replay a table of jobs, with all invariants checked after every step.
 
@@ -153,13 +154,15 @@ def replay_table(
     :param until: stop at this instant; None: when nothing happens any more.
     :param plugins: plugins by name that need no installation.
     :param checked: False: without the invariants, where a defect is what the test is about.
+    :param checker: checks the invariants; None: one that knows ``preempt/partition_prio``.
     :raises InvariantError: if what may never happen happened.
     """
     built = config if isinstance(config, Config) else builders.config(cluster, config)
     machine = build_cluster(built)
     specs = tuple(builders.jobs(jobs) if isinstance(jobs, str) else jobs)
     events = builders.commands(commands, machine)
-    checker = InvariantChecker(events)
+    if checker is None:
+        checker = InvariantChecker(events)
     lines: list[Line] = []
     options = Options(
         until=until, sink=lines.append, after_step=checker if checked else None, plugins=plugins or {}

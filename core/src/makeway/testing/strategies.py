@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from makeway.config import PRIORITIES
+from makeway.config import PRIORITIES, Config
 from makeway.model import Exclusive, JobSpec
 from makeway.testing import builders
 from makeway.testing.builders import Machine
@@ -60,19 +60,43 @@ _GRAIN = 5
 class Scenario:
     """Everything that one replay needs."""
 
-    machine: Machine
-    settings: Mapping[str, Any]
+    machine: Machine = ()
+    """Its nodes; with a whole configuration as settings, these say which."""
+    settings: Mapping[str, Any] | Config
+    """Flat, as for `makeway.testing.builders.config`; or a whole configuration."""
     specs: tuple[JobSpec, ...]
     commands: str = ""
+    until: float | None = None
+    """Stop at this instant; None: when nothing happens any more."""
+
+    @classmethod
+    def of(
+        cls,
+        jobs: str | Sequence[JobSpec],
+        *,
+        cluster: Machine | None = None,
+        config: Mapping[str, Any] | Config | None = None,
+        commands: str = "",
+        until: float | None = None,
+    ) -> Scenario:
+        """Write one down, with the arguments of `replay_table`."""
+        return cls(
+            machine=cluster or builders.one_node(),
+            settings=config or {},
+            specs=tuple(builders.jobs(jobs) if isinstance(jobs, str) else jobs),
+            commands=commands,
+            until=until,
+        )
 
     def replay(self, **more: Any) -> TableRun:
         """Replay it, with all invariants checked; `more` as for `replay_table`."""
-        return replay_table(
-            self.specs, cluster=self.machine, config=self.settings, commands=self.commands, **more
-        )
+        given: dict[str, Any] = {"commands": self.commands, "until": self.until, **more}
+        return replay_table(self.specs, cluster=self.machine, config=self.settings, **given)
 
     def with_settings(self, **more: Any) -> Scenario:
         """Return the same with other settings."""
+        if isinstance(self.settings, Config):
+            raise TypeError("a whole configuration is changed with attrs.evolve")
         return attrs.evolve(self, settings={**self.settings, **more})
 
     def __repr__(self) -> str:
@@ -80,7 +104,8 @@ class Scenario:
         jobs = "\n".join(f"    {_short(spec)}" for spec in self.specs)
         lines = "\n".join(f"    {line.strip()}" for line in self.commands.splitlines())
         nodes = ", ".join(f"{table.name} ({table.cpus} CPUs)" for table in self.machine)
-        return f"{nodes}\n{dict(self.settings)}\n{jobs}\n{lines}"
+        settings = self.settings if isinstance(self.settings, Config) else dict(self.settings)
+        return f"{nodes}\n{settings}\n{jobs}\n{lines}"
 
 
 def _short(spec: JobSpec) -> str:
@@ -197,11 +222,36 @@ def _preemption(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def workloads(draw: st.DrawFn, size: int, names: Sequence[str], most_jobs: int = 8) -> tuple[JobSpec, ...]:
-    """Draw jobs for the partitions `names` of a cluster of `size` nodes, in order of submission."""
+def qos(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    """Draw three QOS, of which some may preempt others."""
+    tables: dict[str, dict[str, Any]] = {}
+    for name, below in (("low", ()), ("mid", ("low",)), ("high", ("low", "mid"))):
+        allowed = [other for other in below if draw(st.integers(0, 3))]
+        tables[name] = {"priority": draw(st.sampled_from((0, 1, 10))), "preempt": ",".join(allowed)}
+        mode = draw(st.sampled_from((None, None, None, "requeue", "cancel")))
+        if mode is not None:
+            tables[name]["preempt_mode"] = mode
+        if draw(st.integers(0, 4)) == 0:
+            tables[name]["grace_time"] = 10.0
+        if not tables[name]["preempt"]:
+            del tables[name]["preempt"]
+    return tables
+
+
+@st.composite
+def workloads(
+    draw: st.DrawFn, size: int, names: Sequence[str], most_jobs: int = 8, *, qos: Sequence[str] = ()
+) -> tuple[JobSpec, ...]:
+    """Draw jobs for the partitions `names` of a cluster of `size` nodes, in order of submission.
+
+    :param qos: their QOS are drawn from these; empty: they have none.
+    """
     count = draw(st.integers(1, most_jobs))
     submissions = sorted(draw(st.lists(instants(60), min_size=count, max_size=count)))
-    return tuple(draw(_jobs(f"j{at + 1}", at, submissions[at], size, names)) for at in range(count))
+    specs = tuple(draw(_jobs(f"j{at + 1}", at, submissions[at], size, names)) for at in range(count))
+    if not qos:
+        return specs
+    return tuple(attrs.evolve(spec, qos=draw(st.sampled_from(tuple(qos)))) for spec in specs)
 
 
 @st.composite
@@ -266,12 +316,16 @@ def scenarios(
     *,
     most_jobs: int = 8,
     with_commands: bool = False,
+    with_qos: bool = False,
 ) -> Scenario:
     """Draw everything that a replay needs; every job has a run time, so that each replay ends."""
     machine = draw(machines())
     size = size_of(machine)
     chosen = draw(settings(size, policies, schedulers))
-    specs = draw(workloads(size, sorted(chosen["partitions"]), most_jobs))
+    if with_qos:
+        chosen["qos"] = draw(qos())
+    names = sorted(chosen["partitions"])
+    specs = draw(workloads(size, names, most_jobs, qos=sorted(chosen.get("qos", ()))))
     done = draw(commands(specs, size)) if with_commands else ""
     return Scenario(machine=machine, settings=chosen, specs=specs, commands=done)
 
@@ -289,6 +343,7 @@ __all__ = [
     "instants",
     "machines",
     "partitions",
+    "qos",
     "scenarios",
     "settings",
     "size_of",

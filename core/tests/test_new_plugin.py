@@ -1,0 +1,143 @@
+"""``makeway new-plugin``: names, what is refused, what is written; that it works is tests/test_new_plugin_works.py."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway.cli.new_plugin import KINDS, Names
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of its own the current one."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_distribution_is_written(run: Run, here: Path, kind: str) -> None:
+    """One name, spelled as each place wants it; every module can be parsed; nothing else is left behind."""
+    done = run("new-plugin", "least-work-lost", "--kind", kind)
+    assert (done.status, done.err) == (0, "")
+    folder = here / f"makeway-{kind}-least-work-lost"
+    package = f"makeway_{kind}_least_work_lost"
+    assert [path.name for path in here.iterdir()] == [folder.name]
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert project["name"] == folder.name
+    assert project["entry-points"]["makeway"] == {f"{kind}/least_work_lost": package}
+    assert "makeway>=0.1,<0.2" in project["dependencies"]
+    assert (folder / "src" / package / "py.typed").is_file()
+    assert (folder / "README.md").read_text().startswith(f"# {folder.name}\n")
+    modules = sorted(folder.rglob("*.py"))
+    assert {"__init__.py", "test_contract.py", "test_rule.py"} <= {path.name for path in modules}
+    for path in modules:
+        assert ast.get_docstring(ast.parse(path.read_text()))
+    for path in folder.rglob("*.toml"):
+        tomllib.loads(path.read_text())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hooks_explain_their_arguments(run: Run, here: Path, kind: str) -> None:
+    """Every argument of every hook but the trivial ones is in its docstring, or in that of what it builds."""
+    run("new-plugin", "some", "--kind", kind)
+    module = next(here.glob("*/src/*/__init__.py")).read_text()
+    hooks = [node for node in ast.parse(module).body if isinstance(node, ast.FunctionDef)]
+    hooks = [node for node in hooks if node.name.startswith("makeway_")]
+    assert hooks
+    for hook in hooks:
+        text = ast.get_docstring(hook) or ""
+        assert text
+        missing = [arg.arg for arg in hook.args.args if f":param {arg.arg}:" not in text]
+        assert not missing, f"{hook.name}: {missing}"
+
+
+def test_the_next_three_commands_are_told(run: Run, here: Path) -> None:
+    """Install, test, replay: as they are to be typed."""
+    (here / "my site").mkdir()
+    done = run("new-plugin", "preempt/youngest", "--kind", "preempt", "--into", "my site")
+    assert done.out.splitlines()[-4:] == [
+        "next:",
+        "  python -m pip install -e './my site/makeway-preempt-youngest[test]'",
+        "  python -m pytest 'my site/makeway-preempt-youngest'",
+        "  makeway replay 'my site/makeway-preempt-youngest/example.toml'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        pytest.param("Youngest First", "such as 'youngest_first'", id="capitals and blanks"),
+        pytest.param("1st", "such as 'st'", id="a digit first"),
+        pytest.param("", "allowed: small letters", id="empty"),
+        pytest.param("../x", "before the slash is the kind", id="a path"),
+        pytest.param("preempt/../x", "such as 'x'", id="a path behind the kind"),
+        pytest.param("gang/x", "--kind says 'preempt'", id="another kind"),
+        pytest.param("x" * 61, "60 at the most", id="too long"),
+        pytest.param("a__b", "such as 'a_b'", id="two underscores"),
+        pytest.param("größe", "allowed: small letters", id="letters beyond ASCII"),
+        pytest.param("none", "'preempt/none' is offered by makeway", id="installed already"),
+    ],
+)
+def test_bad_names(run: Run, here: Path, name: str, said: str) -> None:
+    """One clear error, exit status 2, nothing written."""
+    done = run("new-plugin", name, "--kind", "preempt")
+    assert done.status == 2
+    assert said in done.err
+    assert not list(here.iterdir())
+
+
+def test_names_of_installed_distributions_are_taken(run: Run, here: Path, install: Any) -> None:
+    """A distribution of that name, or a package, would be hidden by the new one."""
+    install("makeway-preempt-mine", {"preempt/other": "other"}, {"other": "", "makeway_preempt_yours": ""})
+    done = run("new-plugin", "mine", "--kind", "preempt")
+    assert (done.status, "makeway-preempt-mine 1.0 is installed already" in done.err) == (2, True)
+    done = run("new-plugin", "yours", "--kind", "preempt")
+    assert (done.status, "makeway_preempt_yours can be imported" in done.err) == (2, True)
+
+
+def test_nothing_is_overwritten(run: Run, here: Path) -> None:
+    """Neither a folder nor a file nor a link that leads nowhere."""
+    folder = here / "makeway-preempt-mine"
+    folder.mkdir()
+    (folder / "notes").write_text("mine")
+    (here / "makeway-preempt-yours").write_text("a file")
+    (here / "makeway-preempt-lost").symlink_to(here / "nowhere")
+    for name in ("mine", "yours", "lost"):
+        done = run("new-plugin", name, "--kind", "preempt")
+        assert (done.status, "is there already; nothing was written" in done.err) == (2, True)
+    assert [path.name for path in folder.iterdir()] == ["notes"]
+    assert len(list(here.iterdir())) == 3
+
+
+def test_a_folder_that_does_not_exist(run: Run, here: Path) -> None:
+    """It is not made: that would be a typing error's work."""
+    done = run("new-plugin", "mine", "--kind", "preempt", "--into", "plugnis")
+    assert (done.status, "plugnis: no such folder" in done.err) == (2, True)
+    assert not list(here.iterdir())
+
+
+def test_without_the_template_engine(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is for authors only; the error says what brings it."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = run("new-plugin", "mine", "--kind", "preempt")
+    assert (done.status, "pip install 'makeway[author]'" in done.err) == (2, True)
+    assert not list(here.iterdir())
+
+
+def test_names() -> None:
+    """The rule of this project: one name, three spellings."""
+    names = Names(kind="preempt", name="least_work_lost")
+    assert names.entry == "preempt/least_work_lost"
+    assert names.package == "makeway_preempt_least_work_lost"
+    assert names.distribution == "makeway-preempt-least-work-lost"
