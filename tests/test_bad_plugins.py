@@ -258,7 +258,7 @@ class Selector:
             "differ from their indices",
             id="bits and indices differ",
         ),
-        pytest.param("n1", "probe returned 'n1'", id="no placement at all"),
+        pytest.param("n1", "its probe() returned 'n1'", id="no placement at all"),
     ],
 )
 def test_wrong_placements(found: Any, message: str) -> None:
@@ -280,11 +280,32 @@ def test_wrong_placements(found: Any, message: str) -> None:
 
 
 def test_overlapping_jobs_are_found() -> None:
-    """Two jobs on one node that does not share: if not at the border, then by the invariants."""
-    from makeway.errors import InvariantError
-
-    with pytest.raises((PolicyError, InvariantError)):
+    """Two jobs on one node that does not share: found when the second one would start."""
+    with pytest.raises(PolicyError) as caught:
         play(answering("makeway_selector", lambda: Selector(place([0]))), BASE | {"select": NAME})
+    assert (caught.value.plugin, caught.value.hook, caught.value.job) == (NAME, "makeway_selector", "next")
+    assert caught.value.message == "gave it cores of n1 that job low holds"
+
+
+def test_overlapping_cores_are_found() -> None:
+    """Single cores count, where both say which they hold; half a node each is no overlap."""
+
+    def halves(first: int, second: int) -> Any:
+        cores = iter((first, second))
+
+        class Halves(Selector):
+            def attempt(self, job: Job, nodes: int, view: object) -> Any:
+                held = Allocation(nodes=1, node_indices=(0,), cores=(next(cores, 0),))
+                self.found = Placement(allocation=held)
+                return super().attempt(job, nodes, view)
+
+        return answering("makeway_selector", lambda: Halves(None))
+
+    two = "\n".join(JOBS.splitlines()[:4])
+    with pytest.raises(PolicyError, match="for job next: gave it cores of n1 that job low holds"):
+        play(halves(0b0011, 0b0110), BASE | {"select": NAME}, two)
+    run = play(halves(0b0011, 0b1100), BASE | {"select": NAME}, two)
+    assert run.starts("next") == (0.0,)
 
 
 def test_a_selector_without_its_methods() -> None:
@@ -328,7 +349,9 @@ def test_a_negative_grace_time() -> None:
     def hurried(victims: Sequence[Job]) -> list[Plan]:
         return [Plan(job=job, mode=PreemptMode.CANCEL, grace_time=-1.0) for job in victims]
 
-    assert "allowed: a Plan" in asked("makeway_preempt_action", hurried).message
+    error = asked("makeway_preempt_action", hurried)
+    assert error.message == "planned a grace_time of -1.0; allowed: 0 or more seconds"
+    assert error.job == "low"
 
 
 def test_a_queue_order_that_loses_a_job() -> None:

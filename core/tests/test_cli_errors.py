@@ -157,7 +157,7 @@ def test_missing_plugins_are_told_all_at_once(run: Run, with_jobs: Path) -> None
             "from makeway.hookspecs import hookimpl\n"
             "@hookimpl\ndef makeway_preempt_candidates(preemptor): return 1 / 0\n",
             1,
-            "plugin 'preempt/odd', hook makeway_preempt_candidates for job 2: raised ZeroDivisionError",
+            "plugin 'preempt/odd' of makeway-odd 1.0, hook makeway_preempt_candidates for job 2: raised ZeroDiv",
             id="raises",
         ),
         pytest.param(

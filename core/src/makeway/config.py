@@ -145,6 +145,8 @@ class PolicyTable:
     protect: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     """Any further plugins: queue order, admission, observers; asked before the others."""
+    decision_time_limit: float = 0.0
+    """Most seconds that a plugin may take to answer once; 0: no limit."""
     preemption: PreemptionTable = attrs.field(factory=PreemptionTable)
     mcs: McsTable = McsTable()
     settings: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -409,6 +411,9 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
 
 def _check_policy(table: PolicyTable, problems: list[Problem]) -> None:
     _try(problems, "policy.preempt_mode", parse_mode, table.preempt_mode)
+    if not 0 <= table.decision_time_limit <= 86400:
+        text = f"got {table.decision_time_limit}; allowed: 0 (no limit) to 86400"
+        problems.append(Problem("policy.decision_time_limit", text))
     sources = ("none", "user", "group", "account", "label")
     if table.mcs.label not in sources:
         problems.append(

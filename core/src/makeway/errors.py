@@ -81,18 +81,35 @@ class PluginError(MakewayError):
 
 
 class PolicyError(MakewayError):
-    """Blame a plugin for an exception or a wrong answer; names plugin, hook and job."""
+    """Blame a plugin for an exception or a wrong answer; names plugin, distribution, hook and job."""
 
-    def __init__(self, plugin: str, hook: str, job: str | None, message: str) -> None:
+    def __init__(self, plugin: str, hook: str, job: str | None, message: str, distribution: str = "") -> None:
         self.plugin = plugin
         self.hook = hook
         self.job = job
         self.message = message
+        self.distribution = distribution
+        """Name and version of what brought the plugin; empty: it was handed over without installation."""
         super().__init__(str(self))
 
     def __str__(self) -> str:
+        source = f" of {self.distribution}" if self.distribution else ""
         about = f" for job {self.job}" if self.job else ""
-        return f"plugin {self.plugin!r}, hook {self.hook}{about}: {self.message}"
+        return f"plugin {self.plugin!r}{source}, hook {self.hook}{about}: {self.message}"
+
+
+class OutOfTime(BaseException):
+    """Break off a plugin's code that has not come to an end within its time limit.
+
+    No `Exception`, so that a plugin that goes on after any error is broken off too.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        return f"did not end within {self.limit:g} s"
 
 
 class RunnerError(MakewayError):

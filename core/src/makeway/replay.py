@@ -12,11 +12,13 @@ import attrs
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
+from makeway.errors import MakewayError, OutOfTime
 from makeway.events import Event, Finished
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.runners.simulated import SimulatedRunner
+from makeway.runners.watch import time_limit
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -69,15 +71,36 @@ def replay(
     :raises PluginError, PolicyError, ConfigError: see `makeway.errors`.
     """
     options = options or Options()
-    policies = Policies(config, options.plugins, trace=options.trace)
-    recorder = Recorder(cluster or build_cluster(config), _sink(policies, options.sink), keep=options.keep)
-    if options.traced is not None:
-        recorder.traced = options.traced
-    engine = Engine(config, recorder, policies, options.clockwork)
-    runner = SimulatedRunner(jobs, engine.clockwork, commands)
-    with _no_cycle_collection():
-        ended_at = drive(engine, runner, options)
+    with time_limit(config.policy.decision_time_limit):
+        policies = Policies(config, options.plugins, trace=options.trace)
+        recorder = Recorder(
+            cluster or build_cluster(config), _sink(policies, options.sink), keep=options.keep
+        )
+        if options.traced is not None:
+            recorder.traced = options.traced
+        with answerable(policies):
+            engine = Engine(config, recorder, policies, options.clockwork)
+        runner = SimulatedRunner(jobs, engine.clockwork, commands)
+        with _no_cycle_collection():
+            ended_at = drive(engine, runner, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
+
+
+@contextlib.contextmanager
+def answerable(policies: Policies) -> Iterator[None]:
+    """Blame a plugin for what its code raises outside of hooks, and for what it does not end in time.
+
+    :raises PolicyError: names the plugin; what makeway itself raised goes on as it is.
+    """
+    try:
+        yield
+    except MakewayError:
+        raise
+    except (Exception, OutOfTime) as error:
+        blamed = policies.blamed(error)
+        if blamed is None:
+            raise
+        raise blamed from error
 
 
 @contextlib.contextmanager
@@ -122,7 +145,13 @@ def drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
         now, events = moment
         while marks and marks[0] < now:
             options.snapshots[marks.pop(0)](engine)
-        actions = engine.step(now, events)
+        try:
+            actions = engine.step(now, events)
+        except MakewayError:
+            raise
+        except (Exception, OutOfTime):
+            with answerable(engine.policies):
+                raise
         if actions:
             runner.act(actions, now)
         if epilogs:

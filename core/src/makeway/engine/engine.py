@@ -37,7 +37,7 @@ from makeway.events import (
     NodesUp,
     Submitted,
 )
-from makeway.model import Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
+from makeway.model import Gang, Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
 from makeway.record import Recorder
 from makeway.registry import Policies
 
@@ -138,8 +138,15 @@ class Engine:
             transitions.tick()
         self._schedule(now)
         if self.gang is not None:
-            self._tick_at = self.gang.next_tick
+            self._tick_at = self._next_tick(self.gang)
         return transitions.actions
+
+    def _next_tick(self, gang: Gang) -> Seconds | None:
+        at: object = gang.next_tick
+        if at is not None and (not isinstance(at, int | float) or at != at):
+            text = f"its next_tick is {at!r:.80}; allowed: seconds since the start, or None"
+            raise self.policies.fault("makeway_gang", None, text)
+        return at
 
     def _watch_instant(self, now: Seconds) -> None:
         if now > self.ledger.now:
@@ -450,7 +457,8 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
-        wake = self._tick_at if self._tick_at is not None else _NEVER
+        # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
+        wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         eligible = self.queue.next_eligible
         if eligible is not None and eligible < wake:
             wake = eligible

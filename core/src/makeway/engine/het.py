@@ -8,7 +8,6 @@ from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Room
 from makeway.model import Blocked, Job, JobState, Partition, Placement
-from makeway.registry import guarded
 
 
 class HetStarter:
@@ -74,8 +73,7 @@ class HetStarter:
         placer = self._placer
         nodes = placer.nodes_for(part, allowed)
         attempt = placer.selector.attempt(part, nodes, self._ledger)
-        found: Placement | Blocked = guarded(placer.policies, "makeway_selector", part, attempt.probe)
-        return found
+        return placer.probe(attempt)
 
     def _preempt(self, job: Job, components: Sequence[Job], allowed: NodeBits) -> Outcome:
         """Have others make way for the components that do not fit, if that makes room for all of them."""

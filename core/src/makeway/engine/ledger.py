@@ -108,6 +108,11 @@ class Ledger:
         return bool(self._het)
 
     @property
+    def held(self) -> NodeBits:
+        """Nodes that an active job holds."""
+        return self._held.over[0]
+
+    @property
     def exclusive(self) -> NodeBits:
         """Nodes of running jobs that do not share."""
         return self._exclusive.over[0]

@@ -11,13 +11,14 @@ import attrs
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import McsTable
+from makeway.engine.border import misplaced, overlapping
 from makeway.engine.exclusivity import node_filter, wants_user
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.limited import LIMIT, LimitedAttempt, Without
 from makeway.engine.making_way import MakingWay
 from makeway.engine.transitions import Transitions
-from makeway.errors import PolicyError
 from makeway.model import (
+    Allocation,
     Attempt,
     Blocked,
     Candidates,
@@ -160,8 +161,8 @@ class Placer:
 
     def _probe_open(self, job: Job, allowed: NodeBits, closed: NodeBits) -> Placement | Blocked:
         if not closed:
-            return self._probe(self.selector.attempt(job, self.nodes_for(job, allowed), self.ledger))
-        found = self._probe(self.selector.attempt(job, self.nodes_for(job, allowed & ~closed), self.ledger))
+            return self.probe(self.selector.attempt(job, self.nodes_for(job, allowed), self.ledger))
+        found = self.probe(self.selector.attempt(job, self.nodes_for(job, allowed & ~closed), self.ledger))
         if isinstance(found, Blocked) and found.never:
             return attrs.evolve(found, never=False)  # the closed nodes may open again
         return found
@@ -174,15 +175,17 @@ class Placer:
             nodes &= ~self.policies.closed_nodes(job, self.before, self.ledger)
         return self.selector.attempt(job, nodes, self.ledger)
 
-    def _probe(self, attempt: Attempt) -> Placement | Blocked:
+    def probe(self, attempt: Attempt) -> Placement | Blocked:
+        """Ask an attempt whether its job fits, and check the answer."""
         try:
-            found = attempt.probe()
+            found: object = attempt.probe()
         except Exception as error:
             raise self.policies.blame("makeway_selector", attempt.job, error) from error
         if isinstance(found, Placement):
             self._check_place(attempt.job, found, "makeway_selector")
         elif not isinstance(found, Blocked):
-            raise self._wrong("makeway_selector", attempt.job, f"probe returned {found!r:.80}")
+            text = f"its probe() returned {found!r:.80}; allowed: Placement or Blocked"
+            raise self.policies.fault("makeway_selector", attempt.job, text)
         return found
 
     def _start(self, job: Job, placement: Placement) -> Outcome:
@@ -197,6 +200,7 @@ class Placer:
                     detail=placement.why,
                 )
             )
+        self._check_overlap(job, placement.allocation, "makeway_selector")
         self.transitions.start(job, placement.allocation)
         return Outcome.STARTED
 
@@ -357,28 +361,19 @@ class Placer:
             if job.asked_at == self.ledger.now:
                 put(job, asked_nodes=choice.placement.allocation.nodes)
             return Outcome.PREEMPTING
+        self._check_overlap(job, choice.placement.allocation, "makeway_search")
         self.transitions.start(job, choice.placement.allocation)
         return Outcome.STARTED
 
     # ------------------------------------------------------------------------- the border
     def _check_place(self, job: Job, placement: Placement, hook: str) -> None:
-        allocation = placement.allocation
-        nodes = allocation.nodes
-        if nodes & ~job.partition.nodes:
-            if nodes & ~self.ledger.all_nodes:
-                raise self._wrong(hook, job, "placed it on a node that does not exist")
-            outside = self.recorder.node_list(nodes & ~job.partition.nodes)
-            raise self._wrong(hook, job, f"placed it on {outside}, outside partition {job.partition.name}")
-        size = len(allocation.node_indices)
-        if size != nodes.bit_count() or size < job.size:
-            raise self._wrong(hook, job, f"placed it on {size} nodes; it needs {job.size}")
-        if bitmap.of(allocation.node_indices) != nodes:
-            raise self._wrong(hook, job, "placed it on nodes that differ from their indices")
-        if nodes & ~self.ledger.up:
-            raise self._wrong(hook, job, "placed it on a node that is not in service")
+        wrong = misplaced(job, placement, self.ledger, self.recorder.node_list)
+        if wrong:
+            raise self.policies.fault(hook, job, wrong)
 
-    def _wrong(self, hook: str, job: Job, message: str) -> PolicyError:
-        return PolicyError(self.policies.who(hook), hook, job.id, message)
+    def _check_overlap(self, job: Job, allocation: Allocation, hook: str) -> None:
+        if self.transitions.gang is None and (wrong := overlapping(job, allocation, self.ledger)):
+            raise self.policies.fault(hook, job, wrong)
 
 
 def _without(candidates: Candidates, unable: frozenset[str]) -> Candidates:

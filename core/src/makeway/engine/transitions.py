@@ -12,7 +12,6 @@ from typing import cast
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.queue import Queue
-from makeway.errors import PolicyError
 from makeway.events import Action, Kill, Resume, SendSignal, Start, Suspend
 from makeway.events import Checkpoint as SaveState
 from makeway.model import (
@@ -368,7 +367,7 @@ class Transitions:
         answer: object = orders
         if not isinstance(answer, Iterable):
             text = f"returned {orders!r:.80}; allowed: a sequence of GangOrder"
-            raise PolicyError(self._by_gang, "makeway_gang", None, text)
+            raise self.policies.fault("makeway_gang", None, text)
         for order in orders:
             self._check(order)
             job = order.job
@@ -393,14 +392,10 @@ class Transitions:
 
     def _check(self, order: GangOrder) -> None:
         if not isinstance(order, GangOrder):
-            raise PolicyError(self._by_gang, "makeway_gang", None, f"ordered {order!r}; allowed: GangOrder")
+            raise self.policies.fault("makeway_gang", None, f"ordered {order!r:.80}; allowed: GangOrder")
         if not self.ledger.is_active(order.job) and not self.is_leaving(order.job):
-            raise PolicyError(
-                self._by_gang,
-                "makeway_gang",
-                order.job.id,
-                f"ordered {order.verb.value} of a job that is not active",
-            )
+            text = f"ordered {order.verb.value} of a job that is not active"
+            raise self.policies.fault("makeway_gang", order.job, text)
 
     def _rearrange(self, order: GangOrder, allocation: Allocation) -> None:
         """Let suspended jobs hold other cores of their nodes."""
@@ -410,7 +405,7 @@ class Transitions:
             same = held is not None and (held.node_indices, held.cpus) == (new.node_indices, new.cpus)
             if not same or job.state is not JobState.SUSPENDED:
                 text = "moved a job that runs, or to other nodes, or changed how much it holds"
-                raise PolicyError(self._by_gang, "makeway_gang", job.id, text)
+                raise self.policies.fault("makeway_gang", job, text)
         for job, _ in moves:
             self.selector.released(job)
         for job, new in moves:
@@ -423,7 +418,7 @@ class Transitions:
         job = order.job
         if job.state is not JobState.SUSPENDED or not job.requeueable:
             text = f"ordered to move on a job that is {job.state.value} or may not be requeued"
-            raise PolicyError(self._by_gang, "makeway_gang", job.id, text)
+            raise self.policies.fault("makeway_gang", job, text)
         if order.mode is PreemptMode.CHECKPOINT:
             self.checkpoint(job)
         self.requeue(job, order.why)

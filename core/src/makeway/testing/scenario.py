@@ -39,8 +39,9 @@ from makeway.hostlist import natural_key
 from makeway.model import Cluster, JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import History, Line, Preemption, Recorder, to_json
 from makeway.registry import Policies
-from makeway.replay import Options, Run, drive
+from makeway.replay import Options, Run, answerable, drive
 from makeway.runners.simulated import SimulatedRunner
+from makeway.runners.watch import time_limit
 from makeway.testing import builders
 from makeway.testing.builders import Machine, Settings, build_cluster
 from makeway.testing.invariants import InvariantChecker
@@ -167,9 +168,10 @@ def replay_table(
     options = Options(
         until=until, sink=lines.append, after_step=checker if checked else None, plugins=plugins or {}
     )
-    engine = _engine(built, machine, options)
-    runner = _Witness(specs, engine.clockwork, events)
-    ended_at = drive(engine, runner, options)
+    with time_limit(built.policy.decision_time_limit):
+        engine = _engine(built, machine, options)
+        runner = _Witness(specs, engine.clockwork, events)
+        ended_at = drive(engine, runner, options)
     run = Run(engine=engine, recorder=engine.recorder, ended_at=ended_at)
     if checked and until is None:
         checker.finish(run, specs)
@@ -178,7 +180,8 @@ def replay_table(
 
 def _engine(config: Config, cluster: Cluster, options: Options) -> Engine:
     policies = Policies(config, options.plugins)
-    return Engine(config, Recorder(cluster, options.sink), policies, options.clockwork)
+    with answerable(policies):
+        return Engine(config, Recorder(cluster, options.sink), policies, options.clockwork)
 
 
 class _Witness(SimulatedRunner):

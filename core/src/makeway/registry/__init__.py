@@ -1,0 +1,38 @@
+"""Find, import, ask and check plugins; the only user of pluggy's manager.
+
+Only plugins that the config names are imported. Every answer is checked at the border, and every
+exception is turned into an error that names distribution, plugin, hook and job.
+
+=========  ==========================================================================
+module     what it owns
+=========  ==========================================================================
+finding    what is installed, for which version of the contract, and importing it
+fitting    whether a plugin fits the contract: names of hooks, arguments, markers
+asking     calls of hooks, and whom to blame for what comes of them
+policies   one typed method per hook that checks the answer
+=========  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from makeway.registry.asking import guarded
+from makeway.registry.finding import GROUP, Installed, installed, load, offers, pip_name
+from makeway.registry.fitting import Described, described, offered
+from makeway.registry.policies import KINDS, Policies, gang_of, names_in
+
+__all__ = [
+    "GROUP",
+    "KINDS",
+    "Described",
+    "Installed",
+    "Policies",
+    "described",
+    "gang_of",
+    "guarded",
+    "installed",
+    "load",
+    "names_in",
+    "offered",
+    "offers",
+    "pip_name",
+]

@@ -1,0 +1,244 @@
+"""Call hooks, and know whom to blame for what comes of it."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType
+from typing import Any, NoReturn
+
+import attrs
+import pluggy
+
+from makeway.errors import MakewayError, OutOfTime, PolicyError
+from makeway.model import Job
+from makeway.registry import finding
+from makeway.registry.finding import is_core, place_of
+
+log = logging.getLogger("makeway")
+
+
+@attrs.frozen
+class Call:
+    """One plugin's function for one hook, with the arguments that it takes."""
+
+    plugin: str
+    function: Callable[..., Any]
+    positional: tuple[str, ...]
+    named: tuple[str, ...] = ()
+    """Arguments with a default that the contract knows."""
+
+    def __call__(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function with what it takes out of `arguments`."""
+        given = [arguments[name] for name in self.positional]
+        if self.named:
+            return self.function(*given, **{name: arguments[name] for name in self.named})
+        return self.function(*given)
+
+
+def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
+    defaulted = tuple(
+        name
+        for name, parameter in inspect.signature(impl.function).parameters.items()
+        if name in known and parameter.default is not parameter.empty
+    )
+    positional = tuple(name for name in impl.argnames if name not in defaulted)
+    return Call(impl.plugin_name, impl.function, positional, defaulted)
+
+
+class Asker:
+    """Asks plugins in their order; whoever answers or raises is known by name."""
+
+    def __init__(self, manager: pluggy.PluginManager, extra: Mapping[str, Any], *, trace: bool) -> None:
+        self._manager = manager
+        self._extra = extra
+        self._trace = trace
+        self._calls: dict[str, tuple[Call, ...]] = {}
+        """Hook -> whom to ask, first to last."""
+        self._answered: dict[str, str] = {}
+        """Hook -> the plugin whose answer is looked at, or was last."""
+        for name, caller in vars(manager.hook).items():
+            if name.startswith("_"):
+                continue
+            known = caller.spec.argnames if caller.spec is not None else ()
+            impls = reversed(caller.get_hookimpls())
+            self._calls[name] = tuple(_call(impl, known) for impl in impls)
+        self._built: dict[int, tuple[Any, str, str]] = {}
+        """Identity of an object that a plugin built -> it, the plugin, and the hook that handed it over."""
+
+    # ------------------------------------------------------------------------------ asking
+    def implements(self, hook: str) -> bool:
+        """Whether any plugin of this run implements `hook`."""
+        return bool(self._calls[hook])
+
+    def who(self, hook: str) -> str:
+        """Return the plugin that answers `hook` first; empty if none."""
+        calls = self._calls[hook]
+        return calls[0].plugin if calls else ""
+
+    def _first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
+        """Return the first answer that is one; None: nobody has an opinion."""
+        for call in self._calls[hook]:
+            try:
+                answer = call(arguments)
+            except MakewayError:
+                raise
+            except Exception as error:
+                self._raised(call.plugin, hook, about, error)
+            if self._trace:
+                self._show(call, hook, arguments, answer)
+            if answer is not None:
+                self._answered[hook] = call.plugin
+                return answer
+        return None
+
+    def _all(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[Any]:
+        """Yield every answer that is one; meanwhile its plugin is the one to blame."""
+        for call in self._calls[hook]:
+            try:
+                answer = call(arguments)
+            except MakewayError:
+                raise
+            except Exception as error:
+                self._raised(call.plugin, hook, about, error)
+            if self._trace:
+                self._show(call, hook, arguments, answer)
+            if answer is not None:
+                self._answered[hook] = call.plugin
+                yield answer
+
+    def _listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
+        try:
+            return list(answer)
+        except Exception as error:
+            self._blame(hook, job, f"returned {shown(answer)}; allowed: a sequence ({error})", error)
+
+    def _keep(self, built: Any, hook: str) -> None:
+        """Remember who built an object whose methods the engine calls."""
+        self._built[id(built)] = (built, self._answered[hook], hook)
+
+    def _show(self, call: Call, hook: str, arguments: Mapping[str, Any], answer: Any) -> None:
+        given = {key: str(value)[:80] for key, value in arguments.items() if key != "view"}
+        log.warning("hook %s of %s %s -> %s", hook, call.plugin, given, str(answer)[:200])
+
+    # ----------------------------------------------------------------------------- blaming
+    def _raised(self, plugin: str, hook: str, about: Job | None, error: Exception) -> NoReturn:
+        text = f"raised {type(error).__name__}: {error}{place_of(error)}"
+        raise self._error(plugin, hook, about, text) from error
+
+    def _blame(
+        self, hook: str, job: Job | None, message: str, error: BaseException | None = None
+    ) -> NoReturn:
+        raise self.fault(hook, job, message) from error
+
+    def fault(self, hook: str, job: Job | None, message: str) -> PolicyError:
+        """Return the error to raise for a wrong answer to `hook`, or by an object that came from it."""
+        return self._error(self._answered.get(hook) or self.who(hook), hook, job, message)
+
+    def _error(self, plugin: str, hook: str, job: Job | None, message: str) -> PolicyError:
+        return PolicyError(plugin, hook, job.id if job else None, message, self._distribution(plugin))
+
+    def _distribution(self, plugin: str) -> str:
+        if plugin in self._extra:
+            return ""
+        item = next((each for each in finding.installed() if each.name == plugin), None)
+        return f"{item.distribution} {item.version}" if item else ""
+
+    def blame(self, hook: str, job: Job | None, error: Exception) -> MakewayError:
+        """Return the error to raise for what an object that the plugin behind `hook` built has raised."""
+        if isinstance(error, MakewayError):
+            return error
+        return self.fault(hook, job, f"raised {type(error).__name__}: {error}{place_of(error)}")
+
+    def blamed(self, error: BaseException) -> PolicyError | None:
+        """Return the error to raise for what was raised in code of a plugin; None: it was in none.
+
+        For what no hook is asked for at that moment: methods of selectors and arbiters, and endless loops.
+        """
+        frames = list(_frames(error))
+        for at, frame in enumerate(frames):
+            found = self._owner(frame)
+            if found is not None:
+                plugin, hook = found
+                method = "" if hook == frame.f_code.co_name else f"its {frame.f_code.co_name}() "
+                what = (
+                    f"raised {type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+                )
+                return self._error(plugin, hook, _job_of(frames[:at]), f"{method}{what}{place_of(error)}")
+        return None
+
+    def _owner(self, frame: FrameType) -> tuple[str, str] | None:
+        """Return plugin and hook of a frame; None: it belongs to no plugin of this run."""
+        hook = self._hooks_by_code().get(frame.f_code)
+        if hook is not None:
+            return hook
+        _, plugin, name = self._built.get(id(frame.f_locals.get("self")), (None, "", ""))
+        if plugin:
+            return plugin, name
+        module = str(frame.f_globals.get("__name__"))
+        if is_core(module):
+            return None
+        for plugin, name in self._homes().get(_package(module), ()):
+            return plugin, name
+        return None
+
+    def _hooks_by_code(self) -> dict[CodeType, tuple[str, str]]:
+        return {
+            code: (call.plugin, hook)
+            for hook, calls in self._calls.items()
+            for call in calls
+            if (code := getattr(call.function, "__code__", None)) is not None
+        }
+
+    def _homes(self) -> dict[str, list[tuple[str, str]]]:
+        """Return each package of a plugin with the plugins in it, and the hook that builds objects."""
+        homes: dict[str, list[tuple[str, str]]] = {}
+        for hook in ("makeway_selector", "makeway_gang", *self._calls):
+            for call in self._calls.get(hook, ()):
+                module = str(getattr(call.function, "__module__", ""))
+                homes.setdefault(_package(module), []).append((call.plugin, hook))
+        return homes
+
+
+def _package(module: str) -> str:
+    return ".".join(module.split(".")[: 3 if module.startswith("makeway.builtin.") else 1])
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame
+        trace = trace.tb_next
+
+
+def _job_of(frames: Sequence[FrameType]) -> Job | None:
+    """Return the job that makeway was busy with, by what its innermost function calls so."""
+    for frame in reversed(frames):
+        for name in ("about", "job"):
+            if name in frame.f_locals:
+                found = frame.f_locals[name]
+                return found if isinstance(found, Job) else None
+    return None
+
+
+def guarded(asker: Asker, hook: str, job: Job | None, call: Callable[[], Any]) -> Any:
+    """Run a method of an object that a plugin built; blame the plugin for what it raises."""
+    try:
+        return call()
+    except MakewayError:
+        raise
+    except Exception as error:
+        raise asker.blame(hook, job, error) from error
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message, not too long; whatever its own ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<a {type(value).__name__} that cannot be shown>"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+__all__ = ["Asker", "OutOfTime", "guarded", "shown"]

@@ -1,0 +1,167 @@
+"""Find installed plugins by their entry points, and import them by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+import attrs
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from makeway.errors import OutOfTime, PluginError, nearest
+from makeway.hookspecs import CONTRACT_VERSION
+
+GROUP = "makeway"
+DECLARATION = "__makeway_contract__"
+"""Attribute of a plugin that says for which versions of the contract it is written, as ``>=0.1,<0.3``."""
+_NOT_A_PLUGIN = sys.stdlib_module_names | {"attr", "attrs", "cattrs", "None"}
+"""Where an error may come up that a plugin's own line has brought about."""
+
+
+@attrs.frozen(kw_only=True)
+class Installed:
+    """One name that an installed distribution offers."""
+
+    name: str
+    target: str
+    """Module that implements it."""
+    distribution: str
+    version: str
+    wants: str = ""
+    """Versions of ``makeway`` that the distribution requires; empty: any."""
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} of {self.distribution} {self.version}"
+
+
+def installed() -> list[Installed]:
+    """Return what is installed, by name; nothing is imported."""
+    found = []
+    for point in metadata.entry_points(group=GROUP):
+        dist = point.dist
+        found.append(
+            Installed(
+                name=point.name,
+                target=point.value,
+                distribution=dist.name if dist else "?",
+                version=dist.version if dist else "?",
+                wants=_wants(dist.requires or ()) if dist else "",
+            )
+        )
+    return sorted(set(found), key=lambda item: (item.name, item.distribution, item.version))
+
+
+def _wants(requires: Sequence[str]) -> str:
+    """Return what a distribution asks of ``makeway``; extras and other platforms do not count."""
+    wanted = []
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue  # the installer's business
+        if canonicalize_name(requirement.name) != "makeway":
+            continue
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            wanted += [str(each) for each in requirement.specifier]
+    return ",".join(sorted(wanted, reverse=True))
+
+
+def running_version() -> str:
+    """Return the version of the core that runs."""
+    try:
+        return metadata.version("makeway")
+    except metadata.PackageNotFoundError:
+        return CONTRACT_VERSION
+
+
+def pip_name(name: str) -> str:
+    """Return the pip package that would bring the plugin `name`, by the naming rule of this project."""
+    return "makeway-" + name.replace("/", "-").replace("_", "-")
+
+
+def offers(name: str) -> Installed | None:
+    """Return who offers the plugin `name`; None: nobody does.
+
+    :raises PluginError: more than one does.
+    """
+    matches = [item for item in installed() if item.name == name]
+    if len({(item.distribution, item.version, item.target) for item in matches}) > 1:
+        both = ", ".join(f"{item.distribution} {item.version}" for item in matches)
+        raise PluginError(f"two distributions offer a plugin named {name!r}: {both}; uninstall one")
+    return matches[0] if matches else None
+
+
+def load(name: str) -> Any:
+    """Import the plugin called `name`.
+
+    :raises PluginError: if it is unknown, offered twice, written for another version of the contract, or
+        cannot be imported.
+    """
+    item = offers(name)
+    if item is None:
+        names = sorted({item.name for item in installed()})
+        raise PluginError(
+            f"no plugin named {name!r}; installed: {', '.join(names) or 'none'}"
+            f"{nearest(name, names)}; 'pip install {pip_name(name)}' would bring it if that package exists"
+        )
+    _check_version(str(item), item.wants, running_version(), "requires makeway")
+    point = next(p for p in metadata.entry_points(group=GROUP) if p.name == name)
+    try:
+        plugin = point.load()
+    except OutOfTime as error:
+        raise PluginError(f"{item} cannot be imported: {error}{place_of(error)}") from error
+    except (Exception, SystemExit) as error:  # a module that ends the program is no plugin either
+        shown = f"{type(error).__name__}: {error}"
+        raise PluginError(f"{item} cannot be imported: {shown}{place_of(error)}") from error
+    check_declaration(str(item), plugin)
+    return plugin
+
+
+def check_declaration(who: str, plugin: Any) -> None:
+    """Hold what a plugin itself says about the contract against this one.
+
+    :raises PluginError: it is written for another version.
+    """
+    declared = getattr(plugin, DECLARATION, "")
+    if not isinstance(declared, str):
+        raise PluginError(f"{who}: its {DECLARATION} is {declared!r:.80}; allowed: versions, as '>=0.1,<0.2'")
+    _check_version(who, declared, CONTRACT_VERSION, "is written for contract")
+
+
+def _check_version(who: str, wanted: str, running: str, says: str) -> None:
+    try:
+        fits = SpecifierSet(wanted).contains(running, prereleases=True)
+    except InvalidSpecifier:
+        raise PluginError(f"{who} {says} {wanted!r}; allowed: versions, as '>=0.1,<0.2'") from None
+    if not fits:
+        raise PluginError(
+            f"{who} {says} {wanted}, but this is makeway {running_version()} with contract "
+            f"{CONTRACT_VERSION}; install a version of the plugin for it, or the makeway that it wants"
+        )
+
+
+def place_of(error: BaseException) -> str:
+    """Return `` (policy.py, line 7, in candidates)`` for where something was raised; empty: in no plugin."""
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        name = str(trace.tb_frame.f_globals.get("__name__"))
+        if not is_core(name) and name.partition(".")[0] not in _NOT_A_PLUGIN:
+            found = trace
+        trace = trace.tb_next
+    if found is None:
+        return ""
+    code = found.tb_frame.f_code
+    file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
+    within = "" if code.co_name.startswith("<") else f", in {code.co_name}"
+    return f" ({file}, line {found.tb_lineno}{within})"
+
+
+def is_core(module: str) -> bool:
+    """Whether a module is makeway itself, not a plugin that it brings."""
+    return (module == "makeway" or module.startswith("makeway.")) and not module.startswith(
+        "makeway.builtin."
+    )

@@ -1,0 +1,169 @@
+"""Say whether plugins fit the contract: names of hooks, their arguments, and markers."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pluggy
+
+from makeway import hookspecs
+from makeway.errors import OutOfTime, PluginError, nearest
+from makeway.registry import finding
+from makeway.registry.finding import GROUP, Installed, load, place_of
+
+PREFIX = "makeway_"
+
+
+def who_is(name: str, item: Installed | None) -> str:
+    """Name a plugin, with its distribution if it has one."""
+    return str(item) if item is not None else f"plugin {name!r}"
+
+
+def specified() -> dict[str, tuple[str, ...]]:
+    """Return each hook with its arguments."""
+    return {
+        name: tuple(inspect.signature(spec).parameters)
+        for name, spec in vars(hookspecs).items()
+        if name.startswith(PREFIX)
+    }
+
+
+def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.PluginManager:
+    """Return a manager that knows `plugins`, the last one asked first.
+
+    :raises PluginError: one does not fit the contract.
+    """
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    for name, plugin, item in plugins:
+        who = who_is(name, item)
+        finding.check_declaration(who, plugin)
+        problems = misfits(manager, plugin)
+        if problems:
+            more = f"{len(problems)} problems: " if len(problems) > 1 else ""
+            raise PluginError(f"{who} does not fit the contract: {more}{'; '.join(problems)}")
+        try:
+            manager.register(plugin, name=name)
+        except (pluggy.PluginValidationError, ValueError) as error:
+            raise PluginError(f"{who} does not fit the contract: {error}") from None
+    return manager
+
+
+def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
+    """List what does not fit the contract, one phrase each."""
+    hooks = specified()
+    found: list[str] = []
+    implemented = 0
+    for name in dir(plugin):
+        if not name.startswith(PREFIX):
+            continue
+        function = getattr(plugin, name)
+        if isinstance(function, types.ModuleType):
+            continue  # a package of that name, imported
+        options: Mapping[str, Any] | None = manager.parse_hookimpl_opts(plugin, name)
+        hook = (options or {}).get("specname") or name
+        if hook not in hooks:
+            found.append(f"unknown hook {hook!r}{nearest(hook, hooks)}")
+            continue
+        implemented += 1
+        if options is None:
+            found.append(f"hook {hook}: it is not marked with @hookimpl, so it would never be called")
+        elif options["wrapper"] or options["hookwrapper"]:
+            found.append(f"hook {hook}: wrappers of other plugins' answers are not part of the contract")
+        else:
+            found += [f"hook {hook}: {text}" for text in _wrong_arguments(function, hooks[hook])]
+    if not implemented and not found:
+        found.append(
+            f"it implements no hook; hooks are functions named {PREFIX}... and marked with @hookimpl"
+        )
+    return found
+
+
+def _wrong_arguments(function: Any, allowed: Sequence[str]) -> list[str]:
+    """List arguments that the hook does not have.
+
+    One with a default may be unknown: it is for a newer contract, and keeps its default here.
+    """
+    shown = ", ".join(allowed) or "none"
+    found = []
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ["it is no function"]
+    for parameter in parameters:
+        name = parameter.name
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            found.append(f"it takes {parameter}; allowed: arguments by name, out of {shown}")
+        elif name not in allowed:
+            close = nearest(name, allowed)
+            if close or parameter.default is parameter.empty:
+                found.append(f"unknown argument {name!r}; allowed: {shown}{close}")
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            found.append(f"argument {name!r} is keyword-only; leave out the '*'")
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class Described:
+    """An installed plugin, looked at from close by."""
+
+    installed: Installed
+    hooks: tuple[str, ...] = ()
+    """Hooks that it implements, by alphabet."""
+    problem: str = ""
+    """Why it cannot be used; empty: it can."""
+    warnings: tuple[str, ...] = ()
+    """What it uses that will go away."""
+
+
+def described() -> list[Described]:
+    """Import every installed plugin and say what it implements, or why it cannot be used."""
+    return [describe(item) for item in finding.installed()]
+
+
+def describe(item: Installed) -> Described:
+    """Import one plugin and say what it implements, or why it cannot be used."""
+    try:
+        plugin = load(item.name)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            manager = manager_of([(item.name, plugin, item)])
+    except PluginError as error:
+        return Described(installed=item, problem=str(error))
+    callers = manager.get_hookcallers(manager.get_plugin(item.name)) or []
+    hooks = tuple(sorted(caller.name for caller in callers))
+    return Described(installed=item, hooks=hooks, warnings=tuple(str(each.message) for each in caught))
+
+
+def offered(hook: str) -> tuple[list[Any], list[PluginError]]:
+    """Return all that the installed plugins answer to a hook that lists things, and what failed.
+
+    :param hook: ``makeway_config_readers``, ``makeway_workload_readers`` or ``makeway_recordings``.
+    """
+    found: list[Any] = []
+    failed: list[PluginError] = []
+    for name in dict.fromkeys(item.name for item in finding.installed()):
+        try:
+            found += listed(name, load(name), hook)
+        except PluginError as error:
+            failed.append(error)
+    return found, failed
+
+
+def listed(name: str, plugin: Any, hook: str) -> list[Any]:
+    """Return what one plugin answers to a hook that lists things.
+
+    :raises PluginError: it does not fit the contract, or fails.
+    """
+    item = finding.offers(name)
+    manager = manager_of([(name, plugin, item)])
+    try:
+        return [each for answer in getattr(manager.hook, hook)() for each in answer]
+    except (Exception, OutOfTime) as error:
+        text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+        raise PluginError(f"{who_is(name, item)}, hook {hook}: raised {text}{place_of(error)}") from error
