@@ -346,7 +346,7 @@ class Transitions:
         for job in found:
             if not isinstance(job, Job) or job.state is not JobState.SUSPENDED:
                 text = f"lets {job!r:.80} wait for its turn; allowed: suspended jobs"
-                raise PolicyError(self._by_gang, "makeway_gang", None, text)
+                raise self.policies.fault("makeway_gang", None, text)
         return cast(Sequence[Job], found)
 
     def turn(self, job: Job) -> None:
