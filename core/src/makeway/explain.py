@@ -13,8 +13,8 @@ import attrs
 
 from makeway.engine.engine import Engine
 from makeway.errors import place_of
-from makeway.model import NOTHING, Check, Job, JobState, Seconds, Vocabulary
-from makeway.record import Decision, History, Preemption
+from makeway.model import NOTHING, Check, Job, JobState, Seconds, SuspendedBy, Vocabulary
+from makeway.record import Decision, History, Preemption, tidy
 from makeway.replay import Run
 from makeway.report import clock, count, instant
 
@@ -42,6 +42,8 @@ class Witness:
     """Job id -> why it waited, in order of time."""
     checks: dict[str, tuple[Seconds, Sequence[Check]]] = attrs.field(factory=dict)
     """Job id -> the check lists of policies, as of the last pass that made it wait."""
+    by_people: set[tuple[str, Seconds]] = attrs.field(factory=set)
+    """Job id and instant of each suspension that a person asked for."""
     _open: set[str] = attrs.field(factory=set)
     _decisions: int = 0
 
@@ -58,6 +60,8 @@ class Witness:
             waits = self.waits.setdefault(job_id, [])
             if job_id in self._open:
                 waits[-1].end = now
+            if job is not None and job.suspended_by is SuspendedBy.ADMIN and job.suspended_at is not None:
+                self.by_people.add((job_id, tidy(job.suspended_at)))
             if job is None or job.state is not JobState.PENDING:
                 self._open.discard(job_id)
             elif job_id not in self._open or waits[-1].reason != job.reason:
@@ -99,7 +103,7 @@ def explain(run: Run, witness: Witness, places: Mapping[str, str] = NOTHING) -> 
     """
     for history in run.recorder.histories.values():
         if witness.concerns(history.job):
-            yield from _story(run, history, witness.waits.get(history.job.id, []))
+            yield from _story(run, history, witness)
             if history.job.id in witness.checks:
                 at, checks = witness.checks[history.job.id]
                 lines = (line for check in checks for line in _checked(check, places))
@@ -111,11 +115,12 @@ def _checked(check: Check, places: Mapping[str, str]) -> Iterator[str]:
     yield f"{check.code} {check.verdict:<7} {check.question} {check.found}{by}"
 
 
-def _story(run: Run, history: History, waits: Sequence[Wait]) -> Iterator[str]:
+def _story(run: Run, history: History, witness: Witness) -> Iterator[str]:
     job_id = history.job.id
+    waits = witness.waits.get(job_id, [])
     recorder = run.recorder
     yield "\n".join(_heading(run, history))
-    yield _paragraph("where it was", _intervals(run, history), "nowhere")
+    yield _paragraph("where it was", _intervals(run, history, witness), "nowhere")
     long = [wait for wait in waits if wait.end > wait.start]
     yield _paragraph("why it waited", (_wait(run, wait) for wait in long), "it did not")
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
@@ -161,7 +166,7 @@ def _outcome(run: Run, history: History) -> Iterator[str]:
         yield "it never started"
     else:
         yield f"first start after {clock(history.first_start - job.spec.submit_at)}"
-    state = _words(run).state(history.final_state or history.state, job.suspended_by)
+    state = _words(run).state(history.final_state or history.state, job.suspended_by, held=job.held)
     ended = history.ended_at
     yield state if ended is None else f"{state} at {instant(ended)}"
     if job.restarts:
@@ -170,13 +175,17 @@ def _outcome(run: Run, history: History) -> Iterator[str]:
         yield f"{history.lost / 3600:,.2f} core-hours of work lost"
 
 
-def _intervals(run: Run, history: History) -> Iterator[str]:
+def _intervals(run: Run, history: History, witness: Witness) -> Iterator[str]:
+    words = _words(run)
     shown = run.recorder.job_dict(history, run.ended_at)
     for each in shown["intervals"]:
         if each["end"] > each["start"] and each["state"] != JobState.PENDING.value:
             place = f" on {each['nodes']}" if "nodes" in each else ""
-            state = _words(run).state(JobState(each["state"]))
-            yield f"{_span(each['start'], each['end'])}: {state}{place}"
+            person = (history.job.id, each["start"]) in witness.by_people
+            state, by = JobState(each["state"]), SuspendedBy.ADMIN if person else SuspendedBy.POLICY
+            why = words.suspension(state, by)
+            text = f"{words.state(state, by)}{place}" + (f", {why}" if why else "")
+            yield f"{_span(each['start'], each['end'])}: {text}"
 
 
 def _span(start: Seconds, end: Seconds) -> str:

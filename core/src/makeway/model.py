@@ -692,18 +692,26 @@ class Vocabulary:
     """The words of another scheduler, for what is shown to people."""
 
     states: Mapping[str, str] = NOTHING
-    """State -> word; ``SUSPENDED by a person`` stands beside ``SUSPENDED``."""
+    """State -> word; ``SUSPENDED by a person`` stands beside ``SUSPENDED``, ``PENDING and held`` beside ``PENDING``."""
     reasons: Mapping[str, str] = NOTHING
     """Pending reason -> what is shown in its place."""
+    suspensions: Mapping[str, str] = NOTHING
+    """State of a suspended job (``SUSPENDED``, ``SUSPENDED by a person``) -> why; left out: not shown."""
     nouns: Mapping[str, str] = NOTHING
-    """Thing (partition, node) -> word."""
+    """Thing (partition, node, squeue, ST) -> word."""
 
-    def state(self, state: JobState, by: SuspendedBy | None = None) -> str:
-        """Return the word for a state."""
-        if state is JobState.SUSPENDED and by is SuspendedBy.ADMIN:
-            key = "SUSPENDED by a person"
-            return self.states.get(key, self.states.get(state.value, state.value))
-        return self.states.get(state.value, state.value)
+    def state(self, state: JobState, by: SuspendedBy | None = None, *, held: bool = False) -> str:
+        """Return the word for a state.
+
+        :param by: who suspended the job.
+        :param held: whether a pending job is held.
+        """
+        plain = self.states.get(state.value, state.value)
+        return self.states.get(_state_key(state, by, held=held), plain)
+
+    def suspension(self, state: JobState, by: SuspendedBy | None = None) -> str:
+        """Return why a job is suspended; empty: it is not, or there is no word for it."""
+        return self.suspensions.get(_state_key(state, by), "")
 
     def reason(self, reason: str) -> str:
         """Return what is shown for a pending reason."""
@@ -712,6 +720,13 @@ class Vocabulary:
     def noun(self, noun: str) -> str:
         """Return the word for a thing."""
         return self.nouns.get(noun, noun)
+
+
+def _state_key(state: JobState, by: SuspendedBy | None, *, held: bool = False) -> str:
+    """Return the key under which a vocabulary may have a word of its own."""
+    if state is JobState.SUSPENDED and by is SuspendedBy.ADMIN:
+        return "SUSPENDED by a person"
+    return "PENDING and held" if state is JobState.PENDING and held else state.value
 
 
 # ------------------------------------------------------------------------------------ the view

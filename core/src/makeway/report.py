@@ -211,20 +211,24 @@ _SHORT = {
     JobState.SUSPENDED: "S",
     JobState.COMPLETING: "CG",
 }
-_HEADINGS = ("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "NODELIST(REASON)")
 
 
 def squeue(engine: Engine, at: Seconds) -> str:
     """Return what ``squeue -S i`` would print at the instant `at`."""
     words = engine.policies.vocabulary()
     jobs = engine.ledger.jobs.values()
-    rows = [_HEADINGS, *(_squeue_row(engine, job, at, words) for job in jobs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    lines = [f"squeue at {instant(at)}"]
+    rows = [_headings(words), *(_squeue_row(engine, job, at, words) for job in jobs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [f"{words.noun('squeue')} at {instant(at)}"]
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
         lines.append(" ".join([*cells, row[-1]]).rstrip())
     return "\n".join(lines)
+
+
+def _headings(words: Vocabulary) -> tuple[str, ...]:
+    place, node = words.noun("partition").upper(), words.noun("node").upper()
+    return ("JOBID", place, "NAME", "USER", words.noun("ST"), "TIME", f"{node}S", f"{node}LIST(REASON)")
 
 
 def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tuple[str, ...]:
@@ -233,7 +237,9 @@ def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tup
         size, where = job.size, f"({words.reason(job.reason)})"
     else:
         size, where = len(allocation.node_indices), engine.recorder.node_list(allocation.nodes)
-    state = words.state(job.state, job.suspended_by)
+        why = words.suspension(job.state, job.suspended_by)
+        where += f" ({why})" if why else ""
+    state = words.state(job.state, job.suspended_by, held=job.held)
     if state == job.state.value:
         state = _SHORT.get(job.state, state)
     ran = _minutes(job.ran_until(at))

@@ -100,7 +100,7 @@ def test_explain_speaks_lsf(lsf: Lsf, tmp_path: Path) -> None:
     assert "SUSP_MBD_PREEMPT (0x00000080)" in told("L1")
     waits = told("L2")
     assert "PEND_QUE_JOB_LIMIT (303)" in waits
-    assert "QJOB_LIMIT of queue low is 1; 1 in use, 1 wanted" in waits
+    assert "QJOB_LIMIT of queue low is 1; 1 in use (1 suspended), 1 wanted; suspended jobs count too" in waits
     assert "queue low" in waits
     assert "could displace, in this order: L1 (suspend)" in told("H1")
 

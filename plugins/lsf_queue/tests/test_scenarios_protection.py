@@ -64,12 +64,20 @@ def test_the_default_may_take_more(lsf: Lsf) -> None:
     [
         pytest.param("NO_PREEMPT_RUN_TIME = 10", "L1 low", 9.9, "SSUSP", id="S22 at 9.9 min: preempted"),
         pytest.param("NO_PREEMPT_RUN_TIME = 10", "L1 low", 10, "RUN", id="S22 at 10 min: spared"),
-        pytest.param("NO_PREEMPT_RUN_TIME = 50%", "L1 low limit=60", 29, "SSUSP", id="S23 at 29 of 60: preempted"),
+        pytest.param(
+            "NO_PREEMPT_RUN_TIME = 50%", "L1 low limit=60", 29, "SSUSP", id="S23 at 29 of 60: preempted"
+        ),
         pytest.param("NO_PREEMPT_RUN_TIME = 50%", "L1 low limit=60", 30, "RUN", id="S23 at 30 of 60: spared"),
         pytest.param("NO_PREEMPT_RUN_TIME = 50%", "L1 low", 500, "SSUSP", id="S23 no limit: preempted"),
-        pytest.param("NO_PREEMPT_FINISH_TIME = 10%", "L1 low limit=60", 53, "SSUSP", id="S24 at 53 of 60: preempted"),
-        pytest.param("NO_PREEMPT_FINISH_TIME = 10%", "L1 low limit=60", 54, "RUN", id="S24 at 54 of 60: spared"),
-        pytest.param("NO_PREEMPT_FINISH_TIME = 5", "L1 low limit=60", 56, "RUN", id="S25 at 56 of 60: spared"),
+        pytest.param(
+            "NO_PREEMPT_FINISH_TIME = 10%", "L1 low limit=60", 53, "SSUSP", id="S24 at 53 of 60: preempted"
+        ),
+        pytest.param(
+            "NO_PREEMPT_FINISH_TIME = 10%", "L1 low limit=60", 54, "RUN", id="S24 at 54 of 60: spared"
+        ),
+        pytest.param(
+            "NO_PREEMPT_FINISH_TIME = 5", "L1 low limit=60", 56, "RUN", id="S25 at 56 of 60: spared"
+        ),
         pytest.param("NO_PREEMPT_FINISH_TIME = 5", "L1 low", 56, "SSUSP", id="S25 no limit: preempted"),
     ],
 )
@@ -146,7 +154,8 @@ def test_s32_backfill_queue(lsf: Lsf, params: str, preempts: bool) -> None:
 
 THREE = "R 80 {} SLOT_RESERVE = MAX_RESERVE_TIME[1000]; B 50 {PREEMPTABLE} BACKFILL = Y; P %d {PREEMPTIVE}"
 RESERVED = (
-    "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10; B1 B start=2 limit=30 run=30; P1 P start=5 run=20"
+    "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10;"
+    "B1 B start=2 limit=30 run=30; P1 P start=5 run=20"
 )
 
 
@@ -209,13 +218,13 @@ GAP = "X1 R n=1 host=h2 run=60 limit=60; R1 R n=2 start=1 run=10; I1 I start=2 r
     ("slice_", "more", "starts", "state"),
     [
         pytest.param(600, "", [2.0], "EXIT (TERM_PREEMPT)", id="killed when the gap is over"),
-        pytest.param(600, " | REQUEUE_EXIT_VALUES = 130", [2.0, 70.0], "RUN", id="requeued by its exit value"),
+        pytest.param(
+            600, " | REQUEUE_EXIT_VALUES = 130", [2.0, 70.0], "RUN", id="requeued by its exit value"
+        ),
         pytest.param(7200, "", [70.0], "RUN", id="the gap is too short"),
     ],
 )
-def test_interruptible_backfill(
-    lsf: Lsf, slice_: int, more: str, starts: list[float], state: str
-) -> None:
+def test_interruptible_backfill(lsf: Lsf, slice_: int, more: str, starts: list[float], state: str) -> None:
     """7.1: a slice of a gap is used, and the reservation is kept."""
     run = lsf(INTERRUPTIBLE % (slice_, more), "h1(1) h2(1)").run(GAP, until=100)
     assert run.starts("R1") == [60.0]
@@ -223,7 +232,9 @@ def test_interruptible_backfill(
     assert run.at(99)["I1"] == state
 
 
-@pytest.mark.parametrize(("more", "state"), [("", "SSUSP"), (" | TERMINATE_WHEN = PREEMPT", "EXIT (TERM_PREEMPT)")])
+@pytest.mark.parametrize(
+    ("more", "state"), [("", "SSUSP"), (" | TERMINATE_WHEN = PREEMPT", "EXIT (TERM_PREEMPT)")]
+)
 def test_interruptible_jobs_are_suspended(lsf: Lsf, more: str, state: str) -> None:
     """7.1: on preemption, to keep the promised least run time; unless TERMINATE_WHEN says otherwise."""
     site = lsf(INTERRUPTIBLE % (600, more), "h1(1) h2(1)", "PREEMPT_JOBTYPE = BACKFILL")

@@ -17,12 +17,12 @@ jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at o
 protection      vetoes (4)
 candidates      whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
-limits, groups  job slot limits (5)
+limits, groups  job slot limits (5); counting: who is kept out by them
 resources       shared resources, memory (8)
 admission       what keeps pending and suspended jobs out
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
-vocabulary      names and numbers (10)
+vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
 lint            what ``makeway check`` finds
 readers         lsb.queues and the files beside it (9)
 =============== =========================================================================
@@ -40,6 +40,7 @@ from makeway.model import (
     Attempt,
     Blocked,
     Candidates,
+    Check,
     Choice,
     Cluster,
     ClusterView,
@@ -50,7 +51,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, lint, reserve
+from makeway_lsf_queue import actions, admission, checklist, lint, reserve
 from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
@@ -119,6 +120,12 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[Preempt
 def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
     """Walk, then give back."""
     return search(attempt, candidates, view)
+
+
+@hookimpl
+def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
+    """Name each limit with its count, and what else keeps a job from preempting."""
+    return checklist.checks(job, view, now)
 
 
 @hookimpl

@@ -25,12 +25,14 @@ def _effect(mode: PreemptMode) -> str:
         return SUSPENDED
     if mode is PreemptMode.CANCEL:
         return TERMINATED
+    if mode is PreemptMode.CHECKPOINT:
+        return "PEND_JOB_MIG (5), checkpointed, killed and put back to pending"
     return "PEND_JOB_REQUEUED (23), killed and put behind the jobs of its priority"
 
 
 def _cause(job: Job, mode: PreemptMode, site: Site) -> str:
     manner = site.queue_of(job).manner
-    if mode is manner.mode:
+    if mode is manner.mode or manner.migrates:
         return f"queue {job.partition.name}: {manner.why}"
     if gpus(job):
         return "it gives its GPUs back by migrating"

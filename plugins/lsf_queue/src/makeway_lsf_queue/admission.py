@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import limits, resources
+from makeway_lsf_queue import counting, resources
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.limits import Counted, limits_of
+from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.site import Site
 
 
@@ -29,13 +30,13 @@ def _counted(site: Site, view: ClusterView) -> Counted:
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    return limits.blocked(site, counted, job) or resources.blocked(site, counted, job)
+    return counting.blocked(site, counted, job) or resources.blocked(site, counted, job)
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     """Return the hosts that limits close to `job`."""
     site = site_of(view)
-    return limits.closed(site, _counted(site, view), job) if limits_of(site) else 0
+    return counting.closed(site, _counted(site, view), job) if limits_of(site) else 0
 
 
 def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
@@ -43,4 +44,4 @@ def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
     if not limits_of(site) and not site.settings.resources:
         return False
     counted = _counted(site, view)
-    return _blocked(site, counted, job) is not None or bool(limits.closed(site, counted, job) & job.nodes)
+    return _blocked(site, counted, job) is not None or bool(counting.closed(site, counted, job) & job.nodes)

@@ -46,13 +46,13 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
 def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
     """Return the answer for a job that may not preempt anybody now (4.4, 4.6, 4.7)."""
     delay = site.level_of(preemptor).delay
-    if delay and now < preemptor.submit_at + delay:
+    if delay and now < preemptor.spec.submit_at + delay:
         note = f"PREEMPT_DELAY: it may preempt {delay:g} s after its submission"
-        return Candidates(note=note, reason=GRACE, ask_again_at=preemptor.submit_at + delay)
+        return Candidates(note=note, reason=GRACE, ask_again_at=preemptor.spec.submit_at + delay)
     if jobs.is_exclusive(preemptor) and not site.exclusive_may:
         note = "an exclusive job preempts only with PREEMPT_JOBTYPE=EXCLUSIVE and LSB_DISABLE_LIMLOCK_EXCL=Y"
         return Candidates(note=note, reason="PEND_HOST_NONEXCLUSIVE")
-    if preemptor.spec.attributes.get("resize"):
+    if preemptor.spec.attributes.get("resize") and not site.settings.resize_preempts:
         return Candidates(note="a request to grow preempts nobody")
     return None
 
@@ -92,7 +92,7 @@ def _stopped(
             else:
                 found.append(job)
         elif (site.use_susp_slots and site.may_preempt(name, mine)) or (
-            covered(job, view, functools.partial(_stands_between, site, mine, name))
+            site.settings.chain and covered(job, view, functools.partial(_stands_between, site, mine, name))
         ):
             found.append(job)
     return found
@@ -114,6 +114,7 @@ def _key(
     by_run_time = "LEAST_RUN_TIME" in site.preempt_for
     ranks = {} if by_run_time else survey.host_ranks(preemptor.partition.nodes)
     youngest = -1 if site.settings.ties == "youngest" else 1
+    by_queue = by_preference or site.settings.same_host == "priority"
 
     def key(job: Job) -> tuple[object, ...]:
         queue = job.partition.name
@@ -121,9 +122,9 @@ def _key(
             # 1. the queue with the better preference number, where any has one (row 6)
             targets[queue] if by_preference else (),
             # 2. the shortest run, or the least loaded host
-            job.ran_until(now) if by_run_time else _rank(job, ranks),
+            jobs.run_time(job, site, now) if by_run_time else _rank(job, ranks),
             # 3. the lower queue
-            site.queues[queue].priority,
+            site.queues[queue].priority if by_queue else 0,
             # 4. the latest start, then the larger id
             youngest * (job.started_at or 0.0),
             youngest * job.index,
@@ -142,11 +143,15 @@ def _rank(job: Job, ranks: Mapping[int, int]) -> int:
 # ------------------------------------------------------------------------------------------ modes
 def mode_of(job: Job, site: Site) -> PreemptMode:
     """Return how a job makes way (6.1)."""
-    mode = site.queue_of(job).manner.mode
+    manner = site.queue_of(job).manner
+    migrates = manner.migrates
+    mode = manner.mode
     if jobs.gpus(job) and site.settings.gpu_victims == "requeue" and mode is PreemptMode.SUSPEND:
-        return PreemptMode.REQUEUE
-    if mode is PreemptMode.REQUEUE and not job.spec.batch:
-        return PreemptMode.SUSPEND  # brequeue does not work on interactive jobs
+        mode, migrates = PreemptMode.REQUEUE, True
+    elif mode is PreemptMode.REQUEUE and not job.spec.batch:
+        mode = PreemptMode.SUSPEND  # brequeue does not work on interactive jobs
+    if mode is PreemptMode.REQUEUE and migrates and jobs.checkpointable(job, site):
+        mode = PreemptMode.CHECKPOINT
     return mode
 
 
@@ -161,7 +166,7 @@ def _nobody(site: Site, preemptor: Job) -> str:
 
 def _reason(survey: Survey, preemptor: Job) -> str:
     """Return LSF's name for what stands in the way on the hosts (section 10)."""
-    mine = preemptor.partition.nodes & (preemptor.required or -1) & ~preemptor.excluded
+    mine = jobs.hosts_of(preemptor)
     if survey.exclusive and not mine & ~survey.exclusive:
         return "PEND_HOST_EXCLUSIVE"
     if jobs.is_exclusive(preemptor):

@@ -10,6 +10,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.model import Cluster, ClusterView, Partition, Seconds
 from makeway_lsf_queue import values
 from makeway_lsf_queue.controls import job_controls, manner_of, terminate_when
+from makeway_lsf_queue.limits import MEMORY
 from makeway_lsf_queue.preemption_line import PreemptionLine, preemption_line
 from makeway_lsf_queue.relation import targets_of
 from makeway_lsf_queue.settings import NAME, Settings
@@ -79,7 +80,8 @@ def build_site(cluster: Cluster, settings: Settings) -> Site:
     nothing: tuple[str, ...] = ()
     jobtypes = reader.get(params, "PREEMPT_JOBTYPE", where, _words_of(JOBTYPES), nothing)
     unlocked = reader.get(settings.lsf_conf, "LSB_DISABLE_LIMLOCK_EXCL", "lsf.conf", values.flag, False)
-    resources = tuple(dict.fromkeys(str(params.get("PREEMPTABLE_RESOURCES", "")).split()))
+    listed = str(params.get("PREEMPTABLE_RESOURCES", "")).split()
+    resources = tuple(name for name in dict.fromkeys(listed) if not why_not_preemptable(name, settings))
     syntax = str(settings.lsf_conf.get("LSB_GPU_NEW_SYNTAX", "N")).lower()
     return Site(
         cluster=cluster,
@@ -95,11 +97,41 @@ def build_site(cluster: Cluster, settings: Settings) -> Site:
         use_susp_slots=reader.get(params, "USE_SUSP_SLOTS", where, values.flag, True),
         turn=reader.get(params, "MBD_SLEEP_TIME", where, values.seconds, 60.0),
         exclusive_may="EXCLUSIVE" in jobtypes and unlocked,
-        gpus=syntax in ("y", "yes", "extend") and "ngpus_physical" in resources,
+        gpus=syntax in ("y", "yes", "extend") and (GPUS in resources or not settings.gpu_resource),
         targets=targets_of(queues, settings, oddities),
         problems=tuple(reader.problems),
         oddities=tuple(oddities),
     )
+
+
+GPUS = "ngpus_physical"
+_LOAD_INDICES = (
+    "r15s",
+    "r1m",
+    "r15m",
+    "ut",
+    "pg",
+    "io",
+    "ls",
+    "it",
+    "tmp",
+    "swp",
+    "maxmem",
+    "maxswp",
+    "ncpus",
+)
+
+
+def why_not_preemptable(name: str, settings: Settings) -> str:
+    """Return why a resource has no place in PREEMPTABLE_RESOURCES (8.1); empty: it has."""
+    if name in (MEMORY, GPUS):
+        return ""
+    if name in _LOAD_INDICES:
+        return f"{name} is a load index of the host; it is rejected"
+    table = settings.resources.get(name)
+    if table is None:
+        return f"{name} is not a known shared resource (`resources`); it is rejected"
+    return "" if table.release else f"{name} is not releasable (RELEASE=N); it is rejected"
 
 
 def _words_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:

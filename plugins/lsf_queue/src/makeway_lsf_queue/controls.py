@@ -61,6 +61,8 @@ class Manner:
 
     mode: PreemptMode = PreemptMode.SUSPEND
     why: str = "no JOB_CONTROLS: suspended"
+    migrates: bool = False
+    """Whether a checkpointable job takes its work along when it is requeued (bmig)."""
 
 
 def manner_of(
@@ -86,7 +88,7 @@ def manner_of(
     why = f"JOB_CONTROLS=SUSPEND[{action}]"
     command = re.split(r"[\s;|&]", action)[0].rpartition("/")[2]
     if command in _COMMANDS:
-        return Manner(mode=_COMMANDS[command], why=why)
+        return Manner(mode=_COMMANDS[command], why=why, migrates=command == "bmig")
     if action.upper() in _DEADLY:
         return Manner(mode=PreemptMode.CANCEL, why=f"{why} ends the job")
     return Manner(why=why)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.model import Exclusive, Job, JobState, Node, Seconds, SuspendedBy
 from makeway_lsf_queue.site import Site
 
@@ -25,6 +27,11 @@ def slots_on(job: Job, nodes: tuple[Node, ...]) -> Iterator[tuple[int, int]]:
         yield from zip(allocation.node_indices, allocation.cpus, strict=True)
     else:
         yield from ((index, nodes[index].cpus) for index in allocation.node_indices)
+
+
+def hosts_of(job: Job) -> NodeBits:
+    """Return the hosts that a pending job may go to (HOSTS of its queue, -m)."""
+    return (job.required or job.partition.nodes) & ~job.excluded
 
 
 def is_parallel(job: Job) -> bool:
@@ -59,6 +66,12 @@ def gpus(job: Job) -> int:
     return sum(asked) + sum(total)
 
 
+def shares_gpus(job: Job) -> bool:
+    """Whether it lets others on its GPUs (``gpu_mode``, ``gpu_j_exclusive``), so that preempting frees none (8.3)."""
+    shared = job.spec.attributes.get("gpu_mode") == "shared"
+    return shared and not job.spec.attributes.get("gpu_j_exclusive")
+
+
 def rusage(job: Job) -> Mapping[str, float]:
     """Return what it reserved: resource -> amount."""
     given: Any = job.spec.attributes.get("rusage")
@@ -73,6 +86,13 @@ def duration(job: Job, site: Site) -> Seconds | None:
     if site.settings.duration == "run_limit":
         first, second = second, first
     return first if first is not None else second
+
+
+def run_time(job: Job, site: Site, now: Seconds) -> Seconds:
+    """Return the run time that protections and LEAST_RUN_TIME look at (4.3)."""
+    if site.settings.run_time == "since_start" and job.started_at is not None:
+        return now - job.started_at
+    return job.ran_until(now)
 
 
 def unbroken_run(job: Job, now: Seconds) -> Seconds:
@@ -93,11 +113,19 @@ def time_preempted(job: Job, now: Seconds) -> Seconds:
 
 
 def may_migrate(job: Job, site: Site) -> Seconds | None:
-    """Return how long it stays suspended before it migrates (6.1); None: it does not."""
+    """Return how long it stays suspended before it migrates (6.1); None: it does not.
+
+    The job's own time comes before its application's, that before its queue's; a smaller one of a host wins.
+    """
     queue, application = site.queue_of(job), site.application_of(job)
     given = job.spec.attributes.get("mig")
     own = 60.0 * given if isinstance(given, int | float) else None
     mig = next((time for time in (own, application.mig, queue.mig) if time is not None), None)
+    hosts = (site.cluster.nodes[index].attributes.get("MIG") for index in bitmap.indices(job.nodes))
+    mig = min(
+        (time for time in (mig, *(60.0 * int(text) for text in hosts if text)) if time is not None),
+        default=None,
+    )
     if mig is None or not (rerunnable(job, site) or checkpointable(job, site)):
         return None
     return mig

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from makeway.errors import Finding
 from makeway.model import Cluster, PreemptMode
-from makeway_lsf_queue.compiling import build_site
+from makeway_lsf_queue.compiling import build_site, why_not_preemptable
 from makeway_lsf_queue.controls import is_known_action
 from makeway_lsf_queue.preemption_line import PreemptionLine
 from makeway_lsf_queue.relation import can_preempt
@@ -185,21 +185,17 @@ def _is_victim(site: Site, queue: Queue) -> bool:
 def _resources(site: Site) -> Iterator[Finding]:
     where = f"{_TABLE}.params.PREEMPTABLE_RESOURCES"
     words = str(site.settings.params.get("PREEMPTABLE_RESOURCES", "")).split()
+    suspending = [queue.name for queue in site.queues.values() if queue.manner.mode is PreemptMode.SUSPEND]
     for name in dict.fromkeys(words):
         if words.count(name) > 1:
             yield _warning(where, f"{name} is listed twice", "8.1")
+        why_not = why_not_preemptable(name, site.settings)
         table = site.settings.resources.get(name)
-        if name in ("mem", "ngpus_physical"):
-            continue
-        if name in ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp"):
-            yield _warning(where, f"{name} is a load index of the host; it is rejected", "8.1")
-        elif table is None:
-            yield _warning(where, f"{name} is not a known shared resource; it is rejected", "8.1")
-        elif table.dynamic or not table.release:
-            suspends = [q.name for q in site.queues.values() if q.manner.mode is PreemptMode.SUSPEND]
-            text = f"suspension does not give {name} back; queues that only suspend: {', '.join(suspends)}"
-            if suspends:
-                yield _warning(where, text, "8.1")
+        if why_not:
+            yield _warning(where, why_not, "8.1")
+        elif table is not None and table.dynamic and suspending:
+            text = f"suspension does not give {name} back; queues that only suspend: {', '.join(suspending)}"
+            yield _warning(where, text, "8.1")
     if words and not site.preemption:
         yield _warning(where, "has no effect while no queue preempts", "8.1")
 

@@ -87,6 +87,8 @@ class Guard:
             return "holds GPUs; needs LSB_GPU_NEW_SYNTAX and ngpus_physical in PREEMPTABLE_RESOURCES"
         if not jobs.gpus(self._preemptor):
             return "holds GPUs, which the preemptor does not ask for"
+        if jobs.shares_gpus(job):
+            return "shares its GPUs: neither mode=exclusive_process nor j_exclusive=yes"
         if not (jobs.rerunnable(job, self._site) and jobs.may_migrate(job, self._site) is not None):
             return "holds GPUs and is not set up to migrate (MIG and RERUNNABLE)"
         return ""
@@ -94,22 +96,34 @@ class Guard:
     # ------------------------------------------------------------------------- how long it ran
     def _run_time(self, job: Job) -> str:
         portion = self._site.level_of(job).run_time
-        most = portion.of(jobs.duration(job, self._site)) if portion is not None else None
-        ran = job.ran_until(self._now)
-        if most is None or ran < most - _TINY:
+        if portion is None:
+            return ""
+        most = portion.of(jobs.duration(job, self._site))
+        if most is None:
+            return self._unknown(f"NO_PREEMPT_RUN_TIME is {portion}")
+        ran = jobs.run_time(job, self._site, self._now)
+        if ran < most - _TINY:
             return ""
         return f"has run {ran / 60:g} min, NO_PREEMPT_RUN_TIME is {portion}"
 
     def _finish_time(self, job: Job) -> str:
         portion = self._site.level_of(job).finish_time
-        whole = jobs.duration(job, self._site)
-        near = portion.of(whole) if portion is not None else None
-        if near is None or whole is None:
+        if portion is None:
             return ""
-        left = whole - job.ran_until(self._now)
+        whole = jobs.duration(job, self._site)
+        near = portion.of(whole)
+        if near is None or whole is None:
+            return self._unknown(f"NO_PREEMPT_FINISH_TIME is {portion}")
+        left = whole - jobs.run_time(job, self._site, self._now)
         if left > near + _TINY or (left < 0 and not self._site.settings.overrun_protected):
             return ""
         return f"finishes in {left / 60:g} min, NO_PREEMPT_FINISH_TIME is {portion}"
+
+    def _unknown(self, rule: str) -> str:
+        """Judge a job that has neither an estimate nor a run limit."""
+        if self._site.settings.without_duration == "protected":
+            return f"has neither an estimated run time nor a run limit, and {rule}"
+        return ""
 
     def _interval(self, job: Job) -> str:
         least = self._site.level_of(job).interval
@@ -144,7 +158,7 @@ def _reserving(site: Site, preemptor: Job, view: ClusterView) -> tuple[tuple[Job
     """Return pending jobs of reserving queues that are at least as high as the preemptor's (7.2, LSF 7.3)."""
     mine = site.queue_of(preemptor).priority
     return tuple(
-        (job, job.partition.nodes)
+        (job, jobs.hosts_of(job))
         for job in view.pending
         if (queue := site.queue_of(job)).reserve_turns is not None and queue.priority >= mine
     )

@@ -6,13 +6,15 @@ it leave them alone, except jobs of BACKFILL queues that end before it can start
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.jobs import slots_on
+from makeway_lsf_queue.jobs import hosts_of, slots_on
 from makeway_lsf_queue.site import Queue, Site
 from makeway_lsf_queue.slots import Used, held_on
 
@@ -50,6 +52,51 @@ def reserves(job: Job, site: Site, now: Seconds) -> bool:
     return waited < most - _TINY or most == 0
 
 
+@attrs.frozen
+class Reservation:
+    """Slots that a pending job holds on to."""
+
+    job: Job
+    slots: Mapping[int, int]
+    """By host."""
+
+
+def rank(job: Job, site: Site) -> tuple[int, int, Seconds, int]:
+    """Return the place of a pending job in the order in which jobs are tried."""
+    return (-site.queue_of(job).priority, -job.priority, job.submit_at, job.index)
+
+
+_WAITS_FOR_HOSTS = ("Resources", "PEND_HOST_JOB_LIMIT", "PEND_HOST_LESS_SLOTS", "PEND_HOST_JOB_SSUSP")
+"""Reasons with which a job collects slots: nothing but room keeps it out."""
+
+
+def reservations(site: Site, view: ClusterView) -> tuple[Reservation, ...]:
+    """Return what pending jobs have reserved, in the order in which they are tried (5.1)."""
+    if all(queue.reserve_turns is None for queue in site.queues.values()):
+        return ()
+    now = view.now
+    waiting = [job for job in view.pending if job.reason in _WAITS_FOR_HOSTS and reserves(job, site, now)]
+    if not waiting:
+        return ()
+    free = _free(view)
+    return tuple(
+        Reservation(job, reserve(job, free)) for job in sorted(waiting, key=lambda job: rank(job, site))
+    )
+
+
+def backfills(job: Job, site: Site, view: ClusterView) -> bool:
+    """Whether an active job started on hosts that a pending job was collecting slots on (7.1)."""
+    queue = site.queue_of(job)
+    return queue.backfill and any(
+        site.queue_of(other).reserve_turns is not None
+        and site.queue_of(other).priority > queue.priority
+        and other.submit_at <= (job.started_at or 0.0)
+        and hosts_of(other) & job.nodes
+        and other.reason in _WAITS_FOR_HOSTS
+        for other in view.pending
+    )
+
+
 def _free(view: ClusterView) -> dict[int, int]:
     """Return host -> slots that nobody holds, suspended jobs included."""
     found = {}
@@ -64,7 +111,7 @@ def reserve(job: Job, free: dict[int, int]) -> dict[int, int]:
     """Take what `job` can collect now out of `free`; return host -> slots."""
     left = job.spec.cpus
     taken = {}
-    for index in bitmap.indices(job.partition.nodes & ~job.excluded):
+    for index in bitmap.indices(hosts_of(job)):
         count = min(left, free.get(index, 0))
         if count > 0:
             taken[index] = count
@@ -87,7 +134,7 @@ def may_backfill(job: Job, queue: Queue, start: Seconds | None, now: Seconds) ->
 
 def starts_at(job: Job, view: ClusterView, now: Seconds) -> Seconds | None:
     """Return when `job` can start if running jobs end as their limits say; None: that cannot be said."""
-    hosts = job.partition.nodes & ~job.excluded
+    hosts = hosts_of(job)
     nodes = view.cluster.nodes
     used = Used(view)
     gone = in_gap_of(job, view)
@@ -113,7 +160,7 @@ def in_gap_of(job: Job, view: ClusterView) -> list[Job]:
         if other.state is JobState.RUNNING
         and (queue := site.queue_of(other)).interruptible is not None
         and queue.priority < site.queue_of(job).priority
-        and other.nodes & job.partition.nodes
+        and other.nodes & hosts_of(job)
         and (other.started_at or 0.0) >= job.submit_at
     ]
 
@@ -124,10 +171,10 @@ def expired(view: ClusterView, now: Seconds) -> Iterator[tuple[Job, Job]]:
     if not any(queue.interruptible is not None for queue in site.queues.values()):
         return
     waiting = [job for job in view.pending if reserves(job, site, now)]
-    waiting.sort(key=lambda job: (-site.queue_of(job).priority, job.submit_at, job.index))
+    waiting.sort(key=lambda job: rank(job, site))
     for job in waiting:
         gap = in_gap_of(job, view)
-        hosts = job.partition.nodes & ~job.excluded & view.up
+        hosts = hosts_of(job) & view.up
         nodes, used = view.cluster.nodes, Used(view)
         have = sum(max(0, nodes[at].cpus - used.running(at)) for at in bitmap.indices(hosts))
         ended = []

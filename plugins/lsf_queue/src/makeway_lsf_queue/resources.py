@@ -7,12 +7,11 @@ releasable, and keeps dynamic ones; what only preemption could free stands in th
 from __future__ import annotations
 
 from makeway.model import Blocked, Job
+from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.jobs import rusage
-from makeway_lsf_queue.limits import Counted
+from makeway_lsf_queue.limits import MEMORY
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import memory_on
-
-MEMORY = "mem"
 
 
 def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:

@@ -15,6 +15,7 @@ from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
+from makeway_lsf_queue.survey import survey_of
 
 _TINY = 1e-6
 
@@ -25,10 +26,6 @@ class Arbiter:
     def __init__(self, view: ClusterView) -> None:
         self._site = site_of(view)
         self._view = view
-        queues, applications = self._site.queues.values(), self._site.applications.values()
-        self._any_migrates = any(queue.mig is not None for queue in queues) or any(
-            application.mig is not None for application in applications
-        )
         self._preemptor: dict[str, str] = {}
         """Suspended job -> the job that started on its slots, for ``resume = "preemptor"``."""
 
@@ -36,7 +33,7 @@ class Arbiter:
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """Remember whom it was that the job displaced."""
         if self._site.settings.resume == "preemptor":
-            for other in _suspended(view):
+            for other in self._suspended(view):
                 if other.suspended_at == view.now and other.nodes & job.nodes:
                     self._preemptor.setdefault(other.id, job.id)
         return ()
@@ -53,16 +50,14 @@ class Arbiter:
     @property
     def next_tick(self) -> Seconds | None:
         """When the next suspended job has waited long enough to migrate (MIG)."""
-        if not self._any_migrates:
-            return None
-        due = [at for job in _suspended(self._view) if (at := self._migrates_at(job)) is not None]
+        due = [at for job in self._suspended(self._view) if (at := self._migrates_at(job)) is not None]
         return min(due, default=None)
 
     def tick(self, view: ClusterView) -> Sequence[GangOrder]:
         """Let jobs migrate that were suspended for longer than MIG."""
         return [
             self._migration(job)
-            for job in _suspended(view)
+            for job in self._suspended(view)
             if (at := self._migrates_at(job)) is not None and at <= view.now + _TINY
         ]
 
@@ -97,7 +92,7 @@ class Arbiter:
                 because_of=reserving,
                 why=f"interruptible backfill: the gap before the start of job {reserving.id} is over",
             )
-        waiting = sorted(_suspended(view), key=self._order)
+        waiting = sorted(self._suspended(view), key=self._order)
         if not waiting:
             return
         used = Used(view)
@@ -180,9 +175,8 @@ class Arbiter:
                 below = fewer
         return below
 
-
-def _suspended(view: ClusterView) -> list[Job]:
-    return [job for job in view.active if jobs.is_suspended(job)]
+    def _suspended(self, view: ClusterView) -> Sequence[Job]:
+        return survey_of(self._site, view).stopped
 
 
 _AFTER = 1e-3

@@ -59,6 +59,8 @@ class Settings:
     """A list names a queue that does not exist (2.1): skip the name, or the whole PREEMPTION line."""
     host_order: str = attrs.field(default="load", validator=_one_of("load", "slots", "config"))
     """Least loaded host (3.3): by load, then by slots in use; by slots in use; in the order of the config."""
+    same_host: str = attrs.field(default="priority", validator=_one_of("priority", "ties"))
+    """Victims on one host (3.2, regime N): the lower queue goes first; or only ties decide."""
     ties: str = attrs.field(default="youngest", validator=_one_of("youngest", "oldest"))
     """Victims alike in all else (3.3)."""
     over_preempt: bool = True
@@ -67,6 +69,10 @@ class Settings:
     """OPTIMAL_MINI_JOB: sets of up to so many victims are searched exactly (3.4)."""
     duration: str = attrs.field(default="estimate", validator=_one_of("estimate", "run_limit"))
     """Which comes first as a job's duration (4.3)."""
+    without_duration: str = attrs.field(default="unprotected", validator=_one_of("unprotected", "protected"))
+    """A job without any duration, where a percentage or a finish time is configured (4.3)."""
+    run_time: str = attrs.field(default="running", validator=_one_of("running", "since_start"))
+    """What counts as run time for protections and LEAST_RUN_TIME (4.3): time in RUN; all time since the start."""
     overrun_protected: bool = True
     """Whether a job past its estimate counts as about to finish (4.3)."""
     preempt_count: str = attrs.field(default="reached", validator=_one_of("reached", "exceeded"))
@@ -79,6 +85,12 @@ class Settings:
     """Whether a queue below the reserving one may take a backfill job's slots (7.2): yes, or no."""
     killed_exit_value: int = 130
     """Exit value of a job that the terminate action has killed, for REQUEUE_EXIT_VALUES (6.1)."""
+    resize_preempts: bool = False
+    """Whether a request to grow (``attributes.resize``) may preempt (4.6)."""
+    chain: bool = True
+    """Whether slots of a suspended job may be used by who takes those of the jobs that displaced it (12 no. 3)."""
+    gpu_resource: bool = True
+    """Whether GPU preemption takes ngpus_physical in PREEMPTABLE_RESOURCES (8.3)."""
     gpu_victims: str = attrs.field(default="requeue", validator=_one_of("requeue", "suspend"))
     """How a job gives up GPUs (8.3): it migrates, or stays suspended."""
     resume: str = attrs.field(default="slots", validator=_one_of("slots", "preemptor"))

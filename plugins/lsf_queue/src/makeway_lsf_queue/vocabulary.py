@@ -6,6 +6,7 @@ from makeway.model import Vocabulary
 
 STATES = {
     "PENDING": "PEND",
+    "PENDING and held": "PSUSP",
     "RUNNING": "RUN",
     "SUSPENDED": "SSUSP",
     "SUSPENDED by a person": "USUSP",
@@ -42,8 +43,17 @@ PENDING = {
 }
 """Name -> number and words; the words are ours."""
 
+SUSPENSIONS = {
+    "SUSPENDED": "SUSP_MBD_PREEMPT (0x00000080): preempted by the master for a job of higher priority",
+    "SUSPENDED by a person": "SUSP_ADMIN_STOP (0x00004000): stopped by an administrator",
+}
+"""State -> the bit of the suspend reason, and words of ours."""
+
 UNNAMED = {
+    "PEND_GENERAL_LIMIT_MEM": "a limit on reserved memory is reached",
     "6701": "6701: the preemptive job waits out PREEMPT_DELAY before it preempts",
+    "JobHeldUser": "held (bstop of a pending job), until bresume",
+    "JobHeldAdmin": "held (bstop of a pending job), until bresume",
     "PEND_JOB_NO_RESOURCE": "a shared resource that the job reserves is short",
 }
 
@@ -70,5 +80,6 @@ VOCABULARY = Vocabulary(
         **UNNAMED,
         **{word: shown(name) for word, name in SLURM.items()},
     },
-    nouns={"partition": "queue", "node": "host"},
+    suspensions=SUSPENSIONS,
+    nouns={"partition": "queue", "node": "host", "squeue": "bjobs", "ST": "STAT"},
 )

@@ -50,10 +50,10 @@ APPLICATION = (
 """Of lsb.applications, with an effect."""
 
 USER = ("USER_NAME", "MAX_JOBS", "JL/P")
-HOST = ("HOST_NAME", "MXJ", "JL/U")
+HOST = ("HOST_NAME", "MXJ", "JL/U", "MIG")
 LIMIT = (
     *("NAME", "USERS", "PER_USER", "HOSTS", "PER_HOST", "QUEUES", "PER_QUEUE"),
-    *("SLOTS", "SLOTS_PER_PROCESSOR", "JOBS"),
+    *("SLOTS", "SLOTS_PER_PROCESSOR", "JOBS", "MEM"),
 )
 """Of lsb.resources, with an effect."""
 

@@ -165,9 +165,8 @@ def _node(host: str, table: Mapping[str, str]) -> dict[str, Any]:
     node: dict[str, Any] = {"name": host, "cpus": max(1, slots(table.get("MXJ", "!")))}
     if table.get("MXJ") == "0":
         node["up"] = False
-    if "JL/U" in table:
-        node["attributes"] = {"JL/U": table["JL/U"]}
-    return node
+    kept = {key: table[key] for key in ("JL/U", "MIG") if key in table}
+    return {**node, "attributes": kept} if kept else node
 
 
 def _queue(

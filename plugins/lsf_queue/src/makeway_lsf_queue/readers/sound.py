@@ -79,11 +79,16 @@ def _drop_wrong_numbers(draft: Draft, said: list[str]) -> None:
     limits = {str(at): table for at, table in enumerate(draft.limits)}
     reads: tuple[tuple[str, dict[str, dict[str, str]], dict[str, Callable[[str], object]]], ...] = (
         ("lsb.users", draft.users, {"MAX_JOBS": values.integer, "JL/P": values.decimal}),
-        ("lsb.hosts", draft.hosts, {"MXJ": slots, "JL/U": values.integer}),
+        ("lsb.hosts", draft.hosts, {"MXJ": slots, "JL/U": values.integer, "MIG": values.integer}),
         (
             "limit",
             limits,
-            {"SLOTS": values.integer, "SLOTS_PER_PROCESSOR": values.decimal, "JOBS": values.integer},
+            {
+                "SLOTS": values.integer,
+                "SLOTS_PER_PROCESSOR": values.decimal,
+                "JOBS": values.integer,
+                "MEM": values.decimal,
+            },
         ),
     )
     for kind, named, checks in reads:
