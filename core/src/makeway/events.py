@@ -78,9 +78,11 @@ class Kill(NamedTuple):
 
 
 class Suspend(NamedTuple):
-    """Stop the job's processes (SIGTSTP, then SIGSTOP)."""
+    """Stop the job's processes (SIGTSTP, then SIGSTOP), or by one signal that the policy names."""
 
     job: Job
+    signal: str = ""
+    """Without SIG; empty: SIGTSTP, then SIGSTOP."""
 
 
 class Resume(NamedTuple):

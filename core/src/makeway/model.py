@@ -638,6 +638,8 @@ class Plan:
     """From notice to action; 0: at once."""
     hold_down: Seconds = 0.0
     """Least time before a suspended victim may resume."""
+    stop_signal: str = ""
+    """SUSPEND only: the signal that stops it (TSTP, STOP, ...); empty: whatever the world uses."""
     why: str = ""
     """The rule that chose the mode; for `explain`."""
     fails: bool = False

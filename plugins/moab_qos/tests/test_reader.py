@@ -106,7 +106,6 @@ def test_marks_on_lists(settings_of: Any, text: str, mode: str, names: tuple[str
         pytest.param("USERCFG[u] QFLAGS=PREEMPTOR", "JOBFLAGS is meant", id="QFLAGS on a user"),
         pytest.param("SRCFG[r] OWNER=PLANET:jup", "allowed: KIND:name", id="no owner"),
         pytest.param("QOSCFG[q] PRIORITY", "cannot read 'PRIORITY'", id="no attribute"),
-        pytest.param("BACKFILPOLICY NONE", "did you mean 'BACKFILLPOLICY'?", id="a slip"),
     ],
 )
 def test_what_cannot_be_read_leaves_the_default(read: Any, line: str, word: str) -> None:
@@ -121,6 +120,51 @@ def test_unknown_parameters_are_named_in_one_warning(read: Any) -> None:
     assert "of no consequence for who runs: LOGLEVEL" in found.warnings
 
 
+def test_a_slip_is_guessed_in_the_one_warning(read: Any) -> None:
+    """Only where the names are much alike."""
+    (warning,) = read("BACKFILPOLICY NONE\nQOSCFG[q] QFLAG=PREEMPTEE\nFSACTIVE 1\n").warnings
+    assert "BACKFILPOLICY (moab.cfg:1; did you mean BACKFILLPOLICY?)" in warning
+    assert "QOSCFG QFLAG (moab.cfg:2; did you mean QFLAGS?)" in warning
+    assert "FSACTIVE," in warning
+
+
+def test_a_value_that_cannot_be_read_names_the_attribute(read: Any) -> None:
+    """Parameter, index and attribute."""
+    (warning, *_) = read("QOSCFG[a] PRIORITY=high").warnings
+    assert warning == "moab.cfg:1: QOSCFG[a] PRIORITY: got 'high'; allowed: a number; the default counts"
+
+
+def test_lists_that_name_an_unknown_qos(read: Any) -> None:
+    """With the nearest that there is."""
+    warnings = read("QOSCFG[high] PRIORITY=1\nUSERCFG[u] QDEF=hihg&\n").warnings
+    assert warnings == (
+        "moab.cfg:2: USERCFG[u] names QoS 'hihg', which no QOSCFG line describes; did you mean 'high'?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("USERESERVED:chem", ["USERESERVED:chem"]),
+        ("NOBF:USERESERVED:chem", ["NOBF", "USERESERVED:chem"]),
+        ("USERESERVED:NOBF", ["USERESERVED", "NOBF"]),
+        ("USERESERVED", ["USERESERVED"]),
+    ],
+)
+def test_reservations_within_flags(settings_of: Any, text: str, flags: list[str]) -> None:
+    """The colon both separates flags and names the reservation; a known flag is a flag."""
+    assert settings_of(f"QOSCFG[a] QFLAGS={text}")["qos"]["a"]["flags"] == flags
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"), [("25", "target"), ("25+", "floor"), ("25.0-", "ceiling"), ("25^", "ceiling")]
+)
+def test_fairshare_targets(settings_of: Any, text: str, mode: str) -> None:
+    """A mark says what the number is."""
+    found = settings_of(f"USERCFG[u] FSTARGET={text}")["user"]["u"]
+    assert (found["fs_target"], found["fs_mode"]) == (25.0, mode)
+
+
 def test_maui_has_no_throttles(read: Any) -> None:
     """Moab's keys are unknown there (6)."""
     found = read("JOBPREEMPTMINACTIVETIME 600", maui=True)
@@ -133,7 +177,7 @@ _SAMPLES |= {"indexed": "3", "indexed names": "a,b"}
 _WORDS = {"PREEMPTPOLICY": "CANCEL", "RESERVATIONPOLICY": "NEVER", "BACKFILLPOLICY": "NONE"}
 _WORDS |= {"BFPRIORITYPOLICY": "DURATION", "WCVIOLATIONACTION": "PREEMPT"}
 _WORDS |= {"JOBNODEMATCHPOLICY": "EXACTNODE", "NODEACCESSPOLICY": "SINGLEJOB"}
-_WORDS |= {"JOBPRIOACCRUALPOLICY": "ALWAYS"}
+_WORDS |= {"JOBPRIOACCRUALPOLICY": "ALWAYS", "FSPOLICY": "DEDICATEDPS"}
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -157,7 +201,9 @@ def test_every_weight_and_cap_is_read(settings_of: Any, name: str) -> None:
 def test_every_credential_attribute_is_read(settings_of: Any, name: str) -> None:
     """On a QoS, where all of them may stand."""
     form, key = CREDENTIAL_ATTRIBUTES[name]
-    value = {"number": "5", "time": "60", "limit": "1,2", "names": "ann", "list": "q"}.get(form, "NOBF")
+    value = {"number": "5", "time": "60", "limit": "1,2", "names": "ann", "list": "q", "target": "5"}.get(
+        form, "NOBF"
+    )
     assert key in settings_of(f"QOSCFG[q] {name}={value}")["qos"]["q"]
 
 

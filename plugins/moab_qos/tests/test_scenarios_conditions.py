@@ -89,7 +89,7 @@ def test_11_negative_priorities(play: Any) -> None:
     """-5 is above -4990."""
     run = play("L(low,4p,q10)", "H(high,4p,q5)", NEGATIVE + "ENABLENEGJOBPRIORITY TRUE")
     assert run.victims == [("L", "requeue")]
-    assert "-5 " in run.table.run.recorder.preemptions[0].why or True
+    assert run.started("H") == 0
 
 
 def test_12_system_priority_beats_the_cap(play: Any) -> None:
@@ -176,7 +176,7 @@ def test_20_and_21_the_cap(play: Any, count: int, taken: int) -> None:
     if not taken:
         check = run.code("H", "K05")
         assert check.verdict == "fail"
-        assert check.found.startswith("33 needed")
+        assert check.found.startswith("33 needed, 32 allowed; in the order of cost: v0, v1")
 
 
 def test_22_feasible_nodes_only(play: Any) -> None:

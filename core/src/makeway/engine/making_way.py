@@ -124,7 +124,7 @@ class MakingWay:
             self._transitions.displaced(job, preemptor, PreemptMode.SUSPEND, plan.why)
             if plan.hold_down:
                 put(job, resume_after=self._ledger.now + plan.hold_down)
-            self._transitions.suspend(job, SuspendedBy.POLICY)
+            self._transitions.suspend(job, SuspendedBy.POLICY, plan.stop_signal)
 
     def _act(self, plan: Plan, preemptor: Job | None) -> None:
         """Give notice and wait out the grace time, or act at once (section 4.3).
@@ -193,7 +193,7 @@ class MakingWay:
         self._ledger.told(1)
         if plan.mode is PreemptMode.SUSPEND:
             self._transitions.displaced(plan.job, None, PreemptMode.SUSPEND, plan.why)
-            self._transitions.suspend(plan.job, SuspendedBy.POLICY)
+            self._transitions.suspend(plan.job, SuspendedBy.POLICY, plan.stop_signal)
         elif plan.mode is not PreemptMode.OFF:
             self._act(plan, None)
 

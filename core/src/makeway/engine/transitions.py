@@ -262,11 +262,11 @@ class Transitions:
         return job.id in self._leaving
 
     # ------------------------------------------------------------------ suspend and resume
-    def suspend(self, job: Job, by: SuspendedBy) -> None:
-        """Stop a running job."""
+    def suspend(self, job: Job, by: SuspendedBy, signal: str = "") -> None:
+        """Stop a running job, by one signal if it is named."""
         self.ledger.suspend(job, by)
         self.selector.suspended(job)
-        self.actions.append(Suspend(job))
+        self.actions.append(Suspend(job, signal))
         self.recorder.moved(job, JobState.SUSPENDED, self.ledger.now)
         shared = job.allocation is not None and job.allocation.shared
         if by is SuspendedBy.ADMIN or not (shared and self._takes_turns):

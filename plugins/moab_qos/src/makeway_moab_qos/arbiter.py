@@ -25,6 +25,7 @@ from makeway.model import (
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.limits import any_limits, limits_of, used
 from makeway_moab_qos.priority import start_priority
+from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 _TINY = 1e-6
 
@@ -126,12 +127,12 @@ class Resumer:
         running = [other for other in view.active if other.state is JobState.RUNNING]
         if any(overlap(job, other) for other in (*running, *resumed)):
             return False
-        if self._settings.maui and not self._memory(job, running):
+        if not kept_when_suspended(job, self._settings).memory and not self._memory(job, running):
             return False
         return not self._over_limits(job, (*running, *resumed))
 
     def _memory(self, job: Job, running: Sequence[Job]) -> bool:
-        """Whether its memory is there: Maui's books give that of suspended jobs away."""
+        """Whether its memory is there: it was given away while the job was stopped."""
         held = job.allocation
         if held is None or held.memory_mb is None:
             return True

@@ -7,11 +7,23 @@ from collections.abc import Iterator
 from makeway.model import Check, ClusterView, Job, JobState, PreemptMode
 from makeway_moab_qos.checklist import FAIL, PASS, WARNING, Case, check, few
 from makeway_moab_qos.conditions import feasible_nodes
-from makeway_moab_qos.credentials import access, credential, flags, names_of, origins, qos_name
+from makeway_moab_qos.credentials import (
+    DEFAULT,
+    access,
+    credential,
+    flags,
+    names_of,
+    origins,
+    qos_name,
+    qos_of,
+)
+from makeway_moab_qos.fairshare import violation
+from makeway_moab_qos.limits import violates
 from makeway_moab_qos.methods import asked_mode, lacks, method
 from makeway_moab_qos.priority import outranks_at, start_priority, terms
 from makeway_moab_qos.settings import path
-from makeway_moab_qos.victims import supply
+from makeway_moab_qos.tasks.suspended import kept_when_suspended
+from makeway_moab_qos.victims import candidates, supply
 
 
 def _given_by(job: Job, flag: str, view: ClusterView) -> tuple[str, str]:
@@ -70,14 +82,18 @@ def k01(case: Case) -> Iterator[Check]:
 def k02(case: Case) -> Iterator[Check]:
     """Answer K02."""
     if case.preemptees:
-        names = []
-        for each in case.preemptees:
-            who, _ = _given_by(each, "PREEMPTEE", case.view)
-            names.append(f"{each.id} ({who})")
-        yield check("K02", PASS, f"yes: {few(names)}")
+        given = [_given_by(each, "PREEMPTEE", case.view) for each in case.preemptees]
+        names = [f"{each.id} ({who})" for each, (who, _) in zip(case.preemptees, given, strict=True)]
+        setting = next((where for _, where in given if where), "")
+        yield check("K02", PASS, f"yes: {few(names)}", setting)
         return
     if case.verdicts.allowed:
-        yield check("K02", PASS, "none is marked, but a context rule makes some preemptible")
+        reasons = [f"{job.id} ({_context(job, case)})" for job, _ in case.verdicts.allowed]
+        first = qos_name(case.verdicts.allowed[0][0], case.view)
+        setting = path("qos", first, "flags") if first is not None else ""
+        yield check(
+            "K02", PASS, f"none is marked, but a rule makes some preemptible: {few(reasons)}", setting
+        )
         return
     qos = sorted({qos_name(other, case.view) or "none" for other in case.near})
     setting = path("qos", qos[0], "flags") if qos else ""
@@ -86,9 +102,15 @@ def k02(case: Case) -> Iterator[Check]:
     )
 
 
+def _context(job: Job, case: Case) -> str:
+    """Say which rule makes a job preemptible that is not marked."""
+    return violation(job, case.view) or violates(job, case.view) or "by the ground of the preemptor"
+
+
 def k03(case: Case) -> Iterator[Check]:
     """Answer K03."""
     mine = start_priority(case.job, case.view, case.now)
+    setting = _decided_priority(case)
     shown = ", ".join(
         f"{term.name} {term.value:g} x {term.weight:g}" for term in terms(case.job, case.view, case.now)
     )
@@ -98,9 +120,10 @@ def k03(case: Case) -> Iterator[Check]:
         if theirs >= mine:
             too_high.append((theirs, other))
     if not case.preemptees:
-        yield check("K03", PASS, f"its priority is {mine} ({shown}); there is nobody to compare with")
+        found = f"its priority is {mine} ({shown}); there is nobody to compare with"
+        yield check("K03", PASS, found, setting)
     elif not too_high:
-        yield check("K03", PASS, f"yes: {mine} ({shown})")
+        yield check("K03", PASS, f"yes: {mine} ({shown})", setting)
     else:
         theirs, other = min(too_high, key=lambda each: each[0])
         at = outranks_at(case.job, theirs, case.view, case.now)
@@ -109,7 +132,26 @@ def k03(case: Case) -> Iterator[Check]:
         )
         verdict = FAIL if len(too_high) == len(case.preemptees) else WARNING
         found = f"{mine} ({shown}) against {theirs} of {other.id}, gap {mine - theirs}; eligible {soon}"
-        yield check("K03", verdict, found, path("weights"))
+        yield check("K03", verdict, found, setting)
+
+
+def _decided_priority(case: Case) -> str:
+    """Return the setting that weighs most in the job's priority."""
+    weights = case.settings.weights
+    most = max(
+        terms(case.job, case.view, case.now),
+        key=lambda term: abs(term.value * term.weight * getattr(weights, term.component)),
+        default=None,
+    )
+    if most is None:
+        return path("weights")
+    if most.name == "qos":
+        name = qos_name(case.job, case.view)
+        return path("qos", name, "priority") if name is not None else path("weights", "qos")
+    if most.component == "cred":
+        name = names_of(case.job)[most.name]
+        return path(most.name, name or DEFAULT, "priority")
+    return path("weights", most.name)
 
 
 def k04(case: Case) -> Iterator[Check]:
@@ -146,16 +188,19 @@ def k05(case: Case) -> Iterator[Check]:
     if case.settings.maui or not most:
         yield check("K05", PASS, "there is no cap")
         return
-    short, needed = case.job.spec.cpus - _idle(case), 0
-    for freed in sorted(_freed(case), reverse=True):
+    short, needed = case.job.spec.cpus - _idle(case), []
+    found = candidates(case.job, case.view.active, case.view, case.now)
+    nodes = feasible_nodes(case.job, case.view)
+    for job in found.jobs:
         if short <= 0:
             break
-        short -= freed
-        needed += 1
-    verdict = FAIL if needed > most else PASS
-    yield check(
-        "K05", verdict, f"{needed} needed at the least, {most} allowed", path("choices", "max_preemptees")
-    )
+        short -= supply(job, case.job, nodes, case.view)
+        needed.append(job.id)
+    verdict = FAIL if len(needed) > most else PASS
+    text = f"{len(needed)} needed, {most} allowed"
+    if needed:
+        text += f"; in the order of cost: {few(needed)}"
+    yield check("K05", verdict, text, path("choices", "max_preemptees"))
 
 
 def k06(case: Case) -> Iterator[Check]:
@@ -184,9 +229,26 @@ def k08(case: Case) -> Iterator[Check]:
 
 def k13(case: Case) -> Iterator[Check]:
     """Answer K13."""
-    longest = case.settings.max_active_time and not case.settings.min_active_time
-    setting = path("max_active_time" if longest else "min_active_time")
+    setting = _throttle(case)
     yield from _from_vetoes(case, "K13", setting, "nobody is protected by a throttle")
+
+
+def _throttle(case: Case) -> str:
+    """Return the setting of the throttle that protects a victim; the global minimum if none does."""
+    vetoed = next((job for job in case.near if job.id in case.verdicts.protected), None)
+    for job in case.near:
+        why = case.verdicts.protected.get(job.id, "")
+        if not why.startswith("K13"):
+            continue
+        vetoed = job
+        for word, key in (("MAXACTIVETIME", "max_active_time"), ("COMPLETIONTIME", "completion_time")):
+            if word in why:
+                return path(key)
+        break
+    if vetoed is not None and qos_of(vetoed, case.view).preempt_min_time is not None:
+        name = qos_name(vetoed, case.view)
+        return path("qos", name or DEFAULT, "preempt_min_time")
+    return path("min_active_time")
 
 
 def k14(case: Case) -> Iterator[Check]:
@@ -233,6 +295,11 @@ def k20(case: Case) -> Iterator[Check]:
 def k22(case: Case) -> Iterator[Check]:
     """Answer K22."""
     asked = [job for job, chosen in case.verdicts.allowed if chosen.mode is PreemptMode.SUSPEND]
+    stuck = [job.id for job in asked if kept_when_suspended(job, case.settings).cores]
+    if stuck:
+        found = f"SUSPENDRESOURCES lets them keep their processors: {few(stuck)}"
+        yield check("K22", FAIL, found, path("suspend_resources"))
+        return
     wants = case.job.spec.memory_mb_per_cpu or case.job.spec.memory_mb_per_node
     if case.settings.maui or not asked or not wants:
         yield check("K22", PASS, "memory is not what stands in the way")

@@ -14,7 +14,8 @@ from makeway.clockwork import Clockwork
 from makeway.features import alternatives
 from makeway.model import ClusterView, Job, JobState, PreemptMode, Seconds
 from makeway_moab_qos.credentials import flags, qos_of, settings_of
-from makeway_moab_qos.limits import violates
+from makeway_moab_qos.fairshare import in_violation
+from makeway_moab_qos.limits import any_limits, beyond_soft, violates
 from makeway_moab_qos.methods import Method, asked_mode, method
 from makeway_moab_qos.priority import outranks_at, queued, start_priority
 from makeway_moab_qos.reservations import is_locked, lock_end, nodes_of, owner_reservations, owns
@@ -26,7 +27,7 @@ class Right:
     """On what ground a job may displace others."""
 
     ground: str
-    """preemptor, owner, backfill, restart; empty: it may not."""
+    """preemptor, owner, backfill, class, restart; empty: it may not."""
     why: str
     owned: tuple[Standing, ...] = ()
 
@@ -63,9 +64,18 @@ def right_of(job: Job, view: ClusterView, now: Seconds) -> Right:
         return Right(ground="owner", why=f"its owner preempts in reservation {names}", owned=tuple(owned))
     if settings.optimistic and not settings.maui:
         return Right(ground="backfill", why="BACKFILLPOLICY PREEMPT: every job may displace backfilled ones")
+    if _class_rule(settings) and not settings.choices.class_violation_needs_preemptor:
+        return Right(
+            ground="class", why="jobs of its class that break a target give way to one that does not"
+        )
     if "RESTARTPREEMPT" in qos.flags and not settings.maui:
         return Right(ground="restart", why="its QoS has RESTARTPREEMPT")
     return Right(ground="", why="it is not marked PREEMPTOR")
+
+
+def _class_rule(settings: Settings) -> bool:
+    """X9: whether a site lets targets decide within a class."""
+    return not settings.maui and (settings.fs_violation_preemption or settings.sp_violation_preemption)
 
 
 def _service_level(job: Job, view: ClusterView, now: Seconds) -> str:
@@ -183,6 +193,8 @@ def is_preemptee(other: Job, job: Job, right: Right, view: ClusterView, now: Sec
         return "BACKFILL" in other.marks and "PREEMPTEE" in own
     if right.ground == "restart":
         return "RESTARTABLE" in own
+    if right.ground == "class":
+        return _within_class(other, job, own, view, settings)
     if right.ground == "owner" and any(owns(other, each, view) for each in right.owned):
         return False
     if "PREEMPTEE" in own:
@@ -194,7 +206,7 @@ def is_preemptee(other: Job, job: Job, right: Right, view: ClusterView, now: Sec
         return True
     if settings.maui:
         return False
-    if "PREEMPTFSV" in qos.flags and "FSVIOLATION" in own:
+    if "PREEMPTFSV" in qos.flags and in_violation(other, own, view):
         return True
     return _within_class(other, job, own, view, settings)
 
@@ -210,9 +222,14 @@ def _within_class(other: Job, job: Job, own: frozenset[str], view: ClusterView, 
     """X9: of two jobs of one class the one that breaks a target gives way to the one that does not."""
     if other.partition.name != job.partition.name:
         return False
-    if settings.fs_violation_preemption and "FSVIOLATION" in own and "FSVIOLATION" not in job.spec.flags:
-        return True
-    return settings.sp_violation_preemption and _in_violation(other, view)
+    if settings.fs_violation_preemption and in_violation(other, own, view):
+        return not in_violation(job, flags(job, view), view)
+    return settings.sp_violation_preemption and _in_violation(other, view) and not _beyond_soft(job, view)
+
+
+def _beyond_soft(job: Job, view: ClusterView) -> bool:
+    """Whether a waiting job would itself be beyond a soft limit."""
+    return any_limits(view) and bool(beyond_soft(job, view))
 
 
 def _outranks(mine: int, theirs: int, right: Right, settings: Settings) -> bool:

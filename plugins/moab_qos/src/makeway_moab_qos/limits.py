@@ -43,13 +43,32 @@ class Limit:
 def limits_of(job: Job, view: ClusterView) -> Iterator[Limit]:
     """Yield the limits that a job falls under."""
     settings = settings_of(view)
+    ignored = _ignored(job, view)
     for kind, name in names_of(job).items():
+        if kind in ignored:
+            continue
         own = credential(settings, kind, name)
         fallback = credential(settings, kind, DEFAULT)
         yield from _listed(kind, name or "", own, fallback)
     qos = qos_name(job, view)
-    if qos is not None:
+    if qos is not None and "qos" not in ignored:
         yield from _listed("qos", qos, qos_of(job, view), settings.qos.get(DEFAULT, Credential()))
+
+
+_IGNORES = {
+    "IGNALL": ("user", "group", "account"),
+    "IGNUSER": ("user",),
+    "IGNGROUP": ("group",),
+    "IGNACCOUNT": ("account",),
+    "IGNCLASS": ("klass",),
+    "IGNQOS": ("qos",),
+}
+
+
+def _ignored(job: Job, view: ClusterView) -> frozenset[str]:
+    """Return the credentials whose limits the job's QoS lets it ignore (7.3 QoS, IGN flags)."""
+    found = (_IGNORES.get(flag, ()) for flag in qos_of(job, view).flags)
+    return frozenset(kind for kinds in found for kind in kinds)
 
 
 def _listed(kind: str, name: str, own: Credential, fallback: Credential) -> Iterator[Limit]:

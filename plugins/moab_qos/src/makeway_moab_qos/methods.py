@@ -113,7 +113,16 @@ def _plan(job: Job, mode: PreemptMode, view: ClusterView) -> Plan:
     chosen = method(job, view)
     why = chosen.why if chosen.mode is mode else f"{chosen.why}; {mode.value}: more has to be freed"
     if mode is PreemptMode.SUSPEND:
-        return Plan(job=job, mode=mode, why=why, hold_down=settings.hold_down, fails=chosen.fails)
+        word = next((rm.suspend_sig for rm in settings.rm if rm.suspend_sig), "")
+        stop = signal_name(word) if word else ""
+        return Plan(
+            job=job,
+            mode=mode,
+            why=f"{why}; SUSPENDSIG {stop}" if stop else why,
+            hold_down=settings.hold_down,
+            stop_signal=stop,
+            fails=chosen.fails,
+        )
     if mode is PreemptMode.CHECKPOINT and not chosen.fails:
         return _checkpoint(job, view, settings, why)
     return Plan(job=job, mode=mode, why=why, fails=chosen.fails)

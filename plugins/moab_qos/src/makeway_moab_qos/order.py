@@ -2,17 +2,20 @@
 
 Marks on jobs: RANKED, it has been looked at since its start; BACKFILL, it was started while a job that
 ranks higher waited; PREEMPTEE, it may be displaced because of that (BACKFILLPOLICY PREEMPT); SPVIOLATION,
-Maui has seen it beyond a soft limit.
+Maui has seen it beyond a soft limit; FSVIOLATION, its usage was beyond a fairshare target when it started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_moab_qos.credentials import qos_of, settings_of
+from makeway_moab_qos.credentials import qos_name, qos_of, settings_of
+from makeway_moab_qos.fairshare import book, is_on, violation
 from makeway_moab_qos.limits import any_limits, beyond_soft, violates
-from makeway_moab_qos.priority import start_priority
+from makeway_moab_qos.priority import processors, start_priority
+from makeway_moab_qos.settings import Settings
 
 
 def in_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Job]:
@@ -31,10 +34,31 @@ def in_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Jo
         ),
     )
     settings.memo["order"] = (now, ordered)
+    at = _left_to_backfill(ordered, view)
     if settings.optimistic and settings.bf_priority_policy in ("DURATION", "HWDURATION"):
-        head, rest = ordered[:1], ordered[1:]
-        return head + sorted(rest, key=lambda job: job.time_limit or float("inf"))
+        return ordered[:at] + sorted(ordered[at:], key=lambda job: job.time_limit or float("inf"))
+    if settings.backfill_policy in ("BESTFIT", "GREEDY") and not limited:
+        return ordered[:at] + sorted(ordered[at:], key=lambda job: -job.spec.cpus)
     return ordered
+
+
+def _left_to_backfill(ordered: Sequence[Job], view: ClusterView) -> int:
+    """Return the place after the first job that will have to wait, as far as idle processors tell."""
+    nodes = view.cluster.nodes
+    idle = sum(node.cpus for node in nodes if view.up >> node.index & 1)
+    idle -= sum(processors(job) for job in view.active if job.state is JobState.RUNNING)
+    for at, job in enumerate(ordered, start=1):
+        idle -= job.spec.cpus
+        if idle < 0:
+            return at
+    return len(ordered)
+
+
+def place_in_backfill(job: Job, first: Job, view: ClusterView) -> int:
+    """Return how many jobs after `first`, which waits, are looked at until it is `job`'s turn; 0: not after it."""
+    _, ordered = settings_of(view).memo.get("order", (None, ()))
+    places = {each.id: at for at, each in enumerate(ordered)}
+    return max(0, places.get(job.id, 0) - places.get(first.id, 0))
 
 
 def ahead_of(job: Job, view: ClusterView, now: Seconds) -> Iterator[Job]:
@@ -60,10 +84,66 @@ def _rank(job: Job, view: ClusterView, now: Seconds) -> tuple[int, Seconds, int]
     return -start_priority(job, view, now), job.submit_at, job.index
 
 
+# ----------------------------------------------------------------------------------- reservations
+_WAITS_FOR_OTHERS = frozenset(
+    ("Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "PolicyLimit", "Deferred", "NegativePriority")
+)
+
+
+def reservation_holders(jobs: Iterable[Job], view: ClusterView, now: Seconds) -> list[Job]:
+    """Return those of `jobs`, which wait in this order, that hold a reservation: so many of each bucket."""
+    settings = settings_of(view)
+    left = dict(settings.depths)
+    always = any("RESERVEALWAYS" in each.flags for each in settings.qos.values())
+    holders: list[Job] = []
+    for job in jobs:
+        if job.held or job.eligible_at > now or job.reason in _WAITS_FOR_OTHERS:
+            continue
+        flags = qos_of(job, view).flags
+        if "RESERVEALWAYS" in flags:
+            holders.append(job)
+        elif "NORESERVATION" not in flags:
+            bucket = _bucket(qos_name(job, view), left, settings)
+            if bucket is not None:
+                left[bucket] -= 1
+                holders.append(job)
+        if not always and not any(left.values()):
+            break
+    return holders
+
+
+def _bucket(qos: str | None, left: Mapping[str, int], settings: Settings) -> str | None:
+    """Return the first bucket that has a reservation left for a job of this QoS."""
+    for bucket, count in left.items():
+        listed = settings.reservation_qos.get(bucket, ("ALL",))
+        if count > 0 and ("ALL" in listed or "[ALL]" in listed or qos in listed):
+            return bucket
+    return None
+
+
+def kept_reservations(view: ClusterView) -> list[Job]:
+    """Return the jobs that have held a reservation and wait still (RESERVATIONPOLICY HIGHEST)."""
+    kept: dict[str, None] = settings_of(view).memo.setdefault("reserved", {})
+    found = [view.job(job_id) for job_id in kept]
+    return [job for job in found if job is not None and job.state is JobState.PENDING]
+
+
+def _keep_reservations(view: ClusterView, now: Seconds) -> None:
+    """Take note of who holds a reservation after a pass, and forget who needs none any more."""
+    memo = settings_of(view).memo
+    waiting = sorted(view.pending, key=lambda job: _rank(job, view, now))
+    kept = dict.fromkeys(job.id for job in kept_reservations(view))
+    kept.update(dict.fromkeys(job.id for job in reservation_holders(waiting, view, now)))
+    memo["reserved"] = kept
+
+
 # ------------------------------------------------------------------------------------------ marks
 def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
     """Return the jobs whose marks change; for the hook."""
     settings = settings_of(view)
+    book(view, now)
+    if settings.reservation_policy == "HIGHEST":
+        _keep_reservations(view, now)
     changed: dict[str, frozenset[str]] = {}
     highest: int | None = None
     for job in view.active:
@@ -84,15 +164,29 @@ def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
 
 def _at_start(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
     """Return the marks of a job that has started since the last pass."""
+    if is_on(settings_of(view)):
+        start_priority(job, view, now)  # it is kept as it is at the start; later usage does not count
+    violated = frozenset({"FSVIOLATION"}) if violation(job, view) else frozenset[str]()
+    return violated | _ranked(job, view, now)
+
+
+def _ranked(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
     started = job.started_at or 0.0
     waiting = (
         other
         for other in view.pending
         if other.submit_at <= started and other.eligible_at <= started and not other.held
     )
-    if not any(precedes(other, job, view, now) for other in waiting):
+    settings = settings_of(view)
+    ahead = (other for other in waiting if precedes(other, job, view, now))
+    passed = list(ahead if settings.weights.bypass else itertools.islice(ahead, 1))
+    if settings.weights.bypass:
+        counts: dict[str, int] = settings.memo.setdefault("bypassed", {})
+        for other in passed:
+            counts[other.id] = counts.get(other.id, 0) + 1
+    if not passed:
         return frozenset({"RANKED"})
-    if settings_of(view).optimistic:
+    if settings.optimistic:
         return frozenset({"RANKED", "BACKFILL", "PREEMPTEE"})
     return frozenset({"RANKED", "BACKFILL"})
 

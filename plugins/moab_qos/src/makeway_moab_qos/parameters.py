@@ -56,6 +56,11 @@ PLAIN: Mapping[str, Parameter] = {
     "ENABLENEGJOBPRIORITY": Parameter("boolean", "enable_negative_priority"),
     "REJECTNEGPRIOJOBS": Parameter("boolean", "reject_negative_priority"),
     "DEFERTIME": Parameter("time", "defer_time"),
+    "FSPOLICY": Parameter("word", "fs_policy"),
+    "FSINTERVAL": Parameter("time", "fs_interval"),
+    "FSDEPTH": Parameter("integer", "fs_depth"),
+    "FSDECAY": Parameter("number", "fs_decay"),
+    "USESYSTEMQUEUETIME": Parameter("boolean", "use_system_queue_time"),
     "USEJOBREGEX": Parameter("boolean", "use_job_regex"),
     "ADMIN1": Parameter("names", "admin1"),
     "ADMIN2": Parameter("names", "admin2"),
@@ -76,6 +81,11 @@ WEIGHTS: Mapping[str, str] = {
     "QOSWEIGHT": "qos",
     "CLASSWEIGHT": "klass",
     "FSWEIGHT": "fs",
+    "FSUSERWEIGHT": "fs_user",
+    "FSGROUPWEIGHT": "fs_group",
+    "FSACCOUNTWEIGHT": "fs_account",
+    "FSQOSWEIGHT": "fs_qos",
+    "FSCLASSWEIGHT": "fs_klass",
     "RESWEIGHT": "res",
     "NODEWEIGHT": "node",
     "PROCWEIGHT": "proc",
@@ -124,7 +134,7 @@ CREDENTIAL_ATTRIBUTES: Mapping[str, tuple[str, str]] = {
     "XFWEIGHT": ("number", "xf_weight"),
     "QTTARGET": ("time", "qt_target"),
     "XFTARGET": ("number", "xf_target"),
-    "FSTARGET": ("number", "fs_target"),
+    "FSTARGET": ("target", "fs_target"),
     "PREEMPTMINTIME": ("time", "preempt_min_time"),
     "PREEMPTQTTHRESHOLD": ("time", "preempt_qt_threshold"),
     "PREEMPTXFTHRESHOLD": ("number", "preempt_xf_threshold"),
@@ -139,7 +149,7 @@ WITHOUT_EFFECT = frozenset(
     (
         *("SERVERHOST", "SERVERPORT", "SERVERMODE", "SCHEDCFG", "LOGFILE", "LOGLEVEL", "LOGFILEMAXSIZE"),
         *("ADMINHOST", "MONITOREDJOBS", "STATDIR", "TOOLSDIR", "RESDEPTH", "RMPOLLTIMEOUT", "AMCFG"),
-        *("USESYSTEMQUEUETIME", "DEFERCOUNT", "RESERVATIONRETRYTIME"),
+        *("DEFERCOUNT", "RESERVATIONRETRYTIME"),
     )
 )
 """Parameters that say nothing about who runs where; listed apart from those that may matter."""
@@ -148,6 +158,7 @@ JOB_FLAGS = ("PREEMPTOR", "PREEMPTEE", "RESTARTABLE", "SUSPENDABLE", "INTERACTIV
 QOS_FLAGS = (
     *("PREEMPTOR", "PREEMPTEE", "PREEMPTSPV", "PREEMPTFSV", "RESTARTPREEMPT", "RUNNOW", "NTR", "NOBF"),
     *("NORESERVATION", "RESERVEALWAYS", "DEDICATED", "USERESERVED"),
+    *("IGNALL", "IGNUSER", "IGNGROUP", "IGNACCOUNT", "IGNCLASS", "IGNQOS", "IGNSYSTEM"),
 )
 FLAGS = tuple(dict.fromkeys((*JOB_FLAGS, *QOS_FLAGS, "SPVIOLATION", "FSVIOLATION", "IGNMAXJOB", "IGNALL")))
 """Flags that are known; ``IGN*`` are many."""
@@ -161,6 +172,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "WCVIOLATIONACTION": ("CANCEL", "PREEMPT"),
     "JOBNODEMATCHPOLICY": ("EXACTNODE", "EXACTPROC"),
     "NODEACCESSPOLICY": ("SHARED", "SINGLEJOB", "SINGLETASK", "SINGLEUSER"),
+    "FSPOLICY": (
+        *("NONE", "DEDICATEDPS", "DEDICATEDPES", "UTILIZEDPS"),
+        *("DEDICATEDPS%", "DEDICATEDPES%", "UTILIZEDPS%"),
+    ),
     "JOBPRIOACCRUALPOLICY": ("ALWAYS", "FULLPOLICY", "QUEUEPOLICY"),
 }
 """What a policy may be, spelled as it has to be; not listed: anything."""

@@ -1,7 +1,6 @@
 """Compute priorities: of a waiting job, of a running one, and of a victim (spec moab 4.2 and 8).
 
-Fairshare usage is not modelled, so its terms are zero. How the TARGET terms grow is published nowhere; here
-they are the part of the target that has passed.
+How the TARGET terms grow is published nowhere; here they are the part of the target that has passed.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import attrs
 from makeway.clockwork import Clockwork
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import DEFAULT, credential, flags, names_of, qos_of, settings_of
+from makeway_moab_qos.fairshare import distances, is_on
 from makeway_moab_qos.settings import Settings, Weights
 
 CAP = 1_000_000_000
@@ -51,7 +51,8 @@ def queued(job: Job, view: ClusterView, now: Seconds) -> Seconds:
     if settings.maui:
         return _queued_in_maui(job, view, start, now)
     begun = job.submit_at
-    if settings.priority_accrual != "ALWAYS":
+    accrual = settings.priority_accrual or ("ALWAYS" if settings.use_system_queue_time else "")
+    if accrual != "ALWAYS":
         begun = max(begun, job.spec.begin_at or 0.0)
     return max(0.0, (now if start is None else start) - begun)
 
@@ -78,6 +79,8 @@ def terms(job: Job, view: ClusterView, now: Seconds) -> Iterator[Term]:
         yield Term("serv", "xfactor", expansion, factor)
     if weights.sp_violation:
         yield Term("serv", "sp_violation", float("SPVIOLATION" in flags(job, view)), weights.sp_violation)
+    if weights.bypass:
+        yield Term("serv", "bypass", float(bypassed(job, view)), weights.bypass)
     for kind, name in names_of(job).items():
         weight: float = getattr(weights, kind)
         if weight:
@@ -85,11 +88,36 @@ def terms(job: Job, view: ClusterView, now: Seconds) -> Iterator[Term]:
             yield Term("cred", kind, own or credential(settings, kind, DEFAULT).priority, weight)
     if weights.qos:
         yield Term("cred", "qos", qos.priority, weights.qos)
+    yield from _fairshare(job, view, weights)
     yield from _resources(job, weights)
     if weights.target_queue_time and qos.qt_target:
         yield Term("target", "target_queue_time", min(1.0, waited / qos.qt_target), weights.target_queue_time)
     if weights.target_xfactor and qos.xf_target:
         yield Term("target", "target_xfactor", min(1.0, expansion / qos.xf_target), weights.target_xfactor)
+
+
+def bypassed(job: Job, view: ClusterView) -> int:
+    """Return how often others were started by backfill while `job`, which ranks higher, waited."""
+    counts: dict[str, int] = settings_of(view).memo.get("bypassed", {})
+    return counts.get(job.id, 0)
+
+
+def _fairshare(job: Job, view: ClusterView, weights: Weights) -> Iterator[Term]:
+    """Yield target less usage, in percent, of each credential that has a target and a weight."""
+    if not _by_fairshare(view):
+        return
+    for kind, distance in distances(job, view):
+        weight: float = getattr(weights, f"fs_{kind}")
+        if weight:
+            yield Term("fs", f"fs_{kind}", distance, weight)
+
+
+def _by_fairshare(view: ClusterView) -> bool:
+    """Whether usage bears on priorities."""
+    settings = settings_of(view)
+    weights = settings.weights
+    inner = (weights.fs_user, weights.fs_group, weights.fs_account, weights.fs_qos, weights.fs_klass)
+    return is_on(settings) and bool(weights.fs) and any(inner)
 
 
 def _resources(job: Job, weights: Weights) -> Iterator[Term]:
@@ -132,13 +160,15 @@ def _capped(value: float, cap: float | None) -> float:
     return min(value, cap) if cap else value
 
 
-def _bounded(value: float, job: Job, settings: Settings) -> float:
+def _bounded(value: float, job: Job, view: ClusterView, settings: Settings) -> float:
     if not (settings.enable_negative_priority or settings.reject_negative_priority):
         value = max(value, 1.0)
     value = min(value, float(CAP))
     given = job.spec.attributes
     if "system_priority" in given:
         return float(CAP + int(given["system_priority"]))
+    if not settings.maui and settings.choices.runnow_priority and "RUNNOW" in qos_of(job, view).flags:
+        return float(CAP + settings.choices.runnow_priority)
     if job.spec.priority is None and 0 < job.priority < _HANDED_OUT:
         return float(CAP + job.priority)  # a person has set it, as with `setspri`
     return value + float(given.get("relative_priority", 0))
@@ -147,11 +177,11 @@ def _bounded(value: float, job: Job, settings: Settings) -> float:
 def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
     """Return the start priority, truncated as it is compared."""
     settings = settings_of(view)
-    if job.state is JobState.PENDING or settings.maui:
+    if job.state is JobState.PENDING or (settings.maui and not _by_fairshare(view)):
         return _as_of(job, view, settings, now)
     # A running job's priority is frozen: one computation per incarnation is enough.
     known: dict[str, tuple[tuple[object, ...], int]] = settings.memo.setdefault("frozen", {})
-    state = (job.started_at, job.marks, job.priority)
+    state = (job.started_at, "SPVIOLATION" in job.marks, job.priority)
     found = known.get(job.id)
     if found is None or found[0] != state:
         known[job.id] = found = (state, _priority(job, view, settings, now))
@@ -176,14 +206,15 @@ def _as_of(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int
 
 def _priority(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:
     weights = settings.weights
-    if weights.caps or weights.target_queue_time or weights.target_xfactor or weights.sp_violation:
-        return int(_bounded(total(terms(job, view, now), weights), job, settings))
+    varies = weights.target_queue_time or weights.target_xfactor or weights.sp_violation or weights.bypass
+    if weights.caps or varies or _by_fairshare(view):
+        return int(_bounded(total(terms(job, view, now), weights), job, view, settings))
     fixed, minutes, factor, base = _parts(job, view, settings)
     waited = queued(job, view, now)
     serv = minutes * waited / 60.0
     if factor:
         serv += factor * ((waited + base[0]) / base[1] if base is not _NO_LIMIT else 1.0)
-    return int(_bounded(fixed + weights.serv * serv, job, settings))
+    return int(_bounded(fixed + weights.serv * serv, job, view, settings))
 
 
 _NO_LIMIT = (0.0, 1.0)

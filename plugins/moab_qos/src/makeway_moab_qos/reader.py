@@ -6,6 +6,7 @@ that cannot be read leaves the default, with a warning that says so.
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any
 
@@ -31,6 +32,9 @@ from makeway_moab_qos.parameters import (
 from makeway_moab_qos.settings import path
 
 PLUGIN = "moab/qos"
+_RESERVED = re.compile(r"USERESERVED:([\w.\-]+)")
+_ALIKE = 0.86
+"""How much an unknown name has to resemble a known one for a guess."""
 _TELLTALE = re.compile(
     r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -81,7 +85,8 @@ class Draft:
     warnings: list[str] = attrs.field(factory=list)
     places: dict[str, str] = attrs.field(factory=dict)
     written: dict[str, None] = attrs.field(factory=dict)
-    unknown: dict[str, None] = attrs.field(factory=dict)
+    unknown: dict[str, str] = attrs.field(factory=dict)
+    """What is not read -> what to say about it."""
     idle: dict[str, None] = attrs.field(factory=dict)
 
     def warn(self, place: str, text: str) -> None:
@@ -112,18 +117,18 @@ class Draft:
         self.written[param] = None
 
     def _unknown(self, entry: Entry) -> None:
-        self.unknown[entry.spelled] = None
+        self.unknown[entry.spelled] = ""
         known = [*PLAIN, *WEIGHTS, *CREDENTIALS, *CLOCK, *RECORDS]
         if entry.param == "PREEMPTIONPOLICY":
             self.warn(entry.place, "PREEMPTIONPOLICY is no parameter and is ignored; PREEMPTPOLICY is meant")
         elif self.maui and entry.param.upper() in known:
             self.warn(entry.place, f"{entry.spelled} is ignored: Maui compares the case of names")
-        elif close := nearest(entry.param, known):
-            self.warn(entry.place, f"{entry.spelled} is no parameter that is known{close}")
+        elif guess := difflib.get_close_matches(entry.param, known, 1, _ALIKE):
+            self.unknown[entry.spelled] = f" ({entry.place}; did you mean {guess[0]}?)"
 
     def _plain(self, entry: Entry, parameter: Parameter) -> None:
         if self.maui and not parameter.maui:
-            self.unknown[entry.spelled] = None
+            self.unknown[entry.spelled] = ""
             return
         if parameter.kind == "names":
             self.set(entry, names_of(entry.value), parameter.key)
@@ -188,22 +193,27 @@ class Draft:
         table[keys[-1]] = value
         self.places[path(*keys)] = entry.place
 
-    def value(self, entry: Entry, kind: str, text: str) -> Any:
-        """Read a value; None: it cannot be read, and there is a warning."""
+    def value(self, entry: Entry, kind: str, text: str, attribute: str = "") -> Any:
+        """Read a value; None: it cannot be read, and there is a warning.
+
+        :param attribute: the attribute that it is of, for the warning.
+        """
+        index = f"[{entry.index}]" if entry.index else ""
+        whose = f"{entry.param}{index} {attribute}" if attribute else f"{entry.param}{index}"
         try:
             if kind == "time":
                 if times.is_two_fields(text) and not self.maui:
                     first, second = text.split(":")
                     self.warn(
                         entry.place,
-                        f"{entry.param}: {text} read as {first} minutes {second} s; Maui would read {first} hours",
+                        f"{whose}: {text} read as {first} minutes {second} s; Maui would read {first} hours",
                     )
                 return times.seconds(text, maui=self.maui)
             if kind == "boolean":
                 return times.boolean(text, maui=self.maui)
             return times.integer(text) if kind == "integer" else times.number(text)
         except ValueError as error:
-            self.warn(entry.place, f"{entry.param}: {error}; the default counts")
+            self.warn(entry.place, f"{whose}: {error}; the default counts")
             return None
 
     # ------------------------------------------------------------------------ credentials
@@ -235,11 +245,18 @@ class Draft:
         if form == "names":
             table[key] = combined(attribute, table.get(key, ()), names_of(attribute.value))
         elif form == "limit":
-            numbers = [self.value(entry, "integer", part) for part in names_of(attribute.value)]
+            parts = names_of(attribute.value)
+            numbers = [self.value(entry, "integer", part, attribute.name) for part in parts]
             if None not in numbers:
                 table[key] = tuple(numbers[:2])
+        elif form == "target":
+            mark = attribute.value[-1:]
+            value = self.value(entry, "number", attribute.value.rstrip("+-^%"), attribute.name)
+            if value is not None:
+                table[key] = value
+                table["fs_mode"] = {"+": "floor", "-": "ceiling", "^": "ceiling"}.get(mark, "target")
         else:
-            value = self.value(entry, form, attribute.value)
+            value = self.value(entry, form, attribute.value, attribute.name)
             if value is not None:
                 table[key] = value
 
@@ -258,10 +275,11 @@ class Draft:
 
     def _flags(self, entry: Entry, attribute: Attribute, key: str, table: dict[str, Any]) -> None:
         """JOBFLAGS accumulates, QFLAGS replaces; Maui finds flags by substring (Q15)."""
+        text, reserved = _without_reservations(attribute.value)
         if self.maui:
-            given = tuple(flag for flag in FLAGS if flag in attribute.value)
+            given = (*(flag for flag in FLAGS if flag in text), *reserved)
         else:
-            given = flags_of(attribute.value)
+            given = flags_of(text)
             for flag in given:
                 word = flag.partition("[")[0]
                 if word not in FLAGS and not word.startswith("IGN"):
@@ -269,6 +287,7 @@ class Draft:
                         f"; did you mean {word.upper()!r}?" if word.upper() in FLAGS else nearest(word, FLAGS)
                     )
                     self.warn(entry.place, f"{attribute.name}: no flag {word!r}{close}")
+            given = (*given, *reserved)
         if attribute.op != "=":
             table[key] = combined(attribute, table.get(key, ()), given)
         elif key == "flags":
@@ -285,7 +304,14 @@ class Draft:
 
     def odd_attribute(self, entry: Entry, attribute: Attribute) -> None:
         """Take note of an attribute that is not read."""
-        self.unknown[f"{entry.param} {attribute.name}"] = None
+        self.unknown[f"{entry.param} {attribute.name}"] = self._guess(entry, attribute)
+
+    def _guess(self, entry: Entry, attribute: Attribute) -> str:
+        """Return what may have been meant by an attribute of a credential."""
+        if entry.param not in CREDENTIALS:
+            return ""
+        guess = difflib.get_close_matches(attribute.name, CREDENTIAL_ATTRIBUTES, 1, _ALIKE)
+        return f" ({entry.place}; did you mean {guess[0]}?)" if guess else ""
 
     # ----------------------------------------------------------------------------- result
     def finish(self) -> ForeignConfig:
@@ -316,6 +342,7 @@ class Draft:
         known = [{"name": name, "memory_mb": 1, **default, **table} for name, table in self.nodes.items()]
         if known and all("cpus" in table for table in known):
             tables["node"] = known
+        self._look_for_qos()
         self._sum_up()
         return ForeignConfig(tables=tables, warnings=tuple(self.warnings), places=self.places)
 
@@ -331,9 +358,22 @@ class Draft:
             self.warnings.append(note)
         return table
 
+    def _look_for_qos(self) -> None:
+        """Complain about lists that name a QoS which no QOSCFG line describes."""
+        known = self.settings.get("qos", {})
+        for kind in ("user", "group", "account", "klass"):
+            for name, table in self.settings.get(kind, {}).items():
+                named = (*table.get("qlist", ()), *filter(None, (table.get("qdef"),)))
+                for qos in dict.fromkeys(each for each in named if each not in known):
+                    param = next(key for key, value in CREDENTIALS.items() if value == kind)
+                    place = self.places[path(kind, name)]
+                    text = f"{param}[{name}] names QoS {qos!r}, which no QOSCFG line describes"
+                    self.warn(place, text + nearest(qos, known))
+
     def _sum_up(self) -> None:
         if self.unknown:
-            self.warnings.append(f"not modelled, and ignored: {', '.join(sorted(self.unknown))}")
+            named = ", ".join(f"{name}{self.unknown[name]}" for name in sorted(self.unknown))
+            self.warnings.append(f"not modelled, and ignored: {named}")
         if self.idle:
             self.warnings.append(f"of no consequence for who runs: {', '.join(sorted(self.idle))}")
 
@@ -348,6 +388,14 @@ def maui_clock(interval: float) -> dict[str, Any]:
         "pass_on_own_end": False,
         "requeue_delay": min(1.0, interval / 2),
     }
+
+
+def _without_reservations(text: str) -> tuple[str, tuple[str, ...]]:
+    """Take ``USERESERVED:name`` out of a list of flags, whose own separator may be the colon as well."""
+    found = [match for match in _RESERVED.finditer(text) if match.group(1) not in FLAGS]
+    for match in found:
+        text = text.replace(match.group(0), "")
+    return text, tuple(match.group(0) for match in found)
 
 
 def _mode(policy: str) -> str:

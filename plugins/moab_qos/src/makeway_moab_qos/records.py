@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from makeway_moab_qos.reader import Draft
 
 _KINDS = {"USERLIST": "user", "GROUPLIST": "group", "ACCOUNTLIST": "account", "CLASSLIST": "klass"}
-_KINDS |= {"QOSLIST": "qos"}
+_KINDS |= {"QOSLIST": "qos", "JOBATTRLIST": "jobattr"}
 _OWNERS = ("USER", "GROUP", "ACCT", "CLASS", "QOS")
 _LONG_OWNER = {"ACCOUNT": "ACCT"}
 
@@ -53,7 +53,7 @@ def _nodecfg(draft: Draft, entry: Entry) -> None:
     table = draft.nodes.setdefault(entry.index or "DEFAULT", {})
     for attribute in draft.attributes_of(entry):
         if attribute.name in ("PROCS", "MEMORY"):
-            value = draft.value(entry, "integer", attribute.value)
+            value = draft.value(entry, "integer", attribute.value, attribute.name)
             if value is not None:
                 table["cpus" if attribute.name == "PROCS" else "memory_mb"] = value
         elif attribute.name == "FEATURES":
@@ -77,7 +77,7 @@ def _rmcfg(draft: Draft, entry: Entry) -> None:
             value = attribute.value.partition("@")[0] if attribute.name == "TYPE" else attribute.value
             table[words[attribute.name]] = value
         elif attribute.name == "CHECKPOINTTIMEOUT":
-            value = draft.value(entry, "time", attribute.value)
+            value = draft.value(entry, "time", attribute.value, attribute.name)
             if value is not None:
                 table["checkpoint_timeout"] = value
         else:

@@ -14,7 +14,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hostlist import expand_hostlist
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_moab_qos.credentials import names_of, qos_name, settings_of
+from makeway_moab_qos.credentials import flags, names_of, qos_name, settings_of
 from makeway_moab_qos.priority import start_priority
 from makeway_moab_qos.settings import Standing
 
@@ -37,8 +37,14 @@ def may_use(job: Job, standing: Standing, view: ClusterView) -> bool:
     """Whether a job may run inside a standing reservation."""
     if not standing.access:
         return True
+    own = flags(job, view)
+    if "PREEMPTEE" in standing.flags and "PREEMPTEE" in own:
+        return True
     names = {**names_of(job), "qos": qos_name(job, view)}
-    return any(names[kind] in listed for kind, listed in standing.access.items())
+    return any(
+        bool(own.intersection(listed)) if kind == "jobattr" else names[kind] in listed
+        for kind, listed in standing.access.items()
+    )
 
 
 def owns(job: Job, standing: Standing, view: ClusterView) -> bool:

@@ -57,6 +57,11 @@ class Credential:
     qt_target: float = 0
     xf_target: float = 0
     fs_target: float = 0
+    """Percent of what is delivered; 0: no target."""
+    fs_mode: str = attrs.field(
+        default="target", validator=attrs.validators.in_(("target", "floor", "ceiling"))
+    )
+    """What FSTARGET's mark says: ``+`` floor, ``-`` ceiling (``^`` as well)."""
     preempt_min_time: float | None = None
     preempt_qt_threshold: float | None = None
     preempt_xf_threshold: float | None = None
@@ -79,6 +84,11 @@ class Weights:
     """None: 0; whether Moab's own default is 1 is not known (U4)."""
     klass: float = 0
     fs: float = 1
+    fs_user: float = 0
+    fs_group: float = 0
+    fs_account: float = 0
+    fs_qos: float = 0
+    fs_klass: float = 0
     res: float = 1
     node: float = 0
     proc: float = 0
@@ -114,7 +124,7 @@ class Standing:
     """``KIND:name``; KIND is USER, GROUP, ACCT, CLASS or QOS."""
     flags: tuple[str, ...] = ()
     access: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """user, group, account, class, qos -> who may use it; nothing: everybody."""
+    """user, group, account, class, qos, jobattr (flags of jobs) -> who may use it; nothing: everybody."""
 
 
 @attrs.frozen(kw_only=True)
@@ -162,6 +172,12 @@ class Choices:
     """JOBPREEMPTMAXACTIVETIME counts time spent suspended (U15)."""
     derive_flags: bool = True
     """Where no QoS has flags of Moab's: those that list others to preempt are PREEMPTOR, the listed PREEMPTEE."""
+    class_violation_needs_preemptor: bool = False
+    """ENABLEFSVIOLATIONPREEMPTION and ENABLESPVIOLATIONPREEMPTION help PREEMPTOR jobs only (X9)."""
+    fs_violation_while_running: bool = True
+    """PREEMPTFSV: a job is preemptible while its usage is beyond a target; false: only if it was when it started."""
+    runnow_priority: int = attrs.field(default=1, validator=_COUNT)
+    """System priority that RUNNOW gives (X10); 0: none, the job is only made a preemptor."""
     resume_manual: bool = True
     """Jobs that a person suspended are resumed like others, after the hold-down."""
 
@@ -205,8 +221,19 @@ class Settings:
     node_set_plus: str = ""
     enable_negative_priority: bool = False
     reject_negative_priority: bool = False
-    priority_accrual: str = "QUEUEPOLICY"
+    priority_accrual: str = ""
+    """JOBPRIOACCRUALPOLICY; empty: QUEUEPOLICY."""
+    use_system_queue_time: bool = False
+    """USESYSTEMQUEUETIME: queue time counts from submission, where JOBPRIOACCRUALPOLICY does not say."""
     defer_time: float = attrs.field(default=3600.0, validator=_TIME)
+    fs_policy: str = "NONE"
+    """What fairshare usage counts; NONE: there is no fairshare. With ``%``: of what could be delivered."""
+    fs_interval: float = attrs.field(default=86400.0, validator=attrs.validators.gt(0))
+    """Length of a fairshare window."""
+    fs_depth: int = attrs.field(default=7, validator=attrs.validators.ge(1))
+    """How many windows count, the current one included."""
+    fs_decay: float = attrs.field(default=1.0, validator=_TIME)
+    """Weight of a window against the one after it."""
     use_job_regex: bool = False
     weights: Weights = Weights()
     qos: Mapping[str, Credential] = attrs.field(factory=dict)

@@ -30,6 +30,7 @@ from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.methods import next_rung
 from makeway_moab_qos.priority import processors, run_priority
 from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 
 # ------------------------------------------------------------------------------------ candidates
@@ -41,6 +42,8 @@ def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Se
     ranked = []
     for job, method in verdicts.allowed:
         freed = supply(job, preemptor, nodes, view)
+        if method.mode is PreemptMode.SUSPEND and kept_when_suspended(job, settings).cores:
+            freed = 0  # SUSPENDRESOURCES: it would stop, and keep its processors
         if freed:
             ranked.append((_key(job, freed, view, settings, now), job, method.mode))
     if settings.prio_job_select_weight is not None or settings.rtime_weight is not None:

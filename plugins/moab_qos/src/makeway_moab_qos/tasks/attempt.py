@@ -19,6 +19,7 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway_moab_qos.tasks.books import cores_of
+from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 if TYPE_CHECKING:
     from makeway_moab_qos.tasks.selector import TaskSelector
@@ -67,9 +68,13 @@ class TaskAttempt:
         self._removed.add(job.id)
         books = self._selector.books
         running = job.state is JobState.RUNNING
-        frees_memory = mode.frees_all or (self._selector.maui and running)
+        kept = kept_when_suspended(job, self._selector.settings)
+        if mode.frees_all:
+            frees_cores, frees_memory = running or kept.cores, running or kept.memory
+        else:
+            frees_cores, frees_memory = running and not kept.cores, running and not kept.memory
         for at, index in enumerate(held.node_indices):
-            if running:
+            if frees_cores:
                 bits = cores_of(held, at, books.cores[index])
                 self._cores[index] = self._cores.get(index, 0) | bits
                 self._gone[index] = self._gone.get(index, 0) + 1

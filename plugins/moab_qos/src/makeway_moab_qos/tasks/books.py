@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Allocation, Cluster, Job, JobState
 
 
+@attrs.frozen
+class Keeps:
+    """What a suspended job goes on holding."""
+
+    cores: bool = False
+    memory: bool = True
+
+
 class Books:
     """What is free on each node."""
 
-    def __init__(self, cluster: Cluster, *, suspension_frees_memory: bool) -> None:
+    def __init__(self, cluster: Cluster, keeps: Callable[[Job], Keeps]) -> None:
         self.cores = [max(1, node.cores if node.cores <= node.cpus else node.cpus) for node in cluster.nodes]
         self.threads = [
             max(1, node.cpus // cores) for node, cores in zip(cluster.nodes, self.cores, strict=True)
@@ -25,7 +37,7 @@ class Books:
         self.capacity = [node.usable_memory_mb if node.memory_mb > 1 else 1 << 60 for node in cluster.nodes]
         """A node whose memory is not described has enough."""
         self.version = 0
-        self._frees_memory = suspension_frees_memory
+        self._keeps = keeps
         most = max(self.cores, default=1)
         self._at_least: list[NodeBits] = [0] * (most + 2)
         for index, cores in enumerate(self.cores):
@@ -49,8 +61,12 @@ class Books:
     def remove(self, job: Job) -> None:
         """Take back what a job holds."""
         if job.state is JobState.SUSPENDED:
-            self._park(job, 0)
-            if not self._frees_memory:
+            kept = self._keeps(job)
+            if kept.cores:
+                self._hold(job, -1)
+            else:
+                self._park(job, 0)
+            if kept.memory:
                 self._charge(job, -1)
         else:
             self._hold(job, -1)
@@ -58,17 +74,21 @@ class Books:
         self.version += 1
 
     def suspend(self, job: Job) -> None:
-        """A job was stopped: its cores are free, its memory is not, save in Maui's books."""
-        self._hold(job, -1)
-        self._park(job, 1)
-        if self._frees_memory:
+        """A job was stopped: its cores are free, its memory is not, unless the site says otherwise."""
+        kept = self._keeps(job)
+        if not kept.cores:
+            self._hold(job, -1)
+            self._park(job, 1)
+        if not kept.memory:
             self._charge(job, -1)
 
     def resume(self, job: Job) -> None:
         """A job goes on."""
-        self._park(job, 0)
-        self._hold(job, 1)
-        if self._frees_memory:
+        kept = self._keeps(job)
+        if not kept.cores:
+            self._park(job, 0)
+            self._hold(job, 1)
+        if not kept.memory:
             self._charge(job, 1)
 
     def _hold(self, job: Job, sign: int) -> None:

@@ -15,17 +15,14 @@ import attrs
 
 from makeway import bitmap
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_moab_qos.credentials import qos_name, settings_of
-from makeway_moab_qos.order import ahead_of
+from makeway_moab_qos.credentials import settings_of
+from makeway_moab_qos.order import ahead_of, kept_reservations, reservation_holders
 from makeway_moab_qos.reservations import is_locked
 from makeway_moab_qos.tasks.request import Request
 
 if TYPE_CHECKING:
     from makeway_moab_qos.tasks.selector import TaskSelector
 
-_WAITS_FOR_OTHERS = frozenset(
-    ("Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "PolicyLimit", "Deferred", "NegativePriority")
-)
 _FOREVER = 1e12
 
 
@@ -33,6 +30,7 @@ _FOREVER = 1e12
 class Promise:
     """Cores that one job will hold."""
 
+    job: str
     at: Seconds
     until: Seconds
     cores: dict[int, int]
@@ -75,15 +73,19 @@ class Promises:
 
     def __init__(self, selector: TaskSelector) -> None:
         self._selector = selector
-        self._known: dict[str, Promise | None] = {}
+        self._known: dict[tuple[str, ...], Promise | None] = {}
+        """By the job, and those that were promised something before it."""
         self._stamp: tuple[Seconds, int] = (-1.0, -1)
 
     def before(self, job: Job, view: ClusterView) -> Kept | None:
         """Return what is promised to jobs that stand before `job`; None: nothing."""
-        depths = settings_of(view).depths
-        if not depths or is_locked(job, view, view.now):
+        settings = settings_of(view)
+        if not settings.depths or is_locked(job, view, view.now):
             return None  # whoever has displaced others for its nodes is promised them already
-        holders = self._holders(job, view, dict(depths))
+        holders = reservation_holders(ahead_of(job, view, view.now), view, view.now)
+        if settings.reservation_policy == "HIGHEST":
+            listed = {each.id for each in (*holders, job)}
+            holders += [each for each in kept_reservations(view) if each.id not in listed]
         if not holders:
             return None
         stamp = (view.now, self._selector.books.version)
@@ -97,29 +99,11 @@ class Promises:
                 promises.append(promise)
         return Kept(self._selector, promises, job, view) if promises else None
 
-    def _holders(self, job: Job, view: ClusterView, left: dict[str, int]) -> list[Job]:
-        """Return the jobs before `job` that hold a reservation: so many of each bucket."""
-        buckets = settings_of(view).reservation_qos
-        now = view.now
-        holders: list[Job] = []
-        for other in ahead_of(job, view, now):
-            if other.held or other.eligible_at > now or other.reason in _WAITS_FOR_OTHERS:
-                continue
-            name = qos_name(other, view)
-            for bucket, count in left.items():
-                listed = buckets.get(bucket, ("ALL",))
-                if count > 0 and ("ALL" in listed or "[ALL]" in listed or name in listed):
-                    left[bucket] -= 1
-                    holders.append(other)
-                    break
-            if not any(left.values()):
-                break
-        return holders
-
     def _promise(self, job: Job, before: list[Promise], view: ClusterView) -> Promise | None:
-        if job.id not in self._known:
-            self._known[job.id] = self._find(job, before, view)
-        return self._known[job.id]
+        key = (job.id, *(each.job for each in before))
+        if key not in self._known:
+            self._known[key] = self._find(job, before, view)
+        return self._known[key]
 
     def _find(self, job: Job, before: list[Promise], view: ClusterView) -> Promise | None:
         """Return the earliest instant, and where: as running jobs reach their limits (section 7.2)."""
@@ -130,7 +114,7 @@ class Promises:
         for at in self._instants(request, nodes, view):
             found = self._fit(request, nodes, at, before, view)
             if found is not None:
-                return Promise(at, at + length, found)
+                return Promise(job.id, at, at + length, found)
         return None
 
     def _instants(self, request: Request, nodes: int, view: ClusterView) -> Iterator[Seconds]:
@@ -158,13 +142,18 @@ class Promises:
         selector = self._selector
         left = request.tasks
         found: dict[int, int] = {}
-        for index in selector.ordered(nodes):
+        required = request.required & nodes
+        if required != request.required:
+            return None
+        for index in (*bitmap.indices(required), *selector.ordered(nodes & ~required)):
             held = sum(count for job, count in selector.holders(index, view) if _holds_at(job, at))
             held += sum(each.cores.get(index, 0) for each in before if each.at <= at < each.until)
             free = selector.books.cores[index] - held
             if request.whole and held:
                 continue
             fits = free * selector.books.threads[index] // request.per_task
+            if request.wants_memory:
+                fits = min(fits, self._by_memory(request, index, at, view))
             if request.most_per_node is not None:
                 fits = min(fits, request.most_per_node)
             use = min(fits, left)
@@ -172,5 +161,20 @@ class Promises:
                 found[index] = -(-use * request.per_task // selector.books.threads[index])
                 left -= use
             if not left:
-                return found
+                return found if required & ~bitmap.of(list(found)) == 0 else None
         return None
+
+    def _by_memory(self, request: Request, index: int, at: Seconds, view: ClusterView) -> int:
+        """Return how many tasks the memory of a node will have room for."""
+        room = self._selector.books.capacity[index] - request.memory_per_node
+        for job in view.jobs_on(index):
+            held = job.allocation
+            if held is not None and held.memory_mb is not None and _keeps_memory_at(job, at):
+                room -= held.memory_mb[held.node_indices.index(index)]
+        if room < 0:
+            return 0
+        return room // request.memory_per_task if request.memory_per_task else request.tasks
+
+
+def _keeps_memory_at(job: Job, at: Seconds) -> bool:
+    return job.state is JobState.SUSPENDED or _holds_at(job, at)

@@ -41,15 +41,16 @@ class Request:
         return bool(self.memory_per_task or self.memory_per_node)
 
 
-def request_of(job: Job, *, alone: bool) -> Request:
+def request_of(job: Job, *, alone: bool, one_task: bool = False) -> Request:
     """Read the request of `job`.
 
     :param alone: whether jobs have nodes for themselves (SINGLEJOB, SINGLETASK).
+    :param one_task: whether a node takes one task and no more (SINGLETASK).
     """
     spec = job.spec
     per_task = max(1, spec.cpus_per_task)
     tasks = max(1, -(-spec.cpus // per_task))
-    most = spec.tasks_per_node
+    most = 1 if one_task else spec.tasks_per_node
     nodes = max(1, job.size, job.required.bit_count())
     if nodes > 1:
         spread = -(-tasks // nodes)

@@ -17,11 +17,12 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
-from makeway_moab_qos.credentials import settings_of
+from makeway_moab_qos.credentials import qos_of, settings_of
 from makeway_moab_qos.tasks.attempt import TaskAttempt
 from makeway_moab_qos.tasks.books import Books
 from makeway_moab_qos.tasks.promises import Promises
 from makeway_moab_qos.tasks.request import Request, request_of
+from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 _ALONE = ("SINGLEJOB", "SINGLETASK")
 
@@ -30,16 +31,21 @@ class TaskSelector:
     """The selector of one run. See `makeway.model.Selector`."""
 
     def __init__(self, view: ClusterView) -> None:
+        self._view = view
         self.cluster: Cluster = view.cluster
         settings = settings_of(view)
         settings.memo["exact"] = True  # reservations of waiting jobs are kept here, processor by processor
+        self.settings = settings
         self.maui = settings.maui
+        self.suspension_frees_memory = settings.maui or any(
+            "MEM" not in listed for listed in settings.suspend_resources.values()
+        )
         self._memo = settings.memo
         self.alone = settings.node_access_policy in _ALONE
         self._one_user = settings.node_access_policy == "SINGLEUSER"
         self._one_task = settings.node_access_policy == "SINGLETASK"
         self._exact_node = settings.node_match_policy == "EXACTNODE"
-        self.books = Books(view.cluster, suspension_frees_memory=settings.maui)
+        self.books = Books(view.cluster, lambda job: kept_when_suspended(job, settings))
         self.promises = Promises(self)
         self._order = _allocation_order(settings.node_allocation_policy, view.cluster)
         self._requests: dict[str, Request] = {}
@@ -68,7 +74,8 @@ class TaskSelector:
         """Return the request of `job`."""
         found = self._requests.get(job.id)
         if found is None:
-            found = request_of(job, alone=self.alone)
+            dedicated = "DEDICATED" in qos_of(job, self._view).flags
+            found = request_of(job, alone=self.alone or dedicated, one_task=self._one_task)
             self._requests[job.id] = found
         return found
 
