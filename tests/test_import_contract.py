@@ -15,7 +15,11 @@ ROOT = Path(__file__).parents[1]
 RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("layers.toml").read_text())
 LAYERS: list[str] = [layer["name"] for layer in RULES["layer"]]
 PLUGINS = "plugins"
-SOURCES = [ROOT / "core/src", *sorted(ROOT.glob("plugins/*/src"))]
+SOURCES = [
+    ROOT / "core/src",
+    *sorted(ROOT.glob("plugins/*/src")),
+    *sorted(ROOT.glob("examples/plugins/*/src")),
+]
 
 
 def _module_name(path: Path, source: Path) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
@@ -19,6 +21,7 @@ from makeway.model import (
     Placement,
     Plan,
     PreemptMode,
+    Protection,
 )
 from makeway.testing import one_node, replay_table, tiers, timeline
 
@@ -184,3 +187,24 @@ def test_one_round_spares_everybody() -> None:
     run = replay(FOUR, _stubborn("a", rounds=1))
     assert run.victims == ()
     assert run.starts("x") == (100.0,)
+
+
+@pytest.mark.parametrize(("until", "start"), [(25.0, 25.0), (None, 60.0)], ids=["until 25 s", "not known"])
+def test_a_veto_that_ends_by_itself(until: float | None, start: float) -> None:
+    """Whoever waits is tried again at the end that the veto names; else when something happens."""
+
+    @hookimpl
+    def makeway_protect(candidates: Sequence[Job], now: float) -> dict[str, Protection]:
+        return {job.id: Protection(reason="busy", until=until) for job in candidates if now < 25}
+
+    run = replay_table(
+        """
+        job  partition  submit  cpus  run_time
+        a    low             0     4        60
+        b    hi             10     4        20
+        """,
+        cluster=one_node(cpus=4),
+        config=TIERS | {"preempt": "preempt/test", "protect": "protect/test"},
+        plugins={"preempt/test": QUEUED, "protect/test": SimpleNamespace(makeway_protect=makeway_protect)},
+    )
+    assert run.starts("b") == (start,)

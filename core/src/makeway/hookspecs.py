@@ -41,6 +41,7 @@ from makeway.model import (
     Job,
     Plan,
     PreemptMode,
+    Protection,
     Selector,
     Vocabulary,
 )
@@ -441,7 +442,7 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView, now: float) -> 
 @hookspec
 def makeway_protect(
     preemptor: Job, candidates: Sequence[Job], view: ClusterView, now: float
-) -> Mapping[str, str] | None:
+) -> Mapping[str, str | Protection] | None:
     """Protect some of the candidates, and say why.
 
     Called after `makeway_preempt_candidates` when it named anybody. Veto hook: any plugin may protect a
@@ -451,7 +452,8 @@ def makeway_protect(
     :param candidates: whom the preempt policy would let go, in its order.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
-    :returns: job id -> reason in words that people can read. None: nobody is protected.
+    :returns: job id -> reason in words that people can read, or a `makeway.model.Protection`, which says as well
+        when it ends by itself. None: nobody is protected.
     :raises: whatever is raised ends the run as PolicyError.
 
     All plugins are asked, answers are joined; the first reason for a job is the one reported.

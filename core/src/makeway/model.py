@@ -598,6 +598,16 @@ class Candidates:
     """
 
 
+@attrs.frozen(kw_only=True)
+class Protection:
+    """Why a job may not be displaced, and for how long."""
+
+    reason: str
+    """In words that people can read."""
+    until: Seconds | None = None
+    """When it ends without any event, so that whoever waits is tried again then; None: not known."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Choice:
     """What a search found: a placement, and who has to make way for it."""
@@ -804,6 +814,12 @@ class ClusterView(Protocol):
 
     def mode_of(self, job: Job) -> PreemptMode:
         """Return how `job` would make way, as the preempt plugin says."""
+
+    def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
+        """Return whom of `jobs` vetoes (`makeway_protect`) keep from `preemptor`, by id.
+
+        For selectors that lay a job over others without asking for candidates.
+        """
 
     def jobs_on(self, node: int) -> Sequence[Job]:
         """Return the active jobs on the node of index `node`, in order of start."""

@@ -5,11 +5,15 @@ Spec slurm-gang-and-select 4.3.2 and 4.3.3, slurm-preemption 5.2.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from makeway.hookspecs import hookimpl
+from makeway.model import Job
+from makeway.testing import one_node, replay_table, tiers
 from makeway.testing.builders import Machine, cluster
 
 FIVE: Machine = cluster(5, sockets=2, cores_per_socket=4)
@@ -249,3 +253,32 @@ def test_pairs_under_a_shadow_keep_their_turns(stage: Callable[..., Any]) -> Non
     scene.command("cancel", "h1")
     scene.command("cancel", "h2")
     assert scene.states("a1 a2") == "R S"
+
+
+def test_a_veto_guards_cores() -> None:
+    """Whom a plugin protects is not laid over either: the job waits, as it would without overlays."""
+
+    @hookimpl
+    def makeway_protect(candidates: Sequence[Job]) -> dict[str, str]:
+        return {job.id: "precious" for job in candidates if job.id == "a"}
+
+    plugin = SimpleNamespace(makeway_protect=makeway_protect)
+    run = replay_table(
+        """
+        job  partition  submit  cpus  run_time
+        a    low             0     4        60
+        b    hi             10     4        20
+        """,
+        cluster=one_node(cpus=4),
+        config={
+            "select": "select/cons_tres",
+            "select_parameters": "CR_Core",
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": "suspend,gang",
+            "partitions": tiers(low=1, hi=2),
+            "protect": "protect/test",
+        },
+        plugins={"protect/test": plugin},
+    )
+    assert run.starts("b") == (60.0,)
+    assert run.victims == ()

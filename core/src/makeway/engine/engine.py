@@ -73,6 +73,8 @@ class Engine:
         )
         ledger = self.ledger
         ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
+        if policies.implements("makeway_protect"):
+            ledger.vetoes_of = lambda preemptor, jobs: policies.protected(preemptor, jobs, ledger)
         self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
         self.queue = Queue(ledger)

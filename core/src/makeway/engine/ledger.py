@@ -18,6 +18,7 @@ from makeway.model import (
     JobState,
     ModeSetting,
     PreemptMode,
+    Protection,
     Seconds,
     SuspendedBy,
 )
@@ -78,6 +79,7 @@ class Ledger:
         self.preempt = preempt
         self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
         self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
+        self.vetoes_of: Callable[[Job, Sequence[Job]], Mapping[str, Protection]] = lambda _, __: {}
 
     # ------------------------------------------------------------------------ ClusterView
     @property
@@ -145,6 +147,10 @@ class Ledger:
     def mode_of(self, job: Job) -> PreemptMode:
         """Return how `job` would make way."""
         return self.modes_of((job,))[0]
+
+    def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
+        """Return whom of `jobs` vetoes keep from `preemptor`."""
+        return self.vetoes_of(preemptor, jobs) if jobs else {}
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
         """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""

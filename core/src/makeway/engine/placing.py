@@ -326,11 +326,15 @@ class Placer:
             for candidate, mode in zip(found.jobs, found.modes, strict=True)
             if candidate.id not in vetoes
         ]
+        ends = [each.until for each in vetoes.values() if each.until is not None]
+        if found.ask_again_at is not None:
+            ends.append(found.ask_again_at)
         return attrs.evolve(
             found,
             jobs=tuple(candidate for candidate, _ in kept),
             modes=tuple(mode for _, mode in kept),
-            protected={**found.protected, **vetoes},
+            protected={**found.protected, **{job_id: each.reason for job_id, each in vetoes.items()}},
+            ask_again_at=min(ends, default=None),
         )
 
     def _take(

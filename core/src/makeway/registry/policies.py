@@ -22,6 +22,7 @@ from makeway.model import (
     Placement,
     Plan,
     PreemptMode,
+    Protection,
     Selector,
     Signal,
     Vocabulary,
@@ -247,18 +248,24 @@ class Policies(Asker):
             self._blame(hook, None, f"returned {_shown(answer)}; allowed: one PreemptMode per job")
         return modes
 
-    def protected(self, preemptor: Job, candidates: Sequence[Job], view: ClusterView) -> dict[str, str]:
+    def protected(
+        self, preemptor: Job, candidates: Sequence[Job], view: ClusterView
+    ) -> dict[str, Protection]:
         """Return job id -> why a plugin protects it."""
         hook = "makeway_protect"
-        joined: dict[str, str] = {}
+        joined: dict[str, Protection] = {}
         answers = self._all(
             hook, preemptor, preemptor=preemptor, candidates=candidates, view=view, now=view.now
         )
         for answer in answers:
-            if not _is_table(answer, str) or not all(answer.values()):
-                self._blame(hook, preemptor, f"returned {_shown(answer)}; allowed: job id -> reason")
-            for job_id, reason in answer.items():
-                joined.setdefault(job_id, reason)
+            given = answer.items() if isinstance(answer, Mapping) else ()
+            why = {job_id: Protection(reason=r) if isinstance(r, str) else r for job_id, r in given}
+            sound = _is_table(why, Protection) and all(each.reason for each in why.values())
+            if not isinstance(answer, Mapping) or not sound:
+                text = f"returned {_shown(answer)}; allowed: job id -> reason, or Protection"
+                self._blame(hook, preemptor, text)
+            for job_id, each in why.items():
+                joined.setdefault(job_id, each)
         return joined
 
     def search(self, attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:

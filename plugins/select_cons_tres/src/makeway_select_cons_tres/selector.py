@@ -199,10 +199,22 @@ class ConsSelector:
             self._failed.clear()
         self._failed[kind, nodes] = short
 
-    def exempt_jobs(self, view: ClusterView) -> Sequence[Job]:
-        """Return running jobs that PreemptExemptTime keeps from being overlaid (slurm-preemption 1.6)."""
+    def guarded_jobs(self, preemptor: Job, view: ClusterView) -> Sequence[Job]:
+        """Return running jobs that `preemptor` may not be laid over: those of a veto, and exempt ones."""
         if not self._guards_overlay:
             return ()
+        tier = preemptor.partition.priority_tier
+        lower = [
+            job for job in view.active if job.state is JobState.RUNNING and job.partition.priority_tier < tier
+        ]
+        vetoed = view.protected(preemptor, lower)
+        exempt = self._exempt_jobs(view)
+        if not vetoed:
+            return exempt
+        return [*exempt, *(job for job in lower if job.id in vetoed and job not in exempt)]
+
+    def _exempt_jobs(self, view: ClusterView) -> Sequence[Job]:
+        """Return running jobs that PreemptExemptTime keeps from being overlaid (slurm-preemption 1.6)."""
         least = view.settings(PreemptionTable).exempt_time
         if not least or least < 0 or not view.rule("exempt_time_guards_overlay"):
             return ()
@@ -338,7 +350,7 @@ class ConsAttempt:
     def exempt(self) -> Sequence[Job]:
         """Running jobs whose cores must not be overlaid."""
         if self._exempt is None:
-            self._exempt = self.selector.exempt_jobs(self.view)
+            self._exempt = self.selector.guarded_jobs(self.job, self.view)
         return self._exempt
 
     def try_on(
