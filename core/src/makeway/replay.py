@@ -132,6 +132,14 @@ def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[
 
 def drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
     """Let `engine` and `runner` talk until nothing happens any more; return the last instant."""
+    try:
+        return _drive(engine, runner, options)
+    except OutOfTime:
+        with answerable(engine.policies):
+            raise
+
+
+def _drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
     until = options.until
     epilogs = bool(engine.clockwork.completing_time)
@@ -149,7 +157,7 @@ def drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
             actions = engine.step(now, events)
         except MakewayError:
             raise
-        except (Exception, OutOfTime):
+        except Exception:
             with answerable(engine.policies):
                 raise
         if actions:

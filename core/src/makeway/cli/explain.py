@@ -33,6 +33,7 @@ def explain(
     limit: int | None,
     changes: tuple[str, ...],
     until: Seconds | None,
+    decision_time_limit: Seconds | None,
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
@@ -41,7 +42,7 @@ def explain(
 ) -> None:
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
     loaded = load_config(config, release, nodes, accounting)
-    configured = with_actions(changed(loaded.config, changes, maps, config), actions)
+    configured = with_actions(changed(loaded.config, changes, maps, config, decision_time_limit), actions)
     check_plugins(configured, str(config))
     request = Request(
         loaded=loaded,

@@ -76,6 +76,16 @@ def accounting_option(command: Command) -> Command:
     )(command)
 
 
+def time_limit_option(command: Command) -> Command:
+    """Add ``--decision-time-limit``."""
+    return click.option(
+        "--decision-time-limit",
+        type=click.FloatRange(min=0.0, max=86400.0),
+        metavar="SECONDS",
+        help="End with an error when a plugin takes longer over one answer; 0: any. Overrides the configuration.",
+    )(command)
+
+
 _WORKLOAD = (
     config_argument,
     click.argument("workload", type=click.Path(path_type=Path), required=False),
@@ -97,6 +107,7 @@ _WORKLOAD = (
         help="Change a key of the configuration: policy.preempt_mode=requeue.",
     ),
     click.option("--until", type=Duration(), help="Stop at this second of the replay."),
+    time_limit_option,
     release_option,
     nodes_option,
     accounting_option,

@@ -13,6 +13,7 @@ from rich.text import Text
 from makeway import registry
 from makeway.cli.inputs import load_config
 from makeway.cli.terminal import show
+from makeway.cli.trying import check_plugins_named
 from makeway.errors import nearest
 from makeway.registry import Described
 from makeway.report import table
@@ -40,8 +41,29 @@ _KIND_OF_HOOK = {
     help="Mark what this configuration selects, and name what is missing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plugins(config: Path | None, as_json: bool) -> None:
-    """List the installed plugins with the hooks that they implement."""
+@click.option(
+    "--check",
+    "checked",
+    multiple=True,
+    metavar="NAME",
+    help="Check this plugin alone: import, hooks, settings, and its answers in small built-in scenes "
+    "(with the settings that --config has for it). Repeatable.",
+)
+@click.option(
+    "--decision-time-limit",
+    type=click.FloatRange(min=0.0, max=86400.0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --check: what the import and each call may take; 0: any.",
+)
+def plugins(config: Path | None, as_json: bool, checked: tuple[str, ...], decision_time_limit: float) -> None:
+    """List the installed plugins with the hooks that they implement, or check some of them."""
+    if checked:
+        settings = {} if config is None else load_config(config).config.policy.settings
+        if not check_plugins_named(checked, settings, decision_time_limit, as_json=as_json):
+            raise click.exceptions.Exit(1)
+        return
     found = registry.described()
     selected = None if config is None else registry.names_in(load_config(config).config)
     if as_json:

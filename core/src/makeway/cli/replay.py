@@ -53,13 +53,22 @@ class Request:
     all_rejected: bool
 
 
-def changed(config: Config, changes: Sequence[str], maps: Sequence[MappingRule], source: Path) -> Config:
+def changed(
+    config: Config,
+    changes: Sequence[str],
+    maps: Sequence[MappingRule],
+    source: Path,
+    time_limit: Seconds | None = None,
+) -> Config:
     """Return `config` with the changes of the command line; rules of ``--map`` come first.
 
+    :param time_limit: of a decision; None: as configured.
     :raises ConfigError: a change does not fit, or a rule names what does not exist.
     """
     for text in changes:
         config = change(config, text)
+    if time_limit is not None:
+        config = attrs.evolve(config, policy=attrs.evolve(config.policy, decision_time_limit=time_limit))
     _check_map(config, str(source))
     typed = attrs.evolve(config.workload, map=tuple(maps))
     _check_map(attrs.evolve(config, workload=typed), "--map")
@@ -104,6 +113,7 @@ def replay(
     limit: int | None,
     changes: tuple[str, ...],
     until: Seconds | None,
+    decision_time_limit: Seconds | None,
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
@@ -122,10 +132,12 @@ def replay(
     is standard output.
     """
     loaded = load_config(config, release, nodes, accounting)
-    base = changed(loaded.config, changes, maps, config)
+    base = changed(loaded.config, changes, maps, config, decision_time_limit)
     variants = {
         label: with_actions(each, actions)
-        for label, each in _variants(base, compared, changes, maps, release, accounting).items()
+        for label, each in _variants(
+            base, compared, changes, maps, decision_time_limit, release, accounting
+        ).items()
     }
     for label, each in variants.items():
         check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}")
@@ -162,6 +174,7 @@ def _variants(
     compared: Sequence[str],
     changes: Sequence[str],
     maps: Sequence[MappingRule],
+    time_limit: Seconds | None,
     release: str | None,
     accounting: Sequence[Path],
 ) -> dict[str, Config]:
@@ -170,7 +183,7 @@ def _variants(
     for text in compared:
         other = variant(base, text, release, accounting)
         if is_file(text):
-            other = changed(other, changes, maps, Path(text))
+            other = changed(other, changes, maps, Path(text), time_limit)
         variants[text] = other
     return variants
 

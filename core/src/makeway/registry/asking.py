@@ -235,10 +235,20 @@ def guarded(asker: Asker, hook: str, job: Job | None, call: Callable[[], Any]) -
 def shown(value: Any) -> str:
     """Return a value for a message, not too long; whatever its own ``repr`` does."""
     try:
-        text = repr(value)
+        text = _text_of(value)
     except Exception:
         text = f"<a {type(value).__name__} that cannot be shown>"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, Job):
+        return f"job {value.id}"
+    if type(value) in (list, tuple):
+        more = ", ..." if len(value) > 5 else ""
+        left, right = "[]" if isinstance(value, list) else "()"
+        return f"{left}{', '.join(map(_text_of, value[:5]))}{more}{right}"
+    return repr(value)
 
 
 __all__ = ["Asker", "OutOfTime", "guarded", "shown"]

@@ -234,7 +234,7 @@ class Policies(Asker):
         strangers = named.difference(map(id, active))
         if strangers:
             job = next(job for job in answer.jobs if id(job) in strangers)
-            self._blame(hook, preemptor, f"named {_named(job)}, which is not among the active jobs")
+            self._blame(hook, preemptor, f"named {_shown(job)}, which is not among the active jobs")
         return answer
 
     def modes(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[PreemptMode]:
@@ -372,7 +372,3 @@ def _is_table(answer: object, of: type[Any]) -> bool:
 
 def _is_duration(value: object) -> bool:
     return isinstance(value, int | float) and 0 <= value < float("inf")
-
-
-def _named(value: Any) -> str:
-    return f"job {value.id}" if isinstance(value, Job) else _shown(value)

@@ -1,0 +1,63 @@
+"""Show what ``makeway plugins --check NAME`` found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from makeway.cli.terminal import note, show
+from makeway.hookspecs import CONTRACT_VERSION
+from makeway.probing import Trial, try_out
+from makeway.report import table
+
+
+def check_plugins_named(
+    names: Sequence[str], settings: Mapping[str, Any], limit: float, *, as_json: bool
+) -> bool:
+    """Look at each plugin, show what was found, and say whether all of them are without fault."""
+    trials = [try_out(name, settings, limit) for name in names]
+    if as_json:
+        click.echo(json.dumps([_entry(trial) for trial in trials], indent=1))
+    for trial in trials:
+        if not as_json:
+            _show(trial)
+        note("warning", trial.warnings)
+        for fault in trial.faults:
+            click.echo(f"makeway: {fault}", err=True)
+    return not any(trial.faults for trial in trials)
+
+
+def _entry(trial: Trial) -> dict[str, Any]:
+    item = trial.installed
+    return {
+        "name": trial.name,
+        "distribution": item.distribution if item else None,
+        "version": item.version if item else None,
+        "requires": item.wants if item else None,
+        "contract": CONTRACT_VERSION,
+        "hooks": {hook: trial.calls[hook] for hook in trial.hooks},
+        "scenes": trial.scenes,
+        "warnings": trial.warnings,
+        "faults": trial.faults,
+    }
+
+
+def _show(trial: Trial) -> None:
+    item = trial.installed
+    lines: list[Any] = []
+    if item is not None:
+        wants = f", requires makeway {item.wants}" if item.wants else ""
+        lines.append(f"{item}, module {item.target}{wants}; this is contract {CONTRACT_VERSION}")
+    if trial.hooks and not (trial.faults and not trial.calls):
+        shown = table("hook", f"calls in {trial.scenes} scenes", left=1)
+        for hook in trial.hooks:
+            shown.add_row(hook, f"{trial.calls[hook]:,}" if trial.calls[hook] else "not called for")
+        lines.append(shown)
+    count = len(trial.faults)
+    lines.append(
+        f"{trial.name}: {count} fault{'s' * (count > 1)}" if count else f"{trial.name}: no fault found"
+    )
+    show(lines)

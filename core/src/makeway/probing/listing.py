@@ -1,0 +1,61 @@
+"""Look at what a plugin lists: readers of files, recordings, runners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from makeway.readers.foreign import adapted
+from makeway.registry.finding import place_of
+from makeway.registry.fitting import listed
+
+_METHODS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "makeway_config_readers": (("claims",), ("read", "translate")),
+    "makeway_workload_readers": (("claims",), ("read",)),
+    "makeway_recordings": (("claims",), ("recorded",)),
+    "makeway_runners": (),
+}
+"""Hook -> methods that each thing listed must have, one of each group."""
+LISTING = tuple(_METHODS)
+_NOBODYS = ("nobodys.file", "a line that no reader knows\n")
+
+
+def wrong_listings(name: str, plugin: Any, hook: str) -> Iterator[str]:
+    """Yield what is wrong with the readers that a hook lists, one phrase each.
+
+    :raises PluginError: the hook itself fails.
+    """
+    for reader in listed(name, plugin, hook):
+        if hook == "makeway_runners":
+            continue  # experimental: names of factories, of which nothing is asked yet
+        label = getattr(reader, "name", None)
+        if not isinstance(label, str) or not label:
+            yield f"listed {reader!r:.80}, which has no name"
+            continue
+        missing = [
+            " or ".join(each)
+            for each in _METHODS[hook]
+            if not any(callable(getattr(reader, method, None)) for method in each)
+        ]
+        if missing:
+            yield f"the reader {label!r} has no method {missing[0]}"
+            continue
+        yield from _wrong_claims(hook, reader, label)
+
+
+def _wrong_claims(hook: str, reader: Any, label: str) -> Iterator[str]:
+    """Show a reader a file that is not its own."""
+    file, head = _NOBODYS
+    try:
+        if hook == "makeway_recordings":
+            claims = reader.claims(file, head)
+        else:
+            claims = (adapted(reader) if hook == "makeway_config_readers" else reader).claims(
+                Path(file), head
+            )
+    except Exception as error:
+        yield f"claims() of the reader {label!r} raised {type(error).__name__}: {error}{place_of(error)}"
+    else:
+        if claims:
+            yield f"the reader {label!r} claims a file that is nobody's"
