@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+from makeway.cli.inputs import commands_of as actions_of
 from makeway.config import Config
 from makeway.errors import ConfigError
 from makeway.foreign import Judgement, Played
@@ -95,6 +97,142 @@ def test_commands_act_on_the_first_match() -> None:
     tables, unread = commands_of(typed, ["ab", "b", "a"], 60.0)
     assert tables == [{"at": 120.0, "command": "requeue", "job": "b", "value": ""}]
     assert len(unread) == 1
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param([{"pass": 2, "cmd": "mjobctl -s L"}], id="tables"),
+        pytest.param([{"iteration": 2, "argv": ["mjobctl", "-s", "L"]}], id="words"),
+        pytest.param([[2, "mjobctl -s L"]], id="pairs"),
+        pytest.param({"2": ["mjobctl -s L"]}, id="by pass"),
+    ],
+)
+def test_shapes_of_commands(listed: Any) -> None:
+    """However they are written down."""
+    tables, unread = commands_of({"commands": listed}, ["L"], 60.0)
+    assert tables == [{"at": 120.0, "command": "suspend", "job": "L", "value": ""}]
+    assert unread == []
+
+
+# ------------------------------------------------------- variations, expected by section 17 of the spec
+QOS = {
+    "high": "PRIORITY=1000 QFLAGS=PREEMPTOR",
+    "med": "PRIORITY=500",
+    "low": "PRIORITY=100 QFLAGS=PREEMPTEE",
+}
+
+
+def played(tmp_path: Path, jobs: list[dict[str, Any]], **more: Any) -> dict[tuple[int, str, str], str]:
+    """Play a scenario in the recordings' format; return what happened by pass and job."""
+    data = {"name": "x", "nodes": {"n1": 4}, "config": {}, "passes": 12, "outcome": {}, "jobs": jobs, **more}
+    data["qos"] = {**QOS, **more.get("qos", {})}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(data))
+    recorded = MauiRecordings().recorded(FileSource(path))
+    assert recorded.unmodelled == ()
+    config = structure({**recorded.tables, "action": list(recorded.commands)}, Config, path.name)
+    run = replay(config, recorded.jobs, actions_of(config, path.name), Options(until=recorded.until))
+    found = recorded._replayed(run.summary())
+    return {key: word for key, word in found.items() if key[2] != "ends"}
+
+
+def job(name: str, tasks: int, qos: str, at: int, **more: Any) -> dict[str, Any]:
+    """Return one job of a recording."""
+    return {"id": name, "tasks": tasks, "qos": qos, "at": at, **more}
+
+
+def test_there_is_no_cap_on_victims(tmp_path: Path) -> None:
+    """64 victims for one preemptor, 16 on each node."""
+    nodes = {f"n{at}": 16 for at in range(1, 5)}
+    victims = [job(f"v{at:02}", 1, "low", 1) for at in range(64)]
+    found = played(tmp_path, [*victims, job("H", 64, "high", 5)], nodes=nodes, passes=6)
+    assert {key[1] for key in found if key[2] == "preempted"} == {each["id"] for each in victims}
+    assert found[(5, "H", "starts")] == "started"
+
+
+def test_equal_cost_in_queue_order(tmp_path: Path) -> None:
+    """a 10 / 1 and b 20 / 2 cost the same; b ranks higher, started first and is listed first."""
+    jobs = [job("a", 1, "low", 1, uprio=10), job("b", 2, "low", 1, uprio=20), job("M", 1, "med", 1)]
+    found = played(tmp_path, [*jobs, job("H", 1, "high", 5)], qos={"low": "QFLAGS=PREEMPTEE"}, passes=5)
+    assert [key[1] for key in found if key[2] == "preempted"] == ["b"]
+
+
+def test_undercounted_supply(tmp_path: Path) -> None:
+    """Q5: one task of four processors counts as one task of two, which does not cover two tasks."""
+    jobs = [job("V", 1, "low", 1, ppt=4), job("H", 2, "high", 5, ppt=2)]
+    assert played(tmp_path, jobs) == {(1, "V", "starts"): "started"}
+
+
+@pytest.mark.parametrize(("length", "resumes"), [(8, None), (10, 50), (14, 52)])
+def test_hold_of_ten_seconds_inclusive(tmp_path: Path, length: int, resumes: int | None) -> None:
+    """Q12; freed before the hold is over, L is never resumed. Passes of 2 s; H starts in pass 45."""
+    config = {"PREEMPTPOLICY": "SUSPEND", "RMPOLLINTERVAL": "00:00:02"}
+    jobs = [job("L", 4, "low", 1), job("H", 4, "high", 2, dur=length, limit=length)]
+    found = played(tmp_path, jobs, config=config, passes=80)
+    assert next((key[0] for key, word in found.items() if word == "resumed"), None) == resumes
+
+
+def test_resume_comes_before_the_queue(tmp_path: Path) -> None:
+    """43: L goes on before K, which ranks higher."""
+    jobs = [job("L", 4, "low", 1), job("H", 4, "high", 3, dur=120, limit=120), job("K", 4, "med", 4)]
+    found = played(tmp_path, jobs, config={"PREEMPTPOLICY": "SUSPEND"})
+    assert found[(5, "L", "starts")] == "resumed"
+    assert not any(key[1] == "K" for key in found)
+
+
+@pytest.mark.parametrize("policy", ["CHECKPOINT", "CANCEL", "suspend"])
+def test_no_escalation(tmp_path: Path, policy: str) -> None:
+    """The victim is chosen in each pass, nothing comes of it, and nobody starts."""
+    jobs = [job("L", 4, "low", 1), job("H", 4, "high", 5)]
+    found = played(tmp_path, jobs, config={"PREEMPTPOLICY": policy}, passes=8)
+    failed = {(at, "L", "preempted"): "none (failed)" for at in (5, 6, 7, 8)}
+    assert found == {(1, "L", "starts"): "started", **failed}
+
+
+def test_commands_take_the_first_match(tmp_path: Path) -> None:
+    """Q10: -R [abc] with the first match suspended is refused although others run; -r of a running job too."""
+    commands = [
+        {"pass": 3, "cmd": "mjobctl -s [abc]"},
+        {"pass": 5, "cmd": "mjobctl -R [abc]"},
+        {"pass": 6, "cmd": "mjobctl -r b"},
+        {"pass": 7, "cmd": "canceljob c"},
+    ]
+    jobs = [job(name, 1, "med", 1) for name in "abc"]
+    found = played(tmp_path, jobs, commands=commands)
+    after = {key: word for key, word in found.items() if key[0] > 1 and key[2] == "preempted"}
+    assert after == {(3, "a", "preempted"): "suspend", (7, "c", "preempted"): "cancel"}
+
+
+@pytest.mark.parametrize(("limit", "starts"), [(36000, False), (1800, True)])
+def test_firstfit_respects_the_reservation(tmp_path: Path, limit: int, starts: bool) -> None:
+    """52: L may start beside A only if it ends before B can start."""
+    jobs = [
+        job("A", 1, "med", 1, dur=3600, limit=3600),
+        job("B", 4, "med", 3, uprio=50),
+        job("L", 3, "low", 3, dur=limit, limit=limit),
+    ]
+    found = played(tmp_path, jobs, config={"BACKFILLPOLICY": "FIRSTFIT"})
+    assert ((3, "L", "starts") in found) is starts
+
+
+def test_a_waiting_job_is_compared_by_the_pass_before(tmp_path: Path) -> None:
+    """C3: B, submitted at 150 s, outranks A's 500 by a minute counted at 240 s, so in pass 5, not 4."""
+    mid = {"mid": "PRIORITY=500 QFLAGS=PREEMPTOR:PREEMPTEE"}
+    jobs = [job("A", 4, "mid", 1), job("B", 4, "mid", 3)]
+    found = played(tmp_path, jobs, qos=mid, config={"QUEUETIMEWEIGHT": "1"}, passes=6)
+    assert found[(5, "A", "preempted")] == "requeue"
+    assert found[(5, "B", "starts")] == "started"
+
+
+def test_setspri_beats_the_cap(tmp_path: Path) -> None:
+    """12: 1,000,000,005 against a job at 1,000,000,000."""
+    low = {"low": "PRIORITY=2000000000 QFLAGS=PREEMPTEE"}
+    jobs = [job("L", 4, "low", 1), job("H", 4, "high", 3)]
+    plain = played(tmp_path, jobs, qos=low, passes=5)
+    assert plain == {(1, "L", "starts"): "started"}
+    found = played(tmp_path, jobs, qos=low, passes=5, commands=[{"pass": 4, "cmd": "setspri 5 H"}])
+    assert found[(4, "L", "preempted")] == "requeue"
 
 
 @attrs.frozen

@@ -65,7 +65,9 @@ def test_32_suspension_frees_no_memory(play: Any) -> None:
     """Nobody is preempted: H would not fit beside L's memory."""
     run = play(*MEMORY, SUSPENDABLE, nodes="n1=4//8192")
     assert run.victims == []
-    assert run.code("H", "K22").verdict == "warning"
+    check = run.code("H", "K22")
+    assert check.verdict == "fail"
+    assert "L would keep 6144 MB" in check.found
 
 
 def test_32_escalate_for_resources(play: Any) -> None:

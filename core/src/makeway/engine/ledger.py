@@ -160,7 +160,7 @@ class Ledger:
         """Return the active jobs on a node, in order of start."""
         if self._on is None:
             self._on = [[] for _ in self.cluster.nodes]
-            for job in sorted(self._active.values(), key=lambda job: (job.started_at or 0, job.index)):
+            for job in sorted(self._active.values(), key=lambda job: job.started_at or 0):  # stable: as they started
                 for index in _indices_of(job):
                     self._on[index].append(job)
         return self._on[node]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from makeway.model import Check, ClusterView, Job, JobState, PreemptMode
 from makeway_moab_qos.checklist import FAIL, PASS, WARNING, Case, check, few
@@ -309,6 +309,25 @@ def k22(case: Case) -> Iterator[Check]:
         memory = job.allocation.memory_mb if job.allocation is not None else None
         if memory:
             held.append(f"{job.id} would keep {sum(memory)} MB")
-    verdict = WARNING if held else PASS
+    verdict = PASS if not held else WARNING if _memory_left(case, asked) else FAIL
     found = f"suspension frees none: {few(held)}" if held else "no victim holds any"
     yield check("K22", verdict, found, path("choices", "escalate_for_resources"))
+
+
+def _memory_left(case: Case, stopped: Sequence[Job]) -> bool:
+    """Whether on any feasible node there is memory for a task beside jobs that are suspended or stay."""
+    spec = case.job.spec
+    wanted = spec.memory_mb_per_node or (spec.memory_mb_per_cpu or 0) * spec.cpus_per_task
+    leaving = {job.id for job, _ in case.verdicts.allowed} - {job.id for job in stopped}
+    nodes = feasible_nodes(case.job, case.view)
+    for node in case.view.cluster.nodes:
+        if not nodes >> node.index & 1:
+            continue
+        left = node.usable_memory_mb
+        for job in case.view.jobs_on(node.index):
+            held = job.allocation
+            if job.id not in leaving and held is not None and held.memory_mb is not None:
+                left -= held.memory_mb[held.node_indices.index(node.index)]
+        if left >= wanted:
+            return True
+    return False

@@ -19,6 +19,7 @@ VERBS = {
 }
 KEYS = ("actions", "commands", "manual", "client")
 """Where a recording may keep them."""
+_WHEN = ("pass", "at", "iteration", "when")
 _WORDS = {"canceljob": "cancel", "runjob": "start"}
 
 
@@ -29,8 +30,7 @@ def commands_of(
     found: list[dict[str, Any]] = []
     unread: list[str] = []
     for key in KEYS:
-        listed = data.get(key, [])
-        for each in listed if isinstance(listed, list) else [listed]:
+        for each in _entries(data.get(key, [])):
             table = _table(each, ids, interval)
             if table is None:
                 unread.append(f"{key}: {str(each)[:40]}")
@@ -39,11 +39,26 @@ def commands_of(
     return found, unread
 
 
+def _entries(listed: Any) -> list[Any]:
+    """Return the entries of a list, or of a table by pass: ``{"5": "mjobctl -s L"}``."""
+    if isinstance(listed, list):
+        return listed
+    if not isinstance(listed, Mapping) or not all(str(key).isdigit() for key in listed):
+        return [listed]
+    return [
+        {"pass": int(at), "cmd": typed}
+        for at, value in listed.items()
+        for typed in (value if isinstance(value, list) else [value])
+    ]
+
+
 def _table(each: Any, ids: Sequence[str], interval: float) -> dict[str, Any] | None:
     """Return one command; None: it is not understood."""
+    if isinstance(each, list) and each and isinstance(each[0], int):
+        each = {"pass": each[0], "cmd": each[1] if len(each) == 2 else each[1:]}
     if not isinstance(each, Mapping):
         return None
-    at = each.get("pass", each.get("at"))
+    at = next((each[key] for key in _WHEN if key in each), None)
     typed = next((read for text in _texts(each.values()) if (read := _typed(text, ids))), None)
     if not isinstance(at, int) or typed is None:
         return None

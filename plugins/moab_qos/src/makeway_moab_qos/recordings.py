@@ -8,6 +8,7 @@ poll of the resource manager; jobs appear at the minute ``at``, submitted 30 s b
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ _KNOWN = frozenset(
 _JOB_KEYS = frozenset(
     (
         *("id", "tasks", "ppt", "qos", "at", "exact", "uprio", "hosts", "flags", "dur", "limit", "mem"),
-        *("account", "user", "class", "group", "nodes"),
+        *("account", "user", "class", "group", "nodes", "sysprio"),
     )
 )
 
@@ -144,7 +145,8 @@ class Recorded:
     def judge(self, played: Played) -> Judgement:
         """Compare who was preempted, how, and who started, pass by pass."""
         outcome = self.data["outcome"]
-        recorded = {**_preempted(outcome), **_started(outcome), **_completed(outcome)}
+        by_hand = _done_by_hand(outcome) if self.commands else {}
+        recorded = {**by_hand, **_preempted(outcome), **_started(outcome), **_completed(outcome)}
         replayed = self._replayed(played.summary)
         if played.most_jobs_on_a_node > self._listed_per_node():
             shown = {job for _, job, what in recorded if what == "starts"}
@@ -220,6 +222,20 @@ def _preempted(outcome: Mapping[str, Any]) -> dict[_Event, str]:
     return {
         (int(e["pass"]), e["job"], "preempted"): _method(e["action"]) for e in outcome.get("preempted", ())
     }
+
+
+_DONE = re.compile(r"sim (requeue|suspend|checkpoint|cancel) (\S+)")
+
+
+def _done_by_hand(outcome: Mapping[str, Any]) -> dict[_Event, str]:
+    """Return what the simulated resource manager was told, where people gave commands."""
+    found: dict[_Event, str] = {}
+    for at, lines in (outcome.get("trace_by_pass") or {}).items():
+        for line in lines:
+            match = _DONE.fullmatch(str(line))
+            if match is not None:
+                found[(int(at), match.group(2), "preempted")] = match.group(1)
+    return found
 
 
 def _method(action: str) -> str:
@@ -301,4 +317,5 @@ def _job(job: Mapping[str, Any], nodes: Sequence[str]) -> JobSpec:
         required_nodes=hosts,
         excluded_nodes=tuple(name for name in nodes if hosts and name not in hosts),
         flags=frozenset(flag for flag in given.split(",") if flag != "0"),
+        attributes={"system_priority": int(job["sysprio"])} if "sysprio" in job else {},
     )

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import (
     Attempt,
@@ -45,7 +46,7 @@ def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Se
         if method.mode is PreemptMode.SUSPEND and kept_when_suspended(job, settings).cores:
             freed = 0  # SUSPENDRESOURCES: it would stop, and keep its processors
         if freed:
-            ranked.append((_key(job, freed, view, settings, now), job, method.mode))
+            ranked.append((_key(job, freed, nodes, view, settings, now), job, method.mode))
     if settings.prio_job_select_weight is not None or settings.rtime_weight is not None:
         ranked = _by_weights(ranked, preemptor, nodes, view, settings, now)
     ranked.sort(key=lambda each: each[0])
@@ -65,14 +66,20 @@ _Key = tuple[float, float, float, int]
 _Ranked = tuple[_Key, Job, PreemptMode]
 
 
-def _key(job: Job, freed: int, view: ClusterView, settings: Settings, now: Seconds) -> _Key:
+def _key(job: Job, freed: int, nodes: NodeBits, view: ClusterView, settings: Settings, now: Seconds) -> _Key:
     """Return the order key: cost, then who loses least (4.3), then the job table."""
     run = run_priority(job, view, now)
     cost = float(math.trunc(run / freed))
     started = job.started_at or 0.0
     if settings.maui:
-        return cost, started, 0.0, job.index  # queue order, as it was observed
+        # As listed: node by node, on a node in the order of start (section 17: equal cost in queue order).
+        first = next(iter(bitmap.indices(job.nodes & nodes)), -1)
+        return cost, float(first), float(_place_on(first, job, view)), job.index
     return cost, run, -started, job.index
+
+
+def _place_on(node: int, job: Job, view: ClusterView) -> int:
+    return next((at for at, other in enumerate(view.jobs_on(node)) if other is job), 0) if node >= 0 else 0
 
 
 def _by_weights(
@@ -151,7 +158,8 @@ class Walk:
         """Take candidates in order until the preemptor fits."""
         trial = self.attempt.fresh()
         first = trial.probe()
-        short = _short(first) if isinstance(first, Blocked) else 0
+        plain = isinstance(first, Blocked) and first.resource == "processors"
+        short = _short(first) if isinstance(first, Blocked) and plain else 0
         nodes = feasible_nodes(self.job, self.view)
         freed = 0
         for at, job in enumerate(self.candidates.jobs):
@@ -170,7 +178,7 @@ class Walk:
         need = self.job.spec.cpus
         each = [supply(job, self.job, nodes, self.view) for job in self.candidates.jobs]
         first = self.attempt.fresh().probe()
-        short = _short(first) if isinstance(first, Blocked) else 0
+        short = _short(first) * self.job.spec.cpus_per_task if isinstance(first, Blocked) else 0
         if sum(each) < short:
             return None
         chosen, covered = [], 0
@@ -193,8 +201,8 @@ class Walk:
 
 
 def _short(blocked: Blocked) -> float:
-    """Return how many processors are missing at the least; 0: not known."""
-    return blocked.wanted - blocked.available if blocked.resource == "processors" else 0
+    """Return how many tasks are missing at the least; 0: not known."""
+    return blocked.wanted - blocked.available if blocked.resource in ("processors", "tasks") else 0
 
 
 def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | None:
