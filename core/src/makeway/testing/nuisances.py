@@ -8,34 +8,46 @@ import sys
 import time
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import attrs
 
-from makeway.testing import builders
+from makeway.model import Job
 from makeway.testing.strategies import Scenario
 
-CLOCKS = (86_400.0, 1_000_000_001.25, 1_700_000_037.5, 4_000_000_123.75)
+CLOCKS = (86_400.0, 1_000_000_001.25, 4_000_000_123.75)
 """Instants that differ in year, weekday, hour, second and fraction."""
 
 
 # ---------------------------------------------------------------------------------------- the clock
-@contextlib.contextmanager
-def clock_at(instant: float, package: str = "") -> Iterator[set[str]]:
-    """Let the computer's clock stand at `instant`; yields the names of what was read.
+class Clock:
+    """The computer's clock, standing still: ``with Clock(0.0) as read`` has the names of what was read."""
 
-    :param package: its modules are searched for clocks that they imported by name.
-    """
-    read: set[str] = set()
-    fakes = {id(getattr(time, name)): (name, fake) for name, fake in _times(instant, read).items()}
-    fakes[id(datetime.datetime)] = ("datetime", _datetime_at(instant, read))
-    fakes[id(datetime.date)] = ("date", _date_at(instant, read))
-    with contextlib.ExitStack() as stack:
-        for place in (time, datetime, *_modules_of(package)):
-            for name, value in list(vars(place).items()):
-                if id(value) in fakes and (place is not datetime or name in ("date", "datetime")):
-                    stack.enter_context(mock.patch.object(place, name, fakes[id(value)][1]))
-        yield read
+    def __init__(self, instant: float, package: str = "") -> None:
+        """Prepare it.
+
+        :param package: its modules are searched for clocks that they imported by name.
+        """
+        self.instant = instant
+        self._read: set[str] = set()
+        fakes = {id(getattr(time, name)): fake for name, fake in _times(instant, self._read).items()}
+        fakes[id(datetime.datetime)] = _datetime_at(instant, self._read)
+        fakes[id(datetime.date)] = _date_at(instant, self._read)
+        self._places = [
+            (place, name, value, fakes[id(value)])
+            for place in (time, datetime, *_modules_of(package))
+            for name, value in vars(place).items()
+            if id(value) in fakes
+        ]
+
+    def __enter__(self) -> set[str]:
+        self._read.clear()
+        for place, name, _, fake in self._places:
+            setattr(place, name, fake)
+        return self._read
+
+    def __exit__(self, *error: object) -> None:
+        for place, name, value, _ in self._places:
+            setattr(place, name, value)
 
 
 def _modules_of(package: str) -> list[Any]:
@@ -123,7 +135,7 @@ def _date_at(instant: float, read: set[str]) -> Any:
 
 
 # --------------------------------------------------------------------------- the order of sets
-PREFIXES = ("k~", "Qx~", "z7z~", "Mmmm~", "b1c2d3~")
+PREFIXES = ("k~", "Qx~", "b1c2d3~")
 """Put before every job id, they keep the order of ids and change that of sets of ids."""
 
 
@@ -151,7 +163,7 @@ def renamed(scenario: Scenario, prefix: str) -> Scenario:
 @contextlib.contextmanager
 def scattered(seed: int, size: int = 256) -> Iterator[None]:
     """Have new jobs lie in memory in another order, and so sets of jobs walked in another order."""
-    dummies: list[Any] = [builders.job(str(at + 1)) for at in range(size)]
+    dummies: list[Any] = [object.__new__(Job) for _ in range(size)]
     place = seed * 7919 + 1
     for _ in range(size // 2):
         place = (place * 1_103_515_245 + 12_345) % 2**31
@@ -162,4 +174,4 @@ def scattered(seed: int, size: int = 256) -> Iterator[None]:
         dummies.clear()
 
 
-__all__ = ["CLOCKS", "PREFIXES", "clock_at", "renamed", "scattered"]
+__all__ = ["CLOCKS", "PREFIXES", "Clock", "renamed", "scattered"]

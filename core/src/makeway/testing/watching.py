@@ -6,7 +6,6 @@ answer. A watcher that finds a rule broken raises `makeway.testing.failures.Brea
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -14,6 +13,8 @@ from typing import Any
 
 import attrs
 
+from makeway import hookspecs
+from makeway.hookspecs import hookimpl
 from makeway.model import Allocation, ClusterView, Job, Placement
 from makeway.testing.failures import BreachError
 
@@ -26,21 +27,21 @@ class Call:
 
     hook: str
     arguments: Mapping[str, Any]
-    """Those that the plugin takes."""
+    """All that the hookspec offers."""
     answer: Any
     _function: Callable[..., Any]
+    _taken: tuple[str, ...]
 
     def ask(self, **changed: Any) -> Any:
-        """Ask the plugin again, with some arguments changed where it takes them."""
-        arguments = {**self.arguments}
-        if "attempt" in arguments:
+        """Ask the plugin again, with some arguments changed."""
+        arguments = {**self.arguments, **changed}
+        if "attempt" in arguments and "attempt" not in changed:
             arguments["attempt"] = arguments["attempt"].fresh()
-        arguments |= {key: value for key, value in changed.items() if key in arguments}
-        return self._function(**arguments)
+        return self._function(**{name: arguments[name] for name in self._taken})
 
     @property
     def about(self) -> Job | None:
-        """The job that the call is about; None: none in particular, or the plugin does not take it."""
+        """The job that the call is about; None: none in particular."""
         attempt = self.arguments.get("attempt")
         if attempt is not None:
             found: Job = attempt.job
@@ -59,11 +60,13 @@ class Call:
 def watched(plugin: Any, watch: Watcher, replace: Callable[[str, Any], Any] | None = None) -> Any:
     """Return a plugin that answers as `plugin` does and shows each call.
 
+    What is no hook is left out: misspelt ones are found where the plugin itself is loaded.
+
     :param replace: given hook and answer, returns what the engine gets in its place.
     """
     found = SimpleNamespace()
     for name in dir(plugin):
-        if name.startswith("makeway_"):
+        if name.startswith("makeway_") and hasattr(hookspecs, name):
             function = getattr(plugin, name)
             options = getattr(function, "makeway_impl", None)
             plain = options is not None and not (options.get("wrapper") or options.get("hookwrapper"))
@@ -74,16 +77,20 @@ def watched(plugin: Any, watch: Watcher, replace: Callable[[str, Any], Any] | No
 def _shown(
     hook: str, function: Callable[..., Any], watch: Watcher, replace: Callable[[str, Any], Any] | None
 ) -> Callable[..., Any]:
-    names = tuple(inspect.signature(function).parameters)
+    """Return a hook that takes all that the hookspec offers, so that a call is known whole."""
+    offered = tuple(inspect.signature(getattr(hookspecs, hook)).parameters)
+    taken = tuple(inspect.signature(function).parameters)
 
-    @functools.wraps(function)
-    def shown(*values: Any) -> Any:
-        arguments = dict(zip(names, values, strict=True))
-        call = Call(hook=hook, arguments=arguments, answer=function(*values), function=function)
-        watch(call)
-        return call.answer if replace is None else replace(hook, call.answer)
+    def answered(*values: Any) -> Any:
+        arguments = dict(zip(offered, values, strict=True))
+        answer = function(**{name: arguments[name] for name in taken})
+        watch(Call(hook=hook, arguments=arguments, answer=answer, function=function, taken=taken))
+        return answer if replace is None else replace(hook, answer)
 
-    return shown
+    # pluggy reads the names of the arguments off the function's code.
+    listed = ", ".join(offered)
+    shown: Callable[..., Any] = eval(f"lambda {listed}: answered({listed})", {"answered": answered})
+    return hookimpl(shown)
 
 
 # ------------------------------------------------------------------------------ comparable answers

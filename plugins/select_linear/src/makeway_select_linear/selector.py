@@ -14,6 +14,7 @@ from makeway.model import (
     ClusterView,
     Forecast,
     Job,
+    Partition,
     PreemptMode,
 )
 from makeway_select_linear.attempt import LinearAttempt
@@ -46,7 +47,7 @@ class LinearSelector:
         self._by_cpus = _AtLeast(self.cpus)
         self._requests: dict[str, tuple[object, Request]] = {}
         self._by_shape: dict[tuple[object, ...], Request] = {}
-        self._possible: dict[str, Blocked | None] = {}
+        self._possible: dict[str, tuple[Partition, Blocked | None]] = {}
         self.plain = (
             self.uniform is not None
             and not self.books.track_memory
@@ -104,9 +105,10 @@ class LinearSelector:
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""
-        if job.id not in self._possible:
-            self._possible[job.id] = self._check_possible(job, view)
-        return self._possible[job.id]
+        known = self._possible.get(job.id)
+        if known is None or known[0] is not job.partition:
+            known = self._possible[job.id] = (job.partition, self._check_possible(job, view))
+        return known[1]
 
     def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)

@@ -10,17 +10,27 @@
 
 pytest then collects one test per rule. It needs Hypothesis (``pip install 'makeway[testing]'``).
 
-===================== =====================================================================
-contract              for plugins that are named under
-===================== =====================================================================
-PreemptPolicyContract ``policy.preempt``
-===================== =====================================================================
+====================== ====================================================================
+contract               for
+====================== ====================================================================
+PreemptPolicyContract  who may be displaced: plugins named under ``policy.preempt``
+SelectContract         nodes and cores: ``policy.select``
+GangContract           turns on shared resources: ``policy.gang``
+SearchContract         which candidates are taken: ``policy.search``
+ProtectContract        vetoes: ``policy.protect``
+WorkloadReaderContract readers of traces (``makeway_workload_readers``)
+ConfigReaderContract   readers of foreign configurations (``makeway_config_readers``)
+RunnerContract         worlds (``makeway_runners``, EXPERIMENTAL)
+====================== ====================================================================
 """
 
 from __future__ import annotations
 
 from makeway.testing.contracts.base import Contract, DecisionContract
 from makeway.testing.contracts.preempt import PreemptPolicyContract
+from makeway.testing.contracts.protect import ProtectContract
+from makeway.testing.contracts.search import SearchContract
+from makeway.testing.contracts.select import SelectContract
 from makeway.testing.failures import BreachError, Broken, ContractError
 
 __all__ = [
@@ -30,4 +40,7 @@ __all__ = [
     "ContractError",
     "DecisionContract",
     "PreemptPolicyContract",
+    "ProtectContract",
+    "SearchContract",
+    "SelectContract",
 ]

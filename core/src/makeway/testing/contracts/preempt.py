@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 from makeway.engine.engine import Engine
 from makeway.model import Candidates, Job, Plan, PreemptMode
 from makeway.record import Preemption
-from makeway.testing.contracts.base import DecisionContract, _Patient
+from makeway.testing.contracts.base import DecisionContract, PatientChecker
 from makeway.testing.contracts.needless import needless
 from makeway.testing.invariants import InvariantChecker
 from makeway.testing.strategies import Scenario, scenarios
@@ -126,9 +126,9 @@ class PreemptPolicyContract(DecisionContract):
         """`ask_again_at` lies ahead of `now`."""
 
         def check(call: Call) -> str | None:
-            answer, now = call.answer, call.arguments.get("now")
-            at = getattr(answer, "ask_again_at", None)
-            if at is None or now is None or (math.isfinite(at) and at > now):
+            now: float = call.arguments["now"]
+            at = getattr(call.answer, "ask_again_at", None)
+            if at is None or (math.isfinite(at) and at > now):
                 return None
             return f"at {now:g} s it wants to be asked again at {at:g} s"
 
@@ -158,8 +158,8 @@ class PreemptPolicyContract(DecisionContract):
         """``makeway_preempt_mode`` answers with one PreemptMode per job, in order."""
 
         def check(call: Call) -> str | None:
-            answer, jobs = call.answer, call.arguments.get("jobs", ())
-            if answer is None or "jobs" not in call.arguments:
+            answer, jobs = call.answer, call.arguments["jobs"]
+            if answer is None:
                 return None
             if len(answer) != len(jobs) or not all(isinstance(mode, PreemptMode) for mode in answer):
                 return f"for {short(jobs)} it returned {short(answer)}"
@@ -171,8 +171,8 @@ class PreemptPolicyContract(DecisionContract):
         """``makeway_preempt_action`` plans how each victim makes way, in order, with times that make sense."""
 
         def check(call: Call) -> str | None:
-            answer, victims = call.answer, call.arguments.get("victims")
-            if answer is None or victims is None:
+            answer, victims = call.answer, call.arguments["victims"]
+            if answer is None:
                 return None
             if [plain(getattr(plan, "job", plan)) for plan in answer] != [job.id for job in victims]:
                 return f"for {short(victims)} it planned {short(answer)}"
@@ -198,7 +198,7 @@ class PreemptPolicyContract(DecisionContract):
                 return ""
             return f"{self.plugin} never let {entry.preemptor} displace it"
 
-        return _Patient(allowed=objection)
+        return PatientChecker(allowed=objection)
 
     def test_no_needless_victim(self) -> None:
         """No victim of a search that promises it is needless: put back, any single one makes the job not fit."""
@@ -207,7 +207,7 @@ class PreemptPolicyContract(DecisionContract):
 
 
 def _active(call: Call) -> Sequence[Job]:
-    found: Sequence[Job] = call.arguments.get("active") or call.arguments["view"].active
+    found: Sequence[Job] = call.arguments["active"]
     return found
 
 

@@ -1,0 +1,93 @@
+"""The contract of vetoes: plugins that protect jobs, and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from hypothesis.strategies import SearchStrategy
+
+from makeway.testing.contracts.base import DecisionContract
+from makeway.testing.policies import lower_tiers
+from makeway.testing.strategies import Scenario, scenarios
+from makeway.testing.watching import Call, plain, short
+
+_HOOK = "makeway_protect"
+
+
+class ProtectContract(DecisionContract):
+    """What every plugin under ``policy.protect`` promises."""
+
+    hook = _HOOK
+    companions: ClassVar[Mapping[str, Any]] = {lower_tiers.NAME: lower_tiers}
+    preempt: ClassVar[str] = lower_tiers.NAME
+    """Policy whose candidates are protected; unless another is named, lower tiers may be displaced."""
+    modes: ClassVar[Sequence[str]] = ("requeue", "cancel", "suspend,gang")
+
+    def key(self) -> str:
+        """Return the key of ``[policy]``."""
+        return "protect"
+
+    def scenarios(self) -> SearchStrategy[Scenario]:
+        """Draw small clusters, several tiers, and up to eight jobs."""
+        return scenarios([(self.preempt, mode) for mode in self.modes])
+
+    def test_reasons_by_job_id(self) -> None:
+        """The answer maps job ids to reasons; None or an empty one protects nobody."""
+
+        def check(call: Call) -> str | None:
+            answer = call.answer
+            if answer is None:
+                return None
+            if not isinstance(answer, Mapping) or not all(isinstance(key, str) for key in answer):
+                return f"it returned {type(answer).__name__} {short(answer)}; allowed: job id -> reason"
+            return None
+
+        self.every(_HOOK, check)
+
+    def test_only_candidates_are_protected(self) -> None:
+        """Whoever is protected is one of the candidates."""
+
+        def check(call: Call) -> str | None:
+            known = {job.id for job in call.arguments["candidates"]}
+            strangers = [key for key in _protected(call.answer) if key not in known]
+            if not strangers:
+                return None
+            return f"it protects {plain(strangers[0])}, which is none of the candidates {sorted(known)}"
+
+        self.every(_HOOK, check)
+
+    def test_every_veto_has_a_reason(self) -> None:
+        """Every veto has a reason in words."""
+
+        def check(call: Call) -> str | None:
+            for job_id, reason in _protected(call.answer).items():
+                if not isinstance(reason, str) or not reason.strip():
+                    return f"the reason for {job_id} is {reason!r}; allowed: words that people can read"
+            return None
+
+        self.every(_HOOK, check)
+
+    def test_order_of_candidates(self) -> None:
+        """Who is protected does not depend on the order in which the candidates are listed."""
+
+        def check(call: Call) -> str | None:
+            jobs = tuple(call.arguments["candidates"])
+            for other in (jobs[::-1], jobs[1:] + jobs[:1]):
+                mine, its = plain(call.answer) or {}, plain(call.ask(candidates=other)) or {}
+                if mine != its:
+                    return f"of {short(jobs)} it protects {short(mine)}, of {short(other)} {short(its)}"
+            return None
+
+        self.every(_HOOK, check)
+
+    def test_random_runs_protect_somebody(self) -> None:
+        """The random runs put the veto to the test: it was asked, and protected somebody."""
+        self.put_to_the_test(_HOOK, lambda call: bool(_protected(call.answer)), "protected anybody")
+
+
+def _protected(answer: Any) -> Mapping[Any, Any]:
+    return answer if isinstance(answer, Mapping) else {}
+
+
+__all__ = ["ProtectContract"]

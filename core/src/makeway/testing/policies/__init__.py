@@ -1,0 +1,1 @@
+"""Small policies that contracts need beside the plugin under test."""
