@@ -49,14 +49,27 @@ def test_parallel_victims(lsf: Lsf, params: str, allowed: list[set[str]], loaded
     assert run.at(5)["H1"] == "RUN"
 
 
-def test_the_default_may_take_more(lsf: Lsf) -> None:
-    """3.4: without MINI_JOB a needless parallel victim on the way stays taken; an option makes it minimal."""
-    jobs = "LA low n=4 host=h1; LB low n=2 host=h2; LC low n=2 host=h2 start=1; H1 high n=4 start=5"
-    preference = "high 80 {PREEMPTIVE}; low 20 {}"
-    taken = lsf(preference, "h1(4) h2(4)", "PREEMPT_FOR = LEAST_RUN_TIME").run(jobs, until=6).victims
-    assert set(taken) >= {"LB", "LC"}
-    fewer = lsf(preference, "h1(4) h2(4)", options={"over_preempt": False}).run(jobs, until=6).victims
-    assert set(fewer) in [{"LA"}, {"LB", "LC"}]
+@pytest.mark.parametrize(
+    ("params", "taken"),
+    [
+        pytest.param("LEAST_RUN_TIME", ["A", "B"], id="default: A frees two slots, and stays taken"),
+        pytest.param("LEAST_RUN_TIME MINI_JOB", ["B"], id="MINI_JOB: B alone is enough"),
+    ],
+)
+def test_the_default_may_take_more(lsf: Lsf, params: str, taken: list[str]) -> None:
+    """3.4: parallel victims on the way stay taken; MINI_JOB gives them back, and other keywords do not switch it."""
+    site = lsf(PAIR, "h1(2) h2(4)", f"PREEMPT_FOR = {params}")
+    run = site.run("B low n=4 host=h2; A low n=2 host=h1 start=1; H1 high n=4 start=5", until=6)
+    assert run.victims == taken
+    assert run.at(5)["H1"] == "RUN"
+
+
+@pytest.mark.parametrize("params", ["LEAST_RUN_TIME", "LEAST_RUN_TIME MINI_JOB"])
+def test_mini_job_is_about_parallel_jobs(lsf: Lsf, params: str) -> None:
+    """3.4: no effect on one-slot jobs, neither as victims nor as preemptors."""
+    site = lsf(PAIR, "h1(2) h2(4)", f"PREEMPT_FOR = {params}")
+    run = site.run("B low n=4 host=h2; A low n=1 host=h1 start=1; C low n=1 host=h1 start=2; H1 high start=5", until=6)
+    assert run.victims == ["C"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +162,7 @@ def test_s32_backfill_queue(lsf: Lsf, params: str, preempts: bool) -> None:
     """7.1: also a job that runs as a normal one."""
     site = lsf("B 50 {PREEMPTABLE} BACKFILL = Y; P 75 {PREEMPTIVE}", "h1(1)", params)
     run = site.run("B1 B limit=30 run=20; P1 P start=5", until=6)
-    assert run.at(5)["B1"] == ("SSUSP" if preempts else "RUN")
+    assert run.at(5) == {"B1": "SSUSP" if preempts else "RUN", "P1": "RUN" if preempts else "PEND"}
 
 
 THREE = "R 80 {} SLOT_RESERVE = MAX_RESERVE_TIME[1000]; B 50 {PREEMPTABLE} BACKFILL = Y; P %d {PREEMPTIVE}"
@@ -178,6 +191,10 @@ def test_three_queues(lsf: Lsf, priority: int, guard: str, preempts: bool) -> No
     assert run.at(4)["B1"] == "RUN", "backfilled"
     assert run.at(5)["B1"] == ("SSUSP" if preempts else "RUN")
     assert run.at(5)["P1"] == ("RUN" if preempts else "PEND")
+    # P1 runs for 20 min and B1 for 30: without P1 all is over when X1 is, at 60; P1 alone does not change that.
+    assert site.run(RESERVED).starts("R1") == [60.0]
+    late = site.run(RESERVED.replace("run=20", "run=80"))
+    assert late.starts("R1") == [85.0 if preempts else 60.0], "R1 may start late"
 
 
 def test_slots_are_reserved(lsf: Lsf) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+import attrs
+
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Job, PreemptMode, Seconds
-from makeway_lsf_queue import jobs
+from makeway_lsf_queue import jobs, reserve
 from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.site import Rank, Site
 from makeway_lsf_queue.slots import could_resume, covered
@@ -22,13 +25,18 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     """Return the candidates of `preemptor`."""
     site = site_of(view)
     held_back = _held_back(site, preemptor, now)
+    lapses = _slots_let_go(site, preemptor, view, now)
     if held_back is not None:
-        return held_back
+        again = [at for at in (held_back.ask_again_at, *lapses) if at is not None]
+        return attrs.evolve(held_back, ask_again_at=min(again, default=None))
     targets = site.targets[preemptor.partition.name]
     survey = survey_of(site, view)
     protected: dict[str, str] = {}
     guard = Guard(site, preemptor, view, now)
-    running = _running(survey, targets, guard, protected)
+    # Jobs elsewhere are of use only where a limit or a resource binds (9.3 HOSTS, 11 S38).
+    anywhere = bool(limits_of(site) or site.settings.resources)
+    hosts = -1 if anywhere else jobs.hosts_of(preemptor)
+    running = _running(survey, targets, hosts, guard, protected)
     stopped = _stopped(survey, preemptor, guard, protected, view) if survey.stopped else []
     if len(running) > 1:
         running.sort(key=_key(survey, preemptor, targets, now))
@@ -38,7 +46,7 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
         modes=tuple(mode_of(job, site) for job in chosen),
         protected=protected,
         note="" if chosen or protected else _nobody(site, preemptor),
-        ask_again_at=min(guard.ask_again, default=None),
+        ask_again_at=min([*guard.ask_again, *lapses], default=None),
         reason=_reason(survey, preemptor),
     )
 
@@ -57,17 +65,29 @@ def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
     return None
 
 
+def _slots_let_go(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> list[Seconds]:
+    """Return when a job before this one lets go of the slots that it collects (7.1), if it does."""
+    if not site.anybody_reserves:
+        return []
+    mine = reserve.rank(preemptor, site)
+    before = [job for job in view.pending if reserve.rank(job, site) < mine]
+    at = reserve.lets_go_at(before, site, now)
+    return [] if at is None else [at]
+
+
 GRACE = "6701"
 """Pending reason of a job that waits out PREEMPT_DELAY; the documentation gives it no name."""
 
 
 def _running(
-    survey: Survey, targets: Mapping[str, Rank], guard: Guard, protected: dict[str, str]
+    survey: Survey, targets: Mapping[str, Rank], hosts: NodeBits, guard: Guard, protected: dict[str, str]
 ) -> list[Job]:
-    """Return the running jobs of the target queues that nothing protects."""
+    """Return the running jobs of the target queues on `hosts` that nothing protects."""
     found = []
     for name in targets:
         for job in survey.running.get(name, ()):
+            if not job.nodes & hosts:
+                continue
             why = guard.reason(job)
             if why:
                 protected[job.id] = why
@@ -146,7 +166,7 @@ def mode_of(job: Job, site: Site) -> PreemptMode:
     manner = site.queue_of(job).manner
     migrates = manner.migrates
     mode = manner.mode
-    if jobs.gpus(job) and site.settings.gpu_victims == "requeue" and mode is PreemptMode.SUSPEND:
+    if jobs.gpus(job) and mode is PreemptMode.SUSPEND:
         mode, migrates = PreemptMode.REQUEUE, True
     elif mode is PreemptMode.REQUEUE and not job.spec.batch:
         mode = PreemptMode.SUSPEND  # brequeue does not work on interactive jobs

@@ -30,12 +30,21 @@ class Groups:
         """Return the users of a group, those of groups inside it too."""
         return _members(group, self.user_groups, frozenset())
 
-    def members(self, text: str) -> frozenset[str]:
-        """Return the users in a list of users and groups; other names stand for themselves."""
-        found: set[str] = set()
-        for word in text.replace("(", " ").replace(")", " ").split():
-            found |= self.users(word) if word in self.user_groups else {word}
-        return frozenset(found)
+    def lists(self, text: str, name: str) -> bool:
+        """Whether a list of users, groups and queues names `name`: directly, by ``all``, and not by ``~``."""
+        named, left_out = self._listed(text)
+        return name not in left_out and (named is None or name in named)
+
+    def _listed(self, text: str) -> tuple[frozenset[str] | None, frozenset[str]]:
+        """Return who is named (None: everybody), and who is taken out again."""
+        named, left_out = set[str](), set[str]()
+        words = text.replace("(", " ").replace(")", " ").split()
+        for word in words:
+            bare = word.lstrip("~")
+            members = self.users(bare) if bare in self.user_groups else {bare}
+            (left_out if word.startswith("~") else named).update(members)
+        everybody = "all" in named or not named
+        return None if everybody else frozenset(named), frozenset(left_out)
 
     def host_bits(self, text: str) -> NodeBits:
         """Return the hosts in a list of hosts and groups."""

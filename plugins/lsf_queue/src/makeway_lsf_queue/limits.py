@@ -235,8 +235,8 @@ def _member(table: Mapping[str, str], groups: Groups) -> Member:
         listed = single if single is not None else table.get(key)
         if listed is None:
             continue
-        names = None if listed == "all" else groups.members(listed)
-        tests.append(functools.partial(_shares, of, names, single is not None))
+        named = functools.lru_cache(maxsize=4096)(functools.partial(groups.lists, listed))
+        tests.append(functools.partial(_shares, of, named, single is not None))
     return functools.partial(_all_shares, tuple(tests))
 
 
@@ -249,10 +249,10 @@ def _queue_of(job: Job) -> str:
 
 
 def _shares(
-    of: Callable[[Job], str], names: frozenset[str] | None, each: bool, job: Job
+    of: Callable[[Job], str], named: Callable[[str], bool], each: bool, job: Job
 ) -> str | None:
     name = of(job)
-    if names is not None and name not in names:
+    if not named(name):
         return None
     return name if each else ""
 

@@ -155,12 +155,17 @@ class Guard:
 
 
 def _reserving(site: Site, preemptor: Job, view: ClusterView) -> tuple[tuple[Job, NodeBits], ...]:
-    """Return pending jobs of reserving queues that are at least as high as the preemptor's (7.2, LSF 7.3)."""
+    """Return pending jobs of reserving queues that are at least as high as the preemptor's (7.2, LSF 7.3).
+
+    The preemptor itself takes nothing away from its own reservation.
+    """
     mine = site.queue_of(preemptor).priority
     return tuple(
         (job, jobs.hosts_of(job))
         for job in view.pending
-        if (queue := site.queue_of(job)).reserve_turns is not None and queue.priority >= mine
+        if job is not preemptor
+        and (queue := site.queue_of(job)).reserve_turns is not None
+        and queue.priority >= mine
     )
 
 

@@ -13,6 +13,7 @@ import attrs
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway_lsf_queue import values
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.jobs import hosts_of, slots_on
 from makeway_lsf_queue.site import Queue, Site
@@ -42,14 +43,36 @@ def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) 
 
 def reserves(job: Job, site: Site, now: Seconds) -> bool:
     """Whether a pending job holds on to slots: for the turns of its queue, then it lets go for one turn (7.1)."""
-    queue = site.queue_of(job)
-    turns = queue.reserve_turns
-    if turns is None:
+    most = _longest(job, site)
+    if most is None:
         return False
+    return most == 0 or _waited(job, site, most, now) < most - _TINY
+
+
+def lets_go_at(before: Sequence[Job], site: Site, now: Seconds) -> Seconds | None:
+    """Return when the first of the jobs that reserve now lets go for a turn; None: none does."""
+    found = [
+        now + most - _waited(job, site, most, now)
+        for job in before
+        if reserves(job, site, now)
+        and (most := _longest(job, site))
+        and most < values.INFINITE
+    ]
+    return min(found, default=None)
+
+
+def _longest(job: Job, site: Site) -> Seconds | None:
+    """Return for how long a job collects slots; None: not at all."""
+    turns = site.queue_of(job).reserve_turns
+    if turns is None:
+        return None
     longest = site.settings.reserve_longest
-    most = turns * site.turn if longest is None else min(longest, turns * site.turn)
-    waited = (now - job.submit_at) % (most + site.turn) if most + site.turn > 0 else 0.0
-    return waited < most - _TINY or most == 0
+    return turns * site.turn if longest is None else min(longest, turns * site.turn)
+
+
+def _waited(job: Job, site: Site, most: Seconds, now: Seconds) -> Seconds:
+    """Return how long it has been collecting: for so long, then a turn without."""
+    return (now - job.submit_at) % (most + site.turn)
 
 
 @attrs.frozen
@@ -72,7 +95,7 @@ _WAITS_FOR_HOSTS = ("Resources", "PEND_HOST_JOB_LIMIT", "PEND_HOST_LESS_SLOTS", 
 
 def reservations(site: Site, view: ClusterView) -> tuple[Reservation, ...]:
     """Return what pending jobs have reserved, in the order in which they are tried (5.1)."""
-    if all(queue.reserve_turns is None for queue in site.queues.values()):
+    if not site.anybody_reserves:
         return ()
     now = view.now
     waiting = [job for job in view.pending if job.reason in _WAITS_FOR_HOSTS and reserves(job, site, now)]

@@ -12,6 +12,7 @@ import itertools
 import operator
 from collections.abc import Sequence
 
+from makeway.bitmap import NodeBits
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Placement, PreemptMode
 from makeway_lsf_queue import jobs, resources
 from makeway_lsf_queue.compiling import site_of
@@ -52,7 +53,7 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
         taken = _fewest(prober, free, costly, taken, site.settings.exact_search)
         method = "fewest jobs (OPTIMAL_MINI_JOB)"
     else:
-        keeps = _keeps_needless(attempt.job, site)
+        keeps = jobs.hosts_of(attempt.job) if _keeps_needless(attempt.job, site) else 0
         taken = _give_back(prober, free, taken, keeps=keeps)
         method = "in order until it fits" + ("" if keeps else ", then given back who is not needed")
     placement = prober.place([*free, *taken])
@@ -136,8 +137,10 @@ def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | No
     return costly[:high]
 
 
-def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: bool) -> list[int]:
+def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: NodeBits) -> list[int]:
     """Return `taken` without those who are not needed, asked last one first.
+
+    Parallel jobs on hosts of `keeps` stay taken all the same.
 
     The last one that the walk took is needed, else the walk had ended before it.
     """
@@ -146,9 +149,9 @@ def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: boo
     if placement is not None and len(taken) > 1:
         near = [at for at in taken if listed[at].nodes & placement.allocation.nodes]
         if len(near) < len(taken) and prober.place([*free, *near]) is not None:
-            taken = [at for at in taken if at in near or (keeps and jobs.is_parallel(listed[at]))]
+            taken = [at for at in taken if at in near or _stays(listed[at], keeps)]
     for at in reversed(taken[:-1]):
-        if keeps and jobs.is_parallel(listed[at]):
+        if _stays(listed[at], keeps):
             continue
         fewer = [other for other in taken if other != at]
         if prober.place([*free, *fewer]) is not None:
@@ -156,16 +159,20 @@ def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: boo
     return taken
 
 
+def _stays(job: Job, keeps: NodeBits) -> bool:
+    return bool(job.nodes & keeps) and jobs.is_parallel(job)
+
+
 def _fewest(
     prober: _Prober, free: list[int], costly: list[int], taken: list[int], exact: int
 ) -> list[int]:
     """Return as few victims as can be found: exactly up to `exact`, else the largest first."""
     listed = prober.jobs
-    best = _give_back(prober, free, taken, keeps=False)
+    best = _give_back(prober, free, taken, keeps=0)
     largest = sorted(costly, key=lambda at: (-listed[at].spec.cpus, at))
     prefix = _walk(prober, free, largest)
     if prefix is not None:
-        other = _give_back(prober, free, prefix, keeps=False)
+        other = _give_back(prober, free, prefix, keeps=0)
         if len(other) < len(best):
             best = sorted(other)
     tried = 0

@@ -91,8 +91,6 @@ class Settings:
     """Whether slots of a suspended job may be used by who takes those of the jobs that displaced it (12 no. 3)."""
     gpu_resource: bool = True
     """Whether GPU preemption takes ngpus_physical in PREEMPTABLE_RESOURCES (8.3)."""
-    gpu_victims: str = attrs.field(default="requeue", validator=_one_of("requeue", "suspend"))
-    """How a job gives up GPUs (8.3): it migrates, or stays suspended."""
     resume: str = attrs.field(default="slots", validator=_one_of("slots", "preemptor"))
     """When a victim resumes (6.3): as soon as its slots are free, or not before its preemptor is gone."""
     resume_order: str = attrs.field(default="reverse", validator=_one_of("reverse", "first_suspended"))

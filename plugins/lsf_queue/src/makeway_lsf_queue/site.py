@@ -118,6 +118,11 @@ class Site:
         """Whether preemption is on at all (row 1)."""
         return any(self.targets.values())
 
+    @functools.cached_property
+    def anybody_reserves(self) -> bool:
+        """Whether jobs of any queue collect slots."""
+        return any(queue.reserve_turns is not None for queue in self.queues.values())
+
     def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job."""
         return self.queues[job.partition.name]

@@ -1,0 +1,253 @@
+"""Single rules of the spec that no numbered scenario is about: protections (4), actions and going on (5.3, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from makeway.model import JobState
+
+Lsf = Callable[..., Any]
+PAIR = "high 80 {PREEMPTIVE}; low 20 {}"
+HIGH = "high 80 {PREEMPTIVE}"
+
+
+def _application(*lines: str) -> dict[str, str]:
+    return {"lsb.applications": "\n".join(["Begin Application", "NAME = app", *lines, "End Application", ""])}
+
+
+# -------------------------------------------------------------------------------- protections
+@pytest.mark.parametrize(
+    ("reset", "times"), [("", 3), (" | MAX_JOB_PREEMPT_RESET = Y", 3), (" | MAX_JOB_PREEMPT_RESET = N", 1)]
+)
+def test_a_requeue_resets_the_count(lsf: Lsf, reset: str, times: int) -> None:
+    """4.1: MAX_JOB_PREEMPT counts anew after a requeue, unless MAX_JOB_PREEMPT_RESET = N."""
+    low = "low 20 {} JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID] | MAX_JOB_PREEMPT = 1"
+    jobs = "L low; H1 high start=5 run=1; H2 high start=10 run=1; H3 high start=15 run=1"
+    assert lsf(f"{HIGH}; {low}{reset}").run(jobs, until=30).victims == ["L"] * times
+
+
+def test_time_spent_preempted(lsf: Lsf) -> None:
+    """MAX_TOTAL_TIME_PREEMPT = 10: suspended for 6 min, then for 4, then never again."""
+    site = lsf(f"{HIGH}; low 20 {{}} MAX_TOTAL_TIME_PREEMPT = 10")
+    jobs = "L low; H1 high start=5 run=6; H2 high start=20 run=4; H3 high start=30 run=1"
+    run = site.run(jobs, until=60)
+    assert run.victims == ["L", "L"]
+    assert run.at(31) == {"L": "RUN", "H1": "DONE", "H2": "DONE", "H3": "PEND"}
+
+
+@pytest.mark.parametrize(
+    ("params", "queue", "application", "state"),
+    [
+        pytest.param("9", "", "", "RUN", id="cluster"),
+        pytest.param("9", "1", "", "SSUSP", id="queue over cluster"),
+        pytest.param("1", "9", "", "RUN", id="queue over cluster, the other way"),
+        pytest.param("9", "9", "1", "SSUSP", id="application over queue"),
+        pytest.param("", "1", "9", "RUN", id="application over queue, the other way"),
+    ],
+)
+def test_levels(lsf: Lsf, params: str, queue: str, application: str, state: str) -> None:
+    """4.1: NO_PREEMPT_INTERVAL, minutes; the victim's application, then its queue, then the cluster."""
+    key = "NO_PREEMPT_INTERVAL = "
+    low = "low 20 {}" + (f" {key}{queue}" if queue else "")
+    files = _application(key + application) if application else {}
+    site = lsf(f"{HIGH}; {low}", "h1(1)", key + params if params else "", files=files)
+    assert site.run("L low app=app; H high start=5", until=6).at(5)["L"] == state
+
+
+@pytest.mark.parametrize(
+    ("params", "queue", "application", "start"),
+    [("60", "", "", 6.0), ("60", "120", "", 7.0), ("60", "120", "180", 8.0)],
+    ids=["cluster", "queue", "application"],
+)
+def test_levels_of_the_preemptors_wait(
+    lsf: Lsf, params: str, queue: str, application: str, start: float
+) -> None:
+    """4.1, 4.2: PREEMPT_DELAY, seconds, of the preemptor."""
+    key = "PREEMPT_DELAY = "
+    files = _application(key + application) if application else {}
+    site = lsf(HIGH + (f" {key}{queue}" if queue else "") + "; low 20 {}", "h1(1)", key + params, files=files)
+    assert site.run("L low; H high app=app start=5 run=1").starts("H") == [start]
+
+
+def test_a_requeued_preemptor_does_not_wait_again(lsf: Lsf) -> None:
+    """4.7: PREEMPT_DELAY counts from when the master accepted the job."""
+    mid = "mid 50 {PREEMPTIVE} PREEMPT_DELAY = 600 | JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID]"
+    run = lsf(f"{HIGH}; {mid}; low 20 {{}}").run("L low; M mid start=5 run=100; H high start=20 run=2")
+    assert run.starts("M") == [15.0, 22.0]
+
+
+@pytest.mark.parametrize(("params", "state"), [("", "RUN"), ("PREEMPT_JOBTYPE = AFFINITY", "SSUSP")])
+def test_affinity(lsf: Lsf, params: str, state: str) -> None:
+    """4.6, 8.5."""
+    run = lsf(PAIR, "h1(1)", params).run(
+        "L low; H high start=5", until=6, L={"attributes": {"affinity": True}}
+    )
+    assert run.at(5)["L"] == state
+
+
+@pytest.mark.parametrize(
+    ("attributes", "state"),
+    [
+        ({}, "PEND"),
+        ({"gpu_mode": "shared"}, "RUN"),
+        ({"gpu_mode": "shared", "gpu_j_exclusive": True}, "PEND"),
+    ],
+    ids=["exclusive_process: it migrates", "shared: safe", "shared, j_exclusive: it migrates"],
+)
+def test_shared_gpus(lsf: Lsf, attributes: dict[str, object], state: str) -> None:
+    """8.3: the victim has its GPUs for itself."""
+    site = lsf(
+        f"{HIGH}; low 20 {{}} MIG = 5 | RERUNNABLE = y",
+        "h1(1)",
+        "PREEMPTABLE_RESOURCES = ngpus_physical",
+        files={"lsf.conf": "LSB_GPU_NEW_SYNTAX=extend\n"},
+        nodes={"h1": {"gres": {"gpu": 1}}},
+    )
+    gpu = {"gres": {"gpu": 1}}
+    run = site.run("L low; H high start=5", until=6, L={**gpu, "attributes": attributes}, H=gpu)
+    assert run.at(5)["L"] == state
+
+
+@pytest.mark.parametrize(
+    ("release", "state"), [(True, "RUN"), (False, "PEND")], ids=["releasable", "not releasable: rejected"]
+)
+def test_resources_that_are_not_releasable_are_rejected(lsf: Lsf, release: bool, state: str) -> None:
+    """8.1."""
+    options = {"resources": {"lic": {"total": 1, "release": release}}}
+    site = lsf(PAIR, "h1(4)", "PREEMPTABLE_RESOURCES = lic", options=options)
+    holds = {"attributes": {"rusage": {"lic": 1}}}
+    run = site.run("L low; H high start=5", until=6, L=holds, H=holds)
+    assert run.at(5)["H"] == state
+    assert run.at(5)["L"] == ("SSUSP" if release else "RUN")
+
+
+# ------------------------------------------------------------------------------------- actions
+@pytest.mark.parametrize(
+    ("lines", "state", "lost"),
+    [
+        pytest.param("JOB_CONTROLS = SUSPEND[SIGTSTP]", "SSUSP", 0, id="a signal"),
+        pytest.param("JOB_CONTROLS = SUSPEND[CHKPNT]", "SSUSP", 0, id="checkpoint, then stop"),
+        pytest.param("JOB_CONTROLS = SUSPEND[/site/stop.sh]", "SSUSP", 0, id="a command"),
+        pytest.param(
+            "JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID] | CHKPNT = /c", "PEND", 300, id="from nothing"
+        ),
+        pytest.param("JOB_CONTROLS = SUSPEND[bmig $LSB_JOBID]", "PEND", 300, id="bmig, not checkpointable"),
+        pytest.param(
+            "JOB_CONTROLS = SUSPEND[bmig $LSB_JOBID] | CHKPNT = /c", "PEND", 0, id="bmig with its work"
+        ),
+        pytest.param("JOB_CONTROLS = SUSPEND[bkill $LSB_JOBID]", "EXIT (TERM_PREEMPT)", 300, id="bkill"),
+        pytest.param("TERMINATE_WHEN = WINDOW", "SSUSP", 0, id="terminated for other causes only"),
+        pytest.param("TERMINATE_WHEN = LOAD PREEMPT", "EXIT (TERM_PREEMPT)", 300, id="terminated"),
+        pytest.param(
+            "TERMINATE_WHEN = PREEMPT | REQUEUE_EXIT_VALUES = 1 130", "PEND", 300, id="requeued by value"
+        ),
+        pytest.param(
+            "TERMINATE_WHEN = PREEMPT | REQUEUE_EXIT_VALUES = 1", "EXIT (TERM_PREEMPT)", 300, id="other value"
+        ),
+    ],
+)
+def test_actions(lsf: Lsf, lines: str, state: str, lost: float) -> None:
+    """6.1: what becomes of a victim that ran for 300 s."""
+    run = lsf(f"{HIGH}; low 20 {{}} {lines}").run("L low; H high start=5", until=6)
+    assert run.at(5) == {"L": state, "H": "RUN"}
+    assert run.history("L").lost == lost
+
+
+def test_interactive_jobs_are_not_requeued(lsf: Lsf) -> None:
+    """6.1: brequeue does not work on them."""
+    site = lsf(f"{HIGH}; low 20 {{}} JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID]")
+    assert site.run("L low; H high start=5", until=6, L={"batch": False}).at(5)["L"] == "SSUSP"
+
+
+@pytest.mark.parametrize(
+    ("low", "host", "own", "minute"),
+    [
+        pytest.param(" MIG = 10 | RERUNNABLE = y", "()", None, 11, id="queue"),
+        pytest.param(" MIG = 10 | RERUNNABLE = y", "()", 3, 4, id="job over queue"),
+        pytest.param(" RERUNNABLE = y", "()", 3, 4, id="job alone"),
+        pytest.param(" MIG = 10 | RERUNNABLE = y", "2", None, 3, id="a smaller one of the host"),
+        pytest.param(" MIG = 10 | RERUNNABLE = y", "20", None, 11, id="a larger one of the host"),
+        pytest.param(" MIG = 10", "()", None, None, id="not rerunnable"),
+    ],
+)
+def test_migration(lsf: Lsf, low: str, host: str, own: int | None, minute: int | None) -> None:
+    """6.1: suspended at 1 on h1 for long, while h2 is free: after more than MIG minutes it goes there."""
+    site = lsf(f"{HIGH}; low 20 {{}}{low}", "h1(1) h2(1)", host_columns={"h1": {"MIG": host}})
+    more: dict[str, Any] = {} if own is None else {"attributes": {"mig": own}}
+    run = site.run("X low host=h2 run=0.5; L low run=100; H high host=h1 start=1 run=500", L=more)
+    assert run.host("L") == ("h1" if minute is None else "h2")
+    moved = [start / 60 for state, start, *_ in run.history("L").intervals if state is JobState.RUNNING][1]
+    # If it never moves it goes on when H is through.
+    assert moved == pytest.approx(501 if minute is None else minute, abs=0.001)
+
+
+def test_work_goes_along_with_a_checkpointable_job(lsf: Lsf) -> None:
+    """6.1: 1 min on h1, 10 suspended, then the other 19 of 20 on h2."""
+    site = lsf(f"{HIGH}; low 20 {{}} MIG = 10 | CHKPNT = /c", "h1(1) h2(1)")
+    run = site.run("X low host=h2 run=0.5; L low run=20; H high host=h1 start=1 run=500")
+    ended = run.history("L").ended_at
+    assert ended == pytest.approx(30 * 60, abs=0.1)
+    assert run.history("L").lost == 0
+
+
+# ------------------------------------------------------------------- the slots of suspended jobs
+@pytest.mark.parametrize(
+    ("params", "state"), [("", "RUN"), ("USE_SUSP_SLOTS = Y", "RUN"), ("USE_SUSP_SLOTS = N", "PEND")]
+)
+def test_lower_queues_use_slots_of_suspended_jobs(lsf: Lsf, params: str, state: str) -> None:
+    """5.3: M holds two slots of which H uses one; L, whom M's queue may preempt, gets the other."""
+    site = lsf("high 80 {PREEMPTIVE}; mid 50 {PREEMPTIVE}; low 20 {}", "h1(2)", params)
+    run = site.run("M mid n=2; H high start=5; L low start=6", until=7)
+    assert run.at(6) == {"M": "SSUSP", "H": "RUN", "L": state}
+    if state == "PEND":
+        assert "(1003)" in run.reason("L")
+
+
+def test_unrelated_queues_do_not(lsf: Lsf) -> None:
+    """5.3: a third queue without a relation cannot slip into the gap."""
+    site = lsf("high 80 {PREEMPTIVE[mid]}; other 60 {}; mid 50 {}; low 20 {}", "h1(2)")
+    run = site.run("M mid n=2; H high start=5; O other start=6; L low start=6", until=7)
+    assert run.at(6) == {"M": "SSUSP", "H": "RUN", "O": "PEND", "L": "PEND"}
+
+
+def test_going_on_respects_limits(lsf: Lsf) -> None:
+    """6.3: u may run one job; L's slot is free at 10, but u's other job runs on until 20."""
+    files = {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nEnd User\n"}
+    site = lsf(PAIR, "h1(1) h2(1)", files=files)
+    run = site.run(
+        "L low user=u host=h1; H high host=h1 start=5 run=5; O low user=u host=h2 start=6 run=14", until=30
+    )
+    assert run.at(10) == {"L": "SSUSP", "H": "DONE", "O": "RUN"}
+    assert run.at(20)["L"] == "RUN"
+
+
+def test_run_limits_do_not_run_while_suspended(lsf: Lsf) -> None:
+    """6.3: 10 min of run time, 20 of suspension."""
+    run = lsf(PAIR).run("L low run=100 limit=10; H high start=5 run=20")
+    assert run.history("L").ended_at == 30 * 60
+    assert run.at(31)["L"] == "EXIT (TERM_RUNLIMIT)"
+
+
+# --------------------------------------------------------------------------------------- states
+def test_states_of_people(lsf: Lsf) -> None:
+    """0.3: USUSP is a person's doing, PSUSP a hold; neither is a victim of anybody."""
+    site = lsf(PAIR, "h1(2)")
+    table = site.run(
+        "L1 low; L2 low; P low start=1; H high n=2 start=5",
+        until=6,
+        commands="120 suspend L1",
+        P={"priority": 0},
+    ).table
+    jobs = {name: history.job for name, history in table.run.recorder.histories.items()}
+    words = table.run.engine.policies.vocabulary()
+    shown = {name: words.state(job.state, job.suspended_by, held=job.held) for name, job in jobs.items()}
+    assert shown == {"L1": "USUSP", "L2": "SSUSP", "P": "PSUSP", "H": "RUN"}
+    assert words.suspension(jobs["L1"].state, jobs["L1"].suspended_by).startswith(
+        "SUSP_ADMIN_STOP (0x00004000)"
+    )
+    assert words.suspension(jobs["L2"].state, jobs["L2"].suspended_by).startswith(
+        "SUSP_MBD_PREEMPT (0x00000080)"
+    )
