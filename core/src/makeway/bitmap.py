@@ -8,8 +8,9 @@ are used directly.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 NodeBits = int
 """A set of nodes; bit *i* is the node of index *i*."""
@@ -17,6 +18,8 @@ CoreBits = int
 """A set of cores of one node; bit *i* is core *i*, socket-major."""
 
 _RUNS = re.compile("1+")
+_SMALL = 1024
+"""Up to so many bits, arithmetic is quicker than text, and answers are worth remembering."""
 
 
 def full(size: int) -> NodeBits:
@@ -70,6 +73,18 @@ def indices(bits: NodeBits) -> list[int]:
     return [at for at, digit in enumerate(bin(bits)[:1:-1]) if digit == "1"]
 
 
+def lists(listed: Sequence[int], bits: NodeBits) -> bool:
+    """Whether `listed` holds exactly the indices in `bits`, each once; small sets are remembered."""
+    if bits.bit_length() <= _SMALL:
+        return _remembered(bits) == listed or (len(listed) == bits.bit_count() and of(listed) == bits)
+    return len(listed) == bits.bit_count() and of(listed) == bits
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _remembered(bits: NodeBits) -> tuple[int, ...]:
+    return tuple(indices(bits))
+
+
 def runs(bits: NodeBits) -> list[tuple[int, int]]:
     """Return the runs of consecutive indices as (first, one past last), ascending."""
     return [match.span() for match in _RUNS.finditer(bin(bits)[:1:-1])] if bits else []
@@ -81,11 +96,39 @@ def tight_run(bits: NodeBits, wanted: int) -> tuple[int, int]:
     :returns: (first, one past last).
     :raises ValueError: if `bits` is empty.
     """
-    digits = "0" + bin(bits)[:1:-1] + "0"
-    lengths = [len(run) for run in digits.split("0") if run]
-    enough = [length for length in lengths if length >= wanted]
-    length = min(enough) if enough else max(lengths)
-    first = digits.index("0" + "1" * length + "0")
+    if not bits:
+        raise ValueError("an empty set has no run")
+    if bits.bit_length() > _SMALL:
+        return _tight_run_of_many(bits, wanted)
+    enough = longest = 0
+    enough_at = longest_at = 0
+    while bits:
+        low = bits & -bits
+        carried = bits + low  # adding one to a run empties it and sets the bit above it
+        length = (bits & ~carried).bit_count()
+        if length >= wanted:
+            if not enough or length < enough:
+                enough, enough_at = length, low
+                if length == wanted:
+                    break
+        elif length > longest:
+            longest, longest_at = length, low
+        bits &= carried
+    if enough:
+        first = enough_at.bit_length() - 1
+        return first, first + enough
+    first = longest_at.bit_length() - 1
+    return first, first + longest
+
+
+def _tight_run_of_many(bits: NodeBits, wanted: int) -> tuple[int, int]:
+    """Return the same by way of text, whose cost does not grow with the number of runs times their length."""
+    digits = bin(bits)[:1:-1]
+    lengths = list(map(len, _RUNS.findall(digits)))
+    length = max(lengths)
+    if length > wanted:
+        length = min([each for each in lengths if each >= wanted])
+    first = f"0{digits}0".index(f"0{'1' * length}0")
     return first, first + length
 
 

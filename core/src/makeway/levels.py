@@ -16,7 +16,10 @@ class Levels:
     def add(self, nodes: NodeBits) -> None:
         """Count one more job on each of `nodes`."""
         over = self.over
-        at = 0
+        first = over[0]
+        over[0] = first | nodes
+        nodes &= first
+        at = 1
         while nodes:
             if at == len(over):
                 over.append(nodes)
@@ -30,6 +33,9 @@ class Levels:
         """Count one job less on each of `nodes`."""
         over = self.over
         at = len(over) - 1
+        if not at:
+            over[0] &= ~nodes
+            return
         while nodes and at >= 0:
             taken = over[at] & nodes
             if taken:

@@ -184,8 +184,8 @@ class Recorder:
         self.preemptions: list[Preemption] = []
         self.metrics = Metrics()
         self.decisions: list[Decision] = []
-        self.traced: Callable[[Job], bool] = lambda job: False
-        """Which jobs' attempts are kept as decisions."""
+        self.traced: Callable[[Job], bool] | None = None
+        """Which jobs' attempts are kept as decisions; None: nobody's."""
         self.unrunnable: list[tuple[str, str, str]] = []
         """Jobs that can never run here: id, place in the workload, reason."""
         self.refusals: list[tuple[Seconds, Command, str]] = []
@@ -297,6 +297,10 @@ class Recorder:
             data = entry.as_dict()
             del data["at"]
             self._emit(now, "preempt", victim, data)
+
+    def traces(self, job: Job) -> bool:
+        """Whether the attempts of `job` are kept as decisions."""
+        return self.traced is not None and self.traced(job)
 
     def decided(self, decision: Decision) -> None:
         """An attempt of a traced job came to an end."""

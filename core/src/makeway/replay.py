@@ -112,6 +112,9 @@ def _no_cycle_collection() -> Iterator[None]:
         yield
     finally:
         if before:
+            # What came to be meanwhile counts as old at once, rather than being walked through now.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 

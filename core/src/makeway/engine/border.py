@@ -27,16 +27,16 @@ def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[
             return "placed it on a node that does not exist"
         return f"placed it on {listed(nodes & ~job.partition.nodes)}, outside partition {job.partition.name}"
     size = len(allocation.node_indices)
-    if size != nodes.bit_count() or size < job.size:
+    if size < job.size:
         return f"placed it on {size} nodes; it needs {job.size}"
-    if bitmap.of(allocation.node_indices) != nodes:
+    if not bitmap.lists(allocation.node_indices, nodes):
         return "placed it on nodes that differ from their indices"
     if nodes & ~ledger.up:
         return "placed it on a node that is not in service"
-    for name in ("cpus", "cores", "memory_mb"):
-        per_node = getattr(allocation, name)
-        if per_node is not None and len(per_node) != size:
-            return f"placed it on {size} nodes with {name} for {len(per_node)}"
+    per_node = (("cpus", allocation.cpus), ("cores", allocation.cores), ("memory_mb", allocation.memory_mb))
+    for name, amounts in per_node:
+        if amounts is not None and len(amounts) != size:
+            return f"placed it on {size} nodes with {name} for {len(amounts)}"
     return ""
 
 

@@ -6,6 +6,7 @@ that come back, and calls again at `Engine.next_wake` at the latest.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -99,6 +100,8 @@ class Engine:
         self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
         self._mcs = ledger.settings(McsTable)
+        self._labels = self._mcs.label != "none"
+        self._requeue = scheduler.requeue
         self._count = 0
         self._partition_sets: dict[tuple[str, ...], tuple[tuple[Partition, ...], str]] = {}
         self._type = scheduler.type
@@ -122,20 +125,21 @@ class Engine:
         :raises RunnerError: if time runs backwards or an event names an unknown job.
         :raises PolicyError: if a plugin fails or answers wrongly.
         """
-        ledger = self.ledger
-        transitions = self.transitions
-        if now < ledger.now:
-            raise RunnerError(f"time ran backwards: from {ledger.now} to {now}")
-        self._watch_instant(now)
-        ledger.now = now
+        ledger, transitions, queue = self.ledger, self.transitions, self.queue
+        if now > ledger.now:
+            ledger.now = now
+            self._instant_steps = 0
+        else:
+            self._watch_instant(now)
         transitions.actions = []
         for event in events:
             self._handle(event)
-        if self.queue.next_eligible is not None and self.queue.mature(now):
+        if queue.later and queue.mature(now):
             transitions.changed = True
-        if self.queue.bounced and self.queue.take_back(now):
+        if queue.bounced and queue.take_back(now):
             transitions.changed = True
-        self._deadlines(now)
+        if ledger.by_end and ledger.by_end[0][0] <= now:
+            self._deadlines(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
         self._schedule(now)
@@ -151,8 +155,8 @@ class Engine:
         return at
 
     def _watch_instant(self, now: Seconds) -> None:
-        if now > self.ledger.now:
-            self._instant_steps = 0
+        if now < self.ledger.now:
+            raise RunnerError(f"time ran backwards: from {self.ledger.now} to {now}")
         self._instant_steps += 1
         if self._instant_steps > _MOST_STEPS_AT_ONE_INSTANT:
             raise RunnerError(
@@ -161,9 +165,9 @@ class Engine:
             )
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Finished):
+        if type(event) is Finished:
             self._finished(event)
-        elif isinstance(event, Submitted):
+        elif type(event) is Submitted:
             self.submit(event.spec)
         elif isinstance(event, Cleaned):
             self.transitions.cleaned(self._known(event.job_id))
@@ -186,14 +190,15 @@ class Engine:
     # ------------------------------------------------------------------------ submission
     def submit(self, spec: JobSpec) -> None:
         """Enter a new job; one that can never run ends at once as FAILED with the reason."""
-        cluster = self.ledger.cluster
-        now = self.ledger.now
+        ledger = self.ledger
+        transitions = self.transitions
+        now = ledger.now
         partitions, problem = self._partitions(spec)
         first = partitions[0]
         qos = None
         if spec.qos is not None:
-            qos = cluster.qos_named(spec.qos)
-            if qos is None and cluster.qos:
+            qos = ledger.cluster.qos_named(spec.qos)
+            if qos is None and ledger.cluster.qos:
                 problem = problem or f"InvalidQOS: {spec.qos!r}"
         self._count += 1
         limit = spec.time_limit
@@ -204,6 +209,9 @@ class Engine:
             required, missing = self._bits(spec.required_nodes)
             excluded, _ = self._bits(spec.excluded_nodes)
             problem = problem or (f"no node named {missing!r}" if missing else "")
+        priority = spec.priority
+        if priority is None and transitions.priorities is None:
+            priority = transitions.next_priority() - spec.nice
         job = Job(
             spec=spec,
             id=spec.id,
@@ -216,20 +224,19 @@ class Engine:
             submit_at=now,
             eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
             time_limit=limit,
-            priority=0 if spec.priority is None else spec.priority,
-            requeueable=spec.batch
-            and (spec.requeue if spec.requeue is not None else self.config.scheduler.requeue),
+            priority=0 if priority is None else priority,
+            requeueable=spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
             size=spec.min_nodes if spec.min_nodes > 1 else 1,
             required=required,
             excluded=excluded,
-            mcs_label=self._label(spec) if self._mcs.label != "none" else None,
+            mcs_label=self._label(spec) if self._labels else None,
         )
-        if spec.priority is None:
-            put(job, priority=self.transitions.fresh_priority(job) - spec.nice)
-        self.ledger.enter(job)
+        if priority is None:
+            put(job, priority=transitions.fresh_priority(job) - spec.nice)
+        ledger.enter(job)
         self.recorder.entered(job, now)
         self.queue.add(job, now)
-        self.transitions.changed = True
+        transitions.changed = True
         problem = problem or self._misfit(job)
         if problem:
             self._reject(job, problem)
@@ -271,12 +278,14 @@ class Engine:
 
     def _misfit(self, job: Job) -> str:
         reasons = []
+        size = job.size
         for partition in job.partitions:
-            size = partition.nodes.bit_count()
-            most = min(size, partition.max_nodes if partition.max_nodes is not None else size)
-            if job.size > most:
+            most = partition.nodes.bit_count()
+            if partition.max_nodes is not None and partition.max_nodes < most:
+                most = partition.max_nodes
+            if size > most:
                 reasons.append(f"needs {job.size} nodes; partition {partition.name} gives {most} at the most")
-            elif job.size < partition.min_nodes:
+            elif size < partition.min_nodes:
                 reasons.append(
                     f"asks for {job.size} nodes; partition {partition.name} wants {partition.min_nodes} or more"
                 )
@@ -297,8 +306,9 @@ class Engine:
     # --------------------------------------------------------------------------- endings
     def _finished(self, event: Finished) -> None:
         transitions = self.transitions
-        job = self._known(event.job_id)
-        if not self.ledger.is_active(job):
+        job = self.ledger.active_job(event.job_id)
+        if job is None:
+            job = self._known(event.job_id)
             if transitions.is_leaving(job):
                 return  # it was killed at the same instant
             raise RunnerError(f"job {job.id} ended but is {job.state.value}")
@@ -308,20 +318,20 @@ class Engine:
                 transitions.requeue_finished(job, cleaned=event.cleaned)
             else:
                 transitions.finish(job, JobState.PREEMPTED, cleaned=event.cleaned)
-        elif job.id in transitions.survived_grace:
+        elif transitions.survived_grace and job.id in transitions.survived_grace:
             transitions.survived_grace.discard(job.id)
             transitions.requeue_finished(job, cleaned=event.cleaned)
         else:
-            late = event.state is JobState.COMPLETED and self._is_late(job)
-            state = JobState.TIMEOUT if late else event.state
+            state = event.state
+            if job.end_at is not None and job.end_at < self.ledger.now and state is JobState.COMPLETED:
+                state = self._end_after(job.end_at)
             transitions.finish(job, state, cleaned=event.cleaned)
 
-    def _is_late(self, job: Job) -> bool:
-        """Whether a job that ended by itself did so after a deadline that nobody had noticed yet."""
+    def _end_after(self, deadline: Seconds) -> JobState:
+        """Return how a job counts that ended by itself after a deadline that nobody had noticed yet."""
         scheduler = self.config.scheduler
-        if job.end_at is None or not scheduler.enforce_time_limits:
-            return False
-        return job.end_at + scheduler.over_time_limit < self.ledger.now - _TINY
+        late = deadline + scheduler.over_time_limit < self.ledger.now - _TINY
+        return JobState.TIMEOUT if late and scheduler.enforce_time_limits else JobState.COMPLETED
 
     def _ends_as_preempted(self, job: Job) -> bool:
         return job.id in self.transitions.graces and self.ledger.rule("grace_exit_is_preemption")
@@ -341,9 +351,7 @@ class Engine:
         interval = self.clockwork.limit_sweep
         if interval and not _on_grid(now, self.clockwork.limit_phase, interval):
             return
-        if not by_end or by_end[0][0] > now:
-            return
-        due = [job for at, _, job in by_end if at <= now + _TINY]
+        due = [job for _, _, job in itertools.takewhile(lambda each: each[0] <= now + _TINY, by_end)]
         over = self.config.scheduler.over_time_limit
         late = []
         for job in due:
@@ -371,12 +379,13 @@ class Engine:
     # ------------------------------------------------------------------------ scheduling
     def _schedule(self, now: Seconds) -> None:
         if not self._periodic:
-            if self.making_way.due(now):
-                self.passes.again = self.transitions.changed = True
-            if self.transitions.changed and (self.queue.entries or self.gang):
+            transitions = self.transitions
+            if self.making_way.retries and self.making_way.due(now):
+                self.passes.again = transitions.changed = True
+            if transitions.changed and (self.queue.entries or self.gang):
                 self._pass(now, self.clockwork.default_queue_depth, backfill=True)
             else:
-                self.transitions.changed = False
+                transitions.changed = False
             return
         self._periodic_passes(now)
 
@@ -422,12 +431,13 @@ class Engine:
                 self._after_pass()
 
     def _pass(self, now: Seconds, depth: int, *, backfill: bool) -> None:
-        self.transitions.changed = False
-        self.transitions.left_nodes = False
+        transitions = self.transitions
+        transitions.changed = False
+        transitions.left_nodes = False
         self._last_pass = now
         self.ledger.searches = 0
         if self.gang is not None:
-            self.transitions.before_pass()
+            transitions.before_pass()
         if self._marks:
             self._mark()
         if self._type == "easy":
@@ -440,7 +450,8 @@ class Engine:
                 self.backfill.run()
         if self._marks:
             self._mark()
-        self.transitions.after_pass()
+        if self.gang is not None:
+            transitions.after_pass()
         self._after_pass()
 
     def _mark(self) -> None:
@@ -461,9 +472,9 @@ class Engine:
         now = self.ledger.now
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
-        eligible = self.queue.next_eligible
-        if eligible is not None and eligible < wake:
-            wake = eligible
+        later = self.queue.later
+        if later and later[0][0] < wake:
+            wake = later[0][0]
         by_end = self.ledger.by_end
         if by_end and (self._enforce or self.transitions.graces):
             first = by_end[0][0]
@@ -471,8 +482,8 @@ class Engine:
                 wake = min(wake, self._deadline_wake(first, now))
             elif first < wake:
                 wake = first
-        if len(self.queue):
-            retry = self.making_way.next_retry(now)
+        if self.queue.waiting:
+            retry = self.making_way.next_retry(now) if self.making_way.retries else None
             if self._periodic:
                 wake = min([wake, *self._pass_wakes(now, retry)])
             elif retry is not None and retry < wake:

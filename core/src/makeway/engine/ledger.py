@@ -190,6 +190,10 @@ class Ledger:
         """Whether `job` holds its nodes at this instant."""
         return self._active.get(job.id) is job
 
+    def active_job(self, job_id: str) -> Job | None:
+        """Return a running or suspended job by id, or None."""
+        return self._active.get(job_id)
+
     def _default_modes(self, jobs: Sequence[Job]) -> Sequence[PreemptMode]:
         return [self.preempt_mode.action or PreemptMode.OFF for _ in jobs]
 
@@ -219,11 +223,14 @@ class Ledger:
         _set(job, "reason", "None")
         _set(job, "started_at", now)
         _set(job, "resumed_at", now)
-        _set(job, "ran", 0.0)
-        _set(job, "stopped", 0.0)
-        _set(job, "preemptions_before", job.preemptions)
+        if job.restarts or job.preemptions:
+            _set(job, "ran", 0.0)
+            _set(job, "stopped", 0.0)
+            _set(job, "preemptions_before", job.preemptions)
         if job.time_limit is not None:
-            self._set_deadline(job, now + job.time_limit)
+            end_at = now + job.time_limit
+            _set(job, "end_at", end_at)
+            bisect.insort(self.by_end, (end_at, job.index, job))
         self._active[job.id] = job
         self._active_sorted = None
         nodes = allocation.nodes
@@ -233,9 +240,10 @@ class Ledger:
         if self._on is not None:
             for index in allocation.node_indices:
                 self._on[index].append(job)
-        for name, count in allocation.licenses.items():
-            self._licenses_used[name] = self._licenses_used.get(name, 0) + count
-        if _user_exclusive(job):
+        if allocation.licenses:
+            for name, count in allocation.licenses.items():
+                self._licenses_used[name] = self._licenses_used.get(name, 0) + count
+        if job.partition.exclusive_user or job.spec.exclusive is Exclusive.USER:
             self.anyone_exclusive += 1
         self.version += 1
 
@@ -282,7 +290,8 @@ class Ledger:
         allocation = job.allocation
         if allocation is None:
             raise RunnerError(f"job {job.id} ended but holds no nodes")
-        self._clear_deadline(job)
+        if job.end_at is not None:
+            self._clear_deadline(job)
         del self._active[job.id]
         self._active_sorted = None
         nodes = allocation.nodes
@@ -292,9 +301,10 @@ class Ledger:
         if self._on is not None:
             for index in allocation.node_indices:
                 self._on[index].remove(job)
-        for name, count in allocation.licenses.items():
-            self._licenses_used[name] -= count
-        if _user_exclusive(job):
+        if allocation.licenses:
+            for name, count in allocation.licenses.items():
+                self._licenses_used[name] -= count
+        if job.partition.exclusive_user or job.spec.exclusive is Exclusive.USER:
             self.anyone_exclusive -= 1
         if not at_once:
             self._completing.add(nodes)
@@ -332,13 +342,10 @@ class Ledger:
     def _clear_deadline(self, job: Job) -> None:
         if job.end_at is None:
             return
-        at = bisect.bisect_left(self.by_end, (job.end_at, job.index))
-        if at < len(self.by_end) and self.by_end[at][2] is job:
-            del self.by_end[at]
-
-
-def _user_exclusive(job: Job) -> bool:
-    return job.spec.exclusive is Exclusive.USER or job.partition.exclusive_user
+        by_end = self.by_end
+        at = bisect.bisect_left(by_end, (job.end_at, job.index))
+        if at < len(by_end) and by_end[at][2] is job:
+            del by_end[at]
 
 
 def _index(job: Job) -> int:

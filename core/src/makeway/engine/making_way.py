@@ -28,7 +28,7 @@ class MakingWay:
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
         self.unable: tuple[Job, ...] = ()
         """Those told last who could not make way."""
-        self._retries: list[Seconds] = []
+        self.retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
         self._arbiter_suspends = transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
 
@@ -36,19 +36,19 @@ class MakingWay:
     def remember(self, at: Seconds) -> None:
         """Let a pass be made at `at` even if nothing happens until then."""
         if at > self._ledger.now:
-            heapq.heappush(self._retries, at)
+            heapq.heappush(self.retries, at)
 
     def next_retry(self, now: Seconds) -> Seconds | None:
         """Return the next instant at which asking again may help; None: none is known."""
-        while self._retries and self._retries[0] <= now - _TINY:
-            heapq.heappop(self._retries)
-        return self._retries[0] if self._retries else None
+        while self.retries and self.retries[0] <= now - _TINY:
+            heapq.heappop(self.retries)
+        return self.retries[0] if self.retries else None
 
     def due(self, now: Seconds) -> bool:
         """Whether an instant remembered has come; it is forgotten."""
         came = False
-        while self._retries and self._retries[0] <= now + _TINY:
-            heapq.heappop(self._retries)
+        while self.retries and self.retries[0] <= now + _TINY:
+            heapq.heappop(self.retries)
             came = True
         return came
 

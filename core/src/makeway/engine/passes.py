@@ -195,8 +195,10 @@ class Passes:
         again, self.again = self.again, False
         if reserved is not None and not again and reserved.holds(self.ledger):
             arrivals = self.queue.take_arrivals()
-            head = reserved.entry
-            if not any(entry[0] < head[0] for entry in arrivals):
+            if not arrivals:
+                return
+            head = reserved.entry[0]
+            if head < min(arrivals)[0]:
                 self._backfill(arrivals, reserved)
                 return
         self.queue.take_arrivals()
@@ -213,7 +215,7 @@ class Passes:
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self._reserved = self._reserve(entry, outcome)
-            self._backfill(list(entries[at + 1 :]), self._reserved)
+            self._backfill(entries[at + 1 :], self._reserved)
             return
 
     def _try(self, entry: Entry) -> Outcome:
@@ -248,6 +250,11 @@ class Passes:
         if not entries:
             return
         ledger = self.ledger
+        screen = self.placer.selector.screen
+        usable = ledger.up & ~ledger.completing
+        kept = screen([entry[1] for entry in entries], usable)
+        if not kept:
+            return
         forecast = reserved.forecast
         now = ledger.now
         if forecast is None:
@@ -255,35 +262,43 @@ class Passes:
         else:
             shadow = max(forecast.at, now)
             spare, eligible, promised = reserved.spare, forecast.eligible, forecast.nodes
-        screen = self.placer.selector.screen
-        usable = ledger.up & ~ledger.completing
-        kept = screen([entry[1] for entry in entries], usable)
-        if not kept:
-            return
-        entry_of = {id(entry[1]): entry for entry in entries}
-        started = False
-        for job in kept:
-            if job.state is not JobState.PENDING or (started and not screen((job,), usable)):
+        places: dict[int, list[Partition]] | None = None
+        left: set[int] | None = None
+        """Who passed the screen again after the last start; None: nobody has started yet."""
+        for at, job in enumerate(kept, 1):
+            if left is not None and id(job) not in left:
                 continue
-            entry = entry_of[id(job)]
             limit = job.time_limit
             long = forecast is not None and (limit is None or now + limit > shadow)
-            if long and spare is not None and job.size > spare and not entry[2].nodes & ~eligible:
-                continue
             allowed = ledger.all_nodes & ~promised if long and spare is None else ledger.all_nodes
-            if self._start_behind(job, entry, allowed):
-                started = True
-                reserved.version = ledger.version
-                if long and spare is not None:
-                    spare -= bitmap.count(job.nodes & eligible)
-                    reserved.spare = spare
+            partitions: Sequence[Partition] = (job.partition,)
+            if len(job.partitions) > 1:
+                places = places if places is not None else _places(entries)
+                partitions = places.pop(id(job), ())
+            for partition in partitions:
+                if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
+                    continue
+                if job.state is JobState.PENDING and self._start_behind(job, partition, allowed):
+                    left = set(map(id, screen(kept[at:], usable)))
+                    reserved.version = ledger.version
+                    if long and spare is not None:
+                        spare -= bitmap.count(job.nodes & eligible)
+                        reserved.spare = spare
 
-    def _start_behind(self, job: Job, entry: Entry, allowed: NodeBits) -> bool:
+    def _start_behind(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
         if job.spec.het_id is not None:
-            outcome = self.het.try_start(job, entry[2], allowed, preempt=False)
+            outcome = self.het.try_start(job, partition, allowed, preempt=False)
         else:
-            outcome = self.placer.try_start(job, entry[2], allowed, preempt=False)
+            outcome = self.placer.try_start(job, partition, allowed, preempt=False)
         return outcome is Outcome.STARTED
+
+
+def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
+    """Return by identity of a job where it is to be tried, in order."""
+    places: dict[int, list[Partition]] = {}
+    for _, job, partition in entries:
+        places.setdefault(id(job), []).append(partition)
+    return places
 
 
 def _key_of(entry: Entry) -> Key:

@@ -85,6 +85,7 @@ class Placer:
         """Whether the selector searches itself: then limits judge its choice, and take no part in it."""
         self.before: Sequence[Job] = ()
         """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
+        self._traces = recorder.traced is not None
         self._vetoes = policies.implements("makeway_protect")
         self._by = policies.who("makeway_preempt_candidates")
         self._mcs = ledger.settings(McsTable)
@@ -95,7 +96,7 @@ class Placer:
         """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
         ledger = self.ledger
         nodes = allowed & job.partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
-        if ledger.anyone_exclusive or self._mcs_on or wants_user(job):
+        if ledger.anyone_exclusive or wants_user(job) or self._mcs_on:
             return node_filter(ledger, self._mcs, job, nodes)
         return nodes
 
@@ -189,7 +190,7 @@ class Placer:
         return found
 
     def _start(self, job: Job, placement: Placement) -> Outcome:
-        if self.recorder.traced(job):
+        if self._traces and self.recorder.traces(job):
             self.recorder.decided(
                 Decision(
                     at=self.ledger.now,
@@ -215,7 +216,7 @@ class Placer:
         if candidates is not None and candidates.reason and not blocked.liftable:
             blocked = attrs.evolve(blocked, reason=candidates.reason)
         put(job, reason=blocked.reason)
-        if self.recorder.traced(job):
+        if self._traces and self.recorder.traces(job):
             self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
         return outcome
 
@@ -346,7 +347,7 @@ class Placer:
         modes: Sequence[PreemptMode],
         blocked: Blocked,
     ) -> Outcome:
-        if self.recorder.traced(job):
+        if self._traces and self.recorder.traces(job):
             decision = self._decision(job, "preempts" if victims else "starts", blocked, candidates, "")
             self.recorder.decided(
                 attrs.evolve(

@@ -35,26 +35,24 @@ class Queue:
         """Jobs sent back in the instant of their start; they wait until something is given back."""
         self._bounced_at: Seconds = 0.0
         self._bounced_freed = 0
-        self._waiting: dict[str, Job] = {}
-        self._later: list[tuple[Seconds, int, Job]] = []
-        self._dependents: dict[str, list[Job]] = {}
+        self.waiting: dict[str, Job] = {}
+        """All pending jobs by id, eligible or not."""
+        self.later: list[tuple[Seconds, int, Job]] = []
+        """A heap of jobs that become eligible by the clock, with the instant."""
+        self.dependents: dict[str, list[Job]] = {}
+        """Jobs that wait for the end of another, by the id of that one."""
         self._blockers: dict[str, set[str]] = {}
         ledger.pending_of = self.pending
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def pending(self) -> Sequence[Job]:
         """Return all pending jobs, in job-table order."""
-        return sorted(self._waiting.values(), key=_index)
+        return sorted(self.waiting.values(), key=_index)
 
     def __contains__(self, job: Job) -> bool:
-        return job.id in self._waiting
-
-    @property
-    def next_eligible(self) -> Seconds | None:
-        """When the next job becomes eligible by the clock."""
-        return self._later[0][0] if self._later else None
+        return job.id in self.waiting
 
     def add(self, job: Job, now: Seconds, *, bounced: bool = False) -> None:
         """Let a pending job wait; it becomes eligible when nothing of its own keeps it back.
@@ -62,7 +60,7 @@ class Queue:
         :param bounced: it was sent back in the very instant of its start: trying again helps only once something
             has been given back later.
         """
-        self._waiting[job.id] = job
+        self.waiting[job.id] = job
         if bounced and not job.held:
             self.bounced.append(job)
             self._bounced_at, self._bounced_freed = now, self._ledger.freed
@@ -73,16 +71,16 @@ class Queue:
         if missing and job.restarts == 0:
             self._blockers[job.id] = missing
             for other in sorted(missing):
-                self._dependents.setdefault(other, []).append(job)
+                self.dependents.setdefault(other, []).append(job)
             put(job, reason="Dependency")
             return
         self._admit(job, now)
 
     def _admit(self, job: Job, now: Seconds) -> None:
-        if job.held:
+        if job.priority == 0:
             put(job, reason="JobHeldAdmin" if job.restarts else "JobHeldUser")
         elif job.eligible_at > now:
-            heapq.heappush(self._later, (job.eligible_at, job.index, job))
+            heapq.heappush(self.later, (job.eligible_at, job.index, job))
             put(job, reason="BeginTime")
         else:
             self._insert(job)
@@ -92,17 +90,16 @@ class Queue:
             entry = (key_of(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
-        if len(self.entries) > len(job.partitions):
-            put(job, reason="Priority")
-        elif job.reason != "None":
-            put(job, reason="None")
+        reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
+        if job.reason != reason:
+            put(job, reason=reason)
 
     def mature(self, now: Seconds) -> bool:
         """Make jobs eligible whose time has come; say whether there were any."""
         any_came = False
-        while self._later and self._later[0][0] <= now:
-            _, _, job = heapq.heappop(self._later)
-            if self._waiting.get(job.id) is job and job.eligible_at <= now and not job.held:
+        while self.later and self.later[0][0] <= now:
+            _, _, job = heapq.heappop(self.later)
+            if self.waiting.get(job.id) is job and job.eligible_at <= now and not job.held:
                 self._insert(job)
                 any_came = True
         return any_came
@@ -116,16 +113,14 @@ class Queue:
             return False
         came, self.bounced = self.bounced, []
         for job in came:
-            if self._waiting.get(job.id) is job:
+            if self.waiting.get(job.id) is job:
                 self._admit(job, now)
         return True
 
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""
-        if not self._dependents:
-            return False
         freed = False
-        for dependent in self._dependents.pop(job.id, ()):
+        for dependent in self.dependents.pop(job.id, ()):
             missing = self._blockers.get(dependent.id)
             if missing is None:
                 continue
@@ -138,15 +133,20 @@ class Queue:
 
     def remove(self, job: Job) -> None:
         """Take a job out: it started or was cancelled."""
-        del self._waiting[job.id]
-        self._blockers.pop(job.id, None)
+        del self.waiting[job.id]
+        if self._blockers:
+            self._blockers.pop(job.id, None)
         self._drop_entries(job)
 
     def _drop_entries(self, job: Job) -> None:
+        entries = self.entries
+        if len(job.partitions) == 1 and entries and entries[0][1] is job:
+            del entries[0]
+            return
         for partition in job.partitions:
-            at = bisect.bisect_left(self.entries, (key_of(job, partition),))
-            if at < len(self.entries) and self.entries[at][1] is job:
-                del self.entries[at]
+            at = bisect.bisect_left(entries, (key_of(job, partition),))
+            if at < len(entries) and entries[at][1] is job:
+                del entries[at]
 
     def reprioritise(self, job: Job, priority: int, now: Seconds) -> None:
         """Give a pending job another priority; 0 holds it."""
@@ -162,9 +162,11 @@ class Queue:
 
     def take_arrivals(self) -> list[Entry]:
         """Return the entries added since the last call that still wait."""
-        fresh = [entry for entry in self.arrivals if entry[1].state is JobState.PENDING]
-        self.arrivals.clear()
-        return fresh
+        arrivals = self.arrivals
+        if not arrivals:
+            return arrivals
+        self.arrivals = []
+        return [entry for entry in arrivals if entry[1].state is JobState.PENDING]
 
 
 def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:

@@ -32,6 +32,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies, guarded
 
 REQUEUE = "requeue"
+_set = object.__setattr__
 
 
 class Transitions:
@@ -69,6 +70,7 @@ class Transitions:
         """Whether anything happened that a scheduling pass should look at."""
         self.left_nodes = False
         """Whether a job has left its nodes in a way that triggers a pass of its own."""
+        self._after_pass = getattr(gang, "after_pass", None)
         self._by_gang = policies.who("makeway_gang")
         self._takes_turns = gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
         self._by_preempt = policies.who("makeway_preempt_candidates")
@@ -122,13 +124,14 @@ class Transitions:
     def _reach(self, job: Job, state: JobState) -> None:
         """Let a job that has left its nodes reach its final state; `job.allocation` is still set."""
         ledger = self.ledger
-        put(job, state=state)
+        _set(job, "state", state)
         self.recorder.ended(job, state, ledger.now)
-        put(job, allocation=None)
+        _set(job, "allocation", None)
         if self.gang is not None:
             self._tell_gang_of_end(job)
         ledger.forget(job)
-        self.queue.ended(job, ledger.now)
+        if self.queue.dependents:
+            self.queue.ended(job, ledger.now)
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
         """Terminate an active job for good."""
@@ -172,7 +175,10 @@ class Transitions:
     def _keep(self, job: Job) -> None:
         """Count the running time of an incarnation as work, save what it took to read a checkpoint."""
         run = job.ran_until(self.ledger.now)
-        read = min(run, self.clockwork.restart_time) if job.begun_with else 0.0
+        if not job.begun_with:
+            self.recorder.work_kept(job, run)
+            return
+        read = min(run, self.clockwork.restart_time)
         self.recorder.work_kept(job, run - read)
         if read:
             put(job, lost=job.lost + read)
@@ -330,7 +336,7 @@ class Transitions:
 
     def after_pass(self) -> None:
         """Let the arbiter act after a scheduling pass."""
-        call = getattr(self.gang, "after_pass", None)
+        call = self._after_pass
         if call is not None:
             self._obey_one_by_one(None, lambda: call(self.ledger))
 

@@ -191,6 +191,8 @@ class SimulatedRunner:
 
 
 def _natural_end(job: Job) -> JobState:
+    if not job.spec.attributes:
+        return JobState.COMPLETED
     state = job.spec.attributes.get("ends_as")
     return JobState(state) if state in _ENDS else JobState.COMPLETED
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -118,7 +119,9 @@ class LinearAttempt:
     def _plain_probe(self, request: Request) -> Placement | Blocked:
         """Probe where only free nodes count: the common case, without the detours."""
         selector = self.selector
-        free = self.nodes & ~self.job.excluded & ~selector.books.running.over[0]
+        free = self.nodes & ~selector.books.running.over[0]
+        if self.job.excluded:
+            free &= ~self.job.excluded
         size = free.bit_count()
         if size >= request.min_nodes:
             found = best_fit(free, request, selector.cpus, selector.uniform)
@@ -205,12 +208,11 @@ class LinearAttempt:
         return None
 
     def _placement(self, nodes: NodeBits, why: str) -> Placement:
-        indices = tuple(bitmap.indices(nodes))
         selector, spec = self.selector, self.job.spec
         if selector.plain and not spec.licenses:
-            return Placement(
-                allocation=Allocation(nodes=nodes, node_indices=indices, shared=self.request.shares), why=why
-            )
+            known = _remembered if nodes.bit_length() <= _SMALL else _whole_nodes
+            return known(nodes, self.request.shares, why)
+        indices = tuple(bitmap.indices(nodes))
         memory = None
         if selector.books.track_memory:
             listed = selector.cluster.nodes
@@ -237,6 +239,17 @@ class LinearAttempt:
         static = self.selector._static(self.job, self.nodes, request)
         free = self.selector.usable(self.job, request, static, request.limit - 1, _UNLIMITED)
         return _too_few(request, free.bit_count())
+
+
+def _whole_nodes(nodes: NodeBits, shared: bool, why: str) -> Placement:
+    """Return the placement on nodes that count for nothing but themselves."""
+    allocation = Allocation(nodes=nodes, node_indices=tuple(bitmap.indices(nodes)), shared=shared)
+    return Placement(allocation=allocation, why=why)
+
+
+_remembered = functools.lru_cache(maxsize=1 << 14)(_whole_nodes)
+_SMALL = 1024
+"""Placements on clusters of so many nodes are worth remembering: values, the same for every job."""
 
 
 def _too_few(request: Request, free: int) -> Blocked:

@@ -50,8 +50,9 @@ class Books:
         if job.suspended_by is not SuspendedBy.ADMIN:
             self._stop_counting(allocation)
         self.total.remove(allocation.nodes)
-        for index, amount in self._given_up.pop(job.id, {}).items():
-            self.memory[index] += amount
+        if self._given_up:
+            for index, amount in self._given_up.pop(job.id, {}).items():
+                self.memory[index] += amount
         self._charge(job, -1)
 
     def suspend(self, job: Job) -> None:
@@ -97,6 +98,8 @@ class Books:
                 self.memory[index] = held
                 bit = 1 << index
                 self.used_memory = self.used_memory | bit if held else self.used_memory & ~bit
+        if not allocation.gres:
+            return
         for name, amounts in allocation.gres.items():
             used = self.gres.setdefault(name, [0] * self._size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):

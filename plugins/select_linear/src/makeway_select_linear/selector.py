@@ -60,7 +60,8 @@ class LinearSelector:
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
         self._requests.pop(job.id, None)
-        self._possible.pop(job.id, None)
+        if self._possible:
+            self._possible.pop(job.id, None)
         self.books.add(job)
 
     def released(self, job: Job) -> None:
