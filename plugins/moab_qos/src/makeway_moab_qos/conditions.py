@@ -81,6 +81,8 @@ def _class_rule(settings: Settings) -> bool:
 def _service_level(job: Job, view: ClusterView, now: Seconds) -> str:
     """X1: its queue time or expansion factor has passed its QoS's threshold; empty: neither has."""
     qos = qos_of(job, view)
+    if qos.preempt_qt_threshold is None and qos.preempt_xf_threshold is None:
+        return ""
     waited = queued(job, view, now)
     threshold = qos.preempt_qt_threshold
     if threshold is not None and waited >= threshold:
@@ -97,6 +99,8 @@ def _service_level(job: Job, view: ClusterView, now: Seconds) -> str:
 def threshold_at(job: Job, view: ClusterView, now: Seconds) -> Seconds | None:
     """Return when X1 will make `job` a preemptor; None: never, or it has."""
     qos = qos_of(job, view)
+    if qos.preempt_qt_threshold is None and qos.preempt_xf_threshold is None:
+        return None
     waited = queued(job, view, now)
     left = []
     if qos.preempt_qt_threshold is not None:

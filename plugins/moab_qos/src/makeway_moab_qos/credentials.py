@@ -159,8 +159,13 @@ def qos_name(job: Job, view: ClusterView) -> str | None:
 
 def qos_of(job: Job, view: ClusterView) -> Credential:
     """Return the QoS in force: as configured for Moab, else what ``[[qos]]`` says of it."""
-    name = qos_name(job, view)
-    return by_name(name, view) if name is not None else NONE
+    known: dict[tuple[str, str], Credential] = settings_of(view).memo.setdefault("qos_of", {})
+    key = (job.id, job.partition.name)
+    found = known.get(key)
+    if found is None:
+        name = qos_name(job, view)
+        found = known[key] = by_name(name, view) if name is not None else NONE
+    return found
 
 
 def by_name(name: str, view: ClusterView) -> Credential:

@@ -102,6 +102,9 @@ class TaskAttempt:
     def _take(self) -> tuple[_Taken, int]:
         """Fill nodes in order until all tasks sit."""
         request = self._request
+        room = self._room()
+        if room is not None and room < request.tasks:
+            return [], room
         left = request.tasks
         taken: _Taken = []
         for index in self._in_order():
@@ -120,6 +123,31 @@ class TaskAttempt:
             if request.max_nodes is not None and len(taken) >= request.max_nodes:
                 break
         return taken, request.tasks - left
+
+    def _room(self) -> int | None:
+        """Return how many tasks there is room for, without looking at each node; None: it takes a look."""
+        request, selector = self._request, self._selector
+        if (
+            self._cores
+            or request.required
+            or request.whole
+            or request.wants_memory
+            or not selector.counts_alone
+            or selector.booked
+        ):
+            return None
+        books, per_task, most = selector.books, request.per_task, request.most_per_node
+        found = books.room(self._static, per_task, most)
+        having = (self._static & books.with_cores(per_task)).bit_count()
+        if self._promises is not None and found >= request.tasks:
+            for index in self._promises.nodes:
+                free = books.free(index) if self._static >> index & 1 else 0
+                if free >= per_task:
+                    fits, fewer = free // per_task, min(free, self._promises.left(index, ())) // per_task
+                    found -= min(fits, most) - min(fewer, most) if most is not None else fits - fewer
+                    having -= not fewer
+        limited = request.max_nodes is not None and having > request.max_nodes
+        return None if limited else found
 
     def _required_left(self, taken: _Taken) -> bool:
         required = self._request.required
@@ -144,7 +172,7 @@ class TaskAttempt:
         books, request = self._selector.books, self._request
         free = books.free(index) + (books.busy[index] & self._cores.get(index, 0)).bit_count()
         if self._promises is not None:
-            free = min(free, self._promises.left(index, self._removed))
+            free = min(free, self._promises.left(index, self._removed if index in self._gone else ()))
         if self._selector.booked:
             free -= self._selector.booked_cores(index, self._view)
         threads = books.threads[index]

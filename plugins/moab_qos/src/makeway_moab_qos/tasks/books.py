@@ -29,6 +29,8 @@ class Books:
         ]
         self.busy: list[CoreBits] = [0] * len(self.cores)
         """Cores of running jobs."""
+        self.used = [0] * len(self.cores)
+        """How many that are."""
         self.parked: list[CoreBits] = [0] * len(self.cores)
         """Cores of suspended jobs; free, but used last."""
         self.memory = [0] * len(self.cores)
@@ -46,11 +48,23 @@ class Books:
 
     def free(self, index: int) -> int:
         """Return the free cores of a node."""
-        return self.cores[index] - self.busy[index].bit_count()
+        return self.cores[index] - self.used[index]
 
     def with_cores(self, cores: int) -> NodeBits:
         """Return the nodes with at least so many free cores."""
         return self._at_least[cores] if cores < len(self._at_least) else 0
+
+    def room(self, nodes: NodeBits, cores: int, most: int | None) -> int:
+        """Return how many pieces of so many free cores `nodes` have, not more than `most` on a node."""
+        found, level, pieces = 0, cores, 0
+        while level < len(self._at_least) and (most is None or pieces < most):
+            having = (self._at_least[level] & nodes).bit_count()
+            if not having:
+                break
+            found += having
+            level += cores
+            pieces += 1
+        return found
 
     # ----------------------------------------------------------------------------- notices
     def add(self, job: Job) -> None:
@@ -76,6 +90,7 @@ class Books:
     def suspend(self, job: Job) -> None:
         """A job was stopped: its cores are free, its memory is not, unless the site says otherwise."""
         kept = self._keeps(job)
+        self.version += 1
         if not kept.cores:
             self._hold(job, -1)
             self._park(job, 1)
@@ -85,6 +100,7 @@ class Books:
     def resume(self, job: Job) -> None:
         """A job goes on."""
         kept = self._keeps(job)
+        self.version += 1
         if not kept.cores:
             self._park(job, 0)
             self._hold(job, 1)
@@ -99,6 +115,7 @@ class Books:
             before = self.free(index)
             bits = cores_of(held, at, self.cores[index])
             self.busy[index] = self.busy[index] | bits if sign > 0 else self.busy[index] & ~bits
+            self.used[index] = self.busy[index].bit_count()
             self.jobs[index] += sign
             after = self.free(index)
             for level in range(after + 1, before + 1):

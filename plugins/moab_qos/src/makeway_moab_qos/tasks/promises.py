@@ -8,7 +8,7 @@ could not start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,6 +18,7 @@ from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.order import ahead_of, kept_reservations, reservation_holders
 from makeway_moab_qos.reservations import is_locked
+from makeway_moab_qos.tasks.books import cores_of
 from makeway_moab_qos.tasks.request import Request
 
 if TYPE_CHECKING:
@@ -45,9 +46,23 @@ class Kept:
         limit = job.time_limit if job.time_limit is not None else _FOREVER
         self._promises = [each for each in promises if each.at < view.now + limit]
         self._view = view
+        self._known = selector.promises.known_left(self._promises)
 
-    def left(self, index: int, gone: set[str]) -> int:
-        """Return how many cores of a node the job may use, jobs of the ids `gone` apart."""
+    @property
+    def nodes(self) -> Iterable[int]:
+        """Nodes of which something is promised; of any other nothing is kept."""
+        return dict.fromkeys(index for each in self._promises for index in each.cores)
+
+    def left(self, index: int, gone: Collection[str]) -> int:
+        """Return how many cores of a node the job may use, jobs of the ids `gone`, which are on it, apart."""
+        if gone:
+            return self._left(index, gone)
+        found = self._known.get(index)
+        if found is None:
+            found = self._known[index] = self._left(index, gone)
+        return found
+
+    def _left(self, index: int, gone: Collection[str]) -> int:
         books = self._selector.books
         least = books.cores[index]
         for promise in self._promises:
@@ -75,7 +90,13 @@ class Promises:
         self._selector = selector
         self._known: dict[tuple[str, ...], Promise | None] = {}
         """By the job, and those that were promised something before it."""
+        self._left: dict[tuple[int, ...], dict[int, int]] = {}
+        """By the promises that bind a job: node -> cores that are left to it."""
         self._stamp: tuple[Seconds, int] = (-1.0, -1)
+
+    def known_left(self, promises: list[Promise]) -> dict[int, int]:
+        """Return what has been found out about nodes since anything changed, for jobs that these promises bind."""
+        return self._left.setdefault(tuple(map(id, promises)), {})
 
     def before(self, job: Job, view: ClusterView) -> Kept | None:
         """Return what is promised to jobs that stand before `job`; None: nothing."""
@@ -92,6 +113,7 @@ class Promises:
         if stamp != self._stamp:
             self._stamp = stamp
             self._known.clear()
+            self._left.clear()
         promises: list[Promise] = []
         for other in holders:
             promise = self._promise(other, promises, view)
@@ -111,57 +133,72 @@ class Promises:
         request = selector.request(job)
         nodes = selector.static(job, job.partition.nodes & view.up)
         length = job.time_limit if job.time_limit is not None else _FOREVER
-        for at in self._instants(request, nodes, view):
-            found = self._fit(request, nodes, at, before, view)
+        for at, held in self._instants(request, nodes, view):
+            found = self._fit(request, nodes, at, held, before, view)
             if found is not None:
                 return Promise(job.id, at, at + length, found)
         return None
 
-    def _instants(self, request: Request, nodes: int, view: ClusterView) -> Iterator[Seconds]:
-        """Yield the instants at which there may be room: now, and whenever jobs reach their limits."""
+    def _instants(
+        self, request: Request, nodes: int, view: ClusterView
+    ) -> Iterator[tuple[Seconds, dict[int, int]]]:
+        """Yield the instants at which there may be room: now, and whenever jobs reach their limits.
+
+        With each goes what jobs will hold then: node -> cores.
+        """
         books = self._selector.books
-        free = sum(books.free(index) * books.threads[index] for index in bitmap.indices(nodes))
-        if free >= request.processors:
-            yield view.now
+        held = {index: books.used[index] for index in bitmap.indices(nodes)}
+        free = sum((books.cores[index] - used) * books.threads[index] for index, used in held.items())
         ends = view.releases()
         for number, (end, _, job) in enumerate(ends):
-            held = job.allocation
-            if held is None or end <= view.now:
+            if not number and end > view.now and free >= request.processors:
+                yield view.now, held
+            allocation = job.allocation
+            if allocation is None or job.state is not JobState.RUNNING:
                 continue
-            counts = held.cpus or ()
-            free += sum(
-                count for index, count in zip(held.node_indices, counts, strict=False) if nodes >> index & 1
-            )
+            for at, index in enumerate(allocation.node_indices):
+                if index in held:
+                    cores = cores_of(allocation, at, books.cores[index]).bit_count()
+                    held[index] -= cores
+                    free += cores * books.threads[index]
             last = number + 1 == len(ends) or ends[number + 1][0] > end
             if last and free >= request.processors:
-                yield end
+                yield max(end, view.now), held
+        if not ends and free >= request.processors:
+            yield view.now, held
 
     def _fit(
-        self, request: Request, nodes: int, at: Seconds, before: list[Promise], view: ClusterView
+        self,
+        request: Request,
+        nodes: int,
+        at: Seconds,
+        held: dict[int, int],
+        before: list[Promise],
+        view: ClusterView,
     ) -> dict[int, int] | None:
         selector = self._selector
+        cores, threads = selector.books.cores, selector.books.threads
         left = request.tasks
         found: dict[int, int] = {}
         required = request.required & nodes
         if required != request.required:
             return None
+        promised = [each.cores for each in before if each.at <= at < each.until]
         for index in (*bitmap.indices(required), *selector.ordered(nodes & ~required)):
-            held = sum(count for job, count in selector.holders(index, view) if _holds_at(job, at))
-            held += sum(each.cores.get(index, 0) for each in before if each.at <= at < each.until)
-            free = selector.books.cores[index] - held
-            if request.whole and held:
+            taken = held[index] + sum(each.get(index, 0) for each in promised)
+            if request.whole and taken:
                 continue
-            fits = free * selector.books.threads[index] // request.per_task
+            fits = (cores[index] - taken) * threads[index] // request.per_task
             if request.wants_memory:
                 fits = min(fits, self._by_memory(request, index, at, view))
             if request.most_per_node is not None:
                 fits = min(fits, request.most_per_node)
             use = min(fits, left)
             if use > 0:
-                found[index] = -(-use * request.per_task // selector.books.threads[index])
+                found[index] = -(-use * request.per_task // threads[index])
                 left -= use
-            if not left:
-                return found if required & ~bitmap.of(list(found)) == 0 else None
+                if not left:
+                    return found if required & ~bitmap.of(list(found)) == 0 else None
         return None
 
     def _by_memory(self, request: Request, index: int, at: Seconds, view: ClusterView) -> int:

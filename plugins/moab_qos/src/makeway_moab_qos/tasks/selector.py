@@ -51,6 +51,8 @@ class TaskSelector:
         self._requests: dict[str, Request] = {}
         self._possible: dict[tuple[str, str], Blocked | None] = {}
         self._most_threads = max(self.books.threads, default=1)
+        self.counts_alone = self._most_threads == 1 and not self._one_user
+        """Whether room is a matter of counting free cores: of one thread each, whoever is beside."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
