@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from makeway.cli import cli
+from makeway.report import _figures_of
 from makeway_moab_qos.parameters import CREDENTIALS, PLAIN, RECORDS
 from makeway_moab_qos.settings import Choices
 
@@ -36,12 +37,15 @@ def test_the_swap_as_shown(tmp_path: Path) -> None:
         *("--compare", "policy.preempt=moab/qos", "--json", path),
     )
     data = json.loads(path.read_text())
-    slurm, moab = data["metrics"], data["compared"]["policy.preempt=moab/qos"]
-    (row,) = re.findall(r"^\| preemptions \| (\d+) \| (\d+) \|", PAGE, flags=re.MULTILINE)
-    assert row == (str(slurm["preemptions"]), str(moab["preemptions"]))
-    (row,) = re.findall(r"^\| core-hours lost \| ([\d,.]+) \| ([\d,.]+) \|", PAGE, flags=re.MULTILINE)
-    lost = tuple(f"{figures['core_seconds_lost'] / 3600:,.1f}" for figures in (slurm, moab))
-    assert row == lost
+    found = [
+        dict(_figures_of(each)) for each in (data["metrics"], data["compared"]["policy.preempt=moab/qos"])
+    ]
+    rows = re.findall(
+        r"^\| ([a-z -]+) \| (\S+) \| (\S+) \|", PAGE[PAGE.index("| trace |") :], flags=re.MULTILINE
+    )
+    assert len(rows) == 7
+    for name, slurm, moab in rows:
+        assert (slurm, moab) == (found[0][name], found[1][name]), name
 
 
 def test_the_moab_example_runs() -> None:
