@@ -275,7 +275,8 @@ def test_check_finds(fault: str, install: Install) -> None:
     """Without a replay, with the distribution and its version, without a traceback."""
     source, message = FAULTS[fault]
     install(source)
-    done = run("plugins", "--check", NAME, "--decision-time-limit", "0.2")
+    limit = "0.2" if "end" in fault else "20"  # seconds; a busy machine must not look like an endless loop
+    done = run("plugins", "--check", NAME, "--decision-time-limit", limit)
     assert done.status == 1
     assert message in done.err
     told = [line for line in done.err.splitlines() if line.startswith("makeway: ")]
@@ -373,7 +374,7 @@ def test_a_limit_changes_no_answer(install: Install, config: Path) -> None:
     install(hook(CANDIDATES, LOWER, "return Candidates(jobs=jobs, modes=(PreemptMode.REQUEUE,) * len(jobs))"))
     plain = run("replay", config)
     assert plain.status == 0
-    assert run("replay", config, "--decision-time-limit", "0.05") == plain
+    assert run("replay", config, "--decision-time-limit", "5") == plain
 
 
 def test_many_short_decisions_are_no_long_one(install: Install, config: Path) -> None:

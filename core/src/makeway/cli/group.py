@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import traceback
+import warnings
 from typing import Any
 
 import click
@@ -37,9 +38,11 @@ class Guarded(click.Group):
     """A group of commands none of which ends with a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; turn what it raises into a text and an exit status."""
+        """Run the command; turn what it raises into a text and an exit status, and warnings into a line each."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warned
+                return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, click.ClickException, BrokenPipeError):
             raise
         except KeyboardInterrupt:
@@ -50,6 +53,10 @@ class Guarded(click.Group):
             text, status = _told(error)
             click.echo(f"makeway: {text}", err=True)
             ctx.exit(status)
+
+
+def _warned(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"warning: {message}", err=True)
 
 
 def _told(error: Exception) -> tuple[str, int]:

@@ -10,12 +10,12 @@ import attrs
 
 from makeway.config import build_cluster
 from makeway.engine.engine import Engine
-from makeway.errors import ConfigError, MakewayError, OutOfTime, PluginError, PolicyError
+from makeway.errors import ConfigError, InvariantError, MakewayError, OutOfTime, PluginError, PolicyError
 from makeway.model import Candidates, JobState
 from makeway.probing.listing import LISTING, wrong_listings
 from makeway.probing.scenes import Scene, scenes
 from makeway.probing.stand import STAND_INS
-from makeway.record import Recorder
+from makeway.record import Line, Recorder
 from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
@@ -88,8 +88,11 @@ def try_out(name: str, settings: Mapping[str, Any], limit: float) -> Trial:
         if found.problem:
             trial.faults.append(found.problem)
             return trial
-        _try_listings(trial)
-        _try_scenes(trial, settings)
+        try:
+            _try_listings(trial)
+            _try_scenes(trial, settings)
+        except OutOfTime as error:
+            trial.note(PluginError(f"{trial.installed} {error}"))
     return trial
 
 
@@ -116,6 +119,8 @@ def _try_scenes(trial: Trial, settings: Mapping[str, Any]) -> None:
         except (PluginError, ConfigError) as error:
             trial.note(error)  # the same in every scene
             return
+        except InvariantError as error:
+            trial.note(PluginError(f"{trial.installed}, scene {scene.title!r}: {error}"))
         except MakewayError as error:
             trial.note(error)
             if isinstance(error.__cause__, OutOfTime):
@@ -139,6 +144,12 @@ class _Counting(Policies):
             about = arguments.get("preemptor")
             text = "answers the same question in another way when asked again; it must depend on its arguments only"
             self._trial.blame(hook, text, about.id if about is not None else None)
+
+    def on_line(self, line: Line) -> None:
+        """Count, then show the line to the observers."""
+        if "makeway_on_line" in self._trial.hooks:
+            self._trial.calls["makeway_on_line"] += 1
+        super().on_line(line)
 
     def observers_failed(self) -> bool:
         """Whether an observer of the plugin on trial was switched off."""

@@ -11,12 +11,15 @@ from typing import Any
 import attrs
 import pluggy
 
-from makeway import hookspecs
+from makeway import deprecated, hookspecs
+from makeway.deprecated import ContractWarning
 from makeway.errors import OutOfTime, PluginError, nearest
 from makeway.registry import finding
 from makeway.registry.finding import GROUP, Installed, load, place_of
 
 PREFIX = "makeway_"
+_WARNED: set[str] = set()
+"""Warnings that were given, so that a command that loads its plugins twice says so once."""
 
 
 def who_is(name: str, item: Installed | None) -> str:
@@ -48,9 +51,16 @@ def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.P
             more = f"{len(problems)} problems: " if len(problems) > 1 else ""
             raise PluginError(f"{who} does not fit the contract: {more}{'; '.join(problems)}")
         try:
-            manager.register(plugin, name=name)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                manager.register(plugin, name=name)
         except (pluggy.PluginValidationError, ValueError) as error:
             raise PluginError(f"{who} does not fit the contract: {error}") from None
+        for each in caught:
+            text = f"{who}: {each.message}"
+            if text not in _WARNED:
+                _WARNED.add(text)
+                warnings.warn_explicit(ContractWarning(text), ContractWarning, each.filename, each.lineno)
     return manager
 
 
@@ -68,7 +78,7 @@ def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
         options: Mapping[str, Any] | None = manager.parse_hookimpl_opts(plugin, name)
         hook = (options or {}).get("specname") or name
         if hook not in hooks:
-            found.append(f"unknown hook {hook!r}{nearest(hook, hooks)}")
+            found.append(deprecated.removed(hook) or f"unknown hook {hook!r}{nearest(hook, hooks)}")
             continue
         implemented += 1
         if options is None:
@@ -76,7 +86,7 @@ def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
         elif options["wrapper"] or options["hookwrapper"]:
             found.append(f"hook {hook}: wrappers of other plugins' answers are not part of the contract")
         else:
-            found += [f"hook {hook}: {text}" for text in _wrong_arguments(function, hooks[hook])]
+            found += [f"hook {hook}: {text}" for text in _wrong_arguments(function, hook, hooks[hook])]
     if not implemented and not found:
         found.append(
             f"it implements no hook; hooks are functions named {PREFIX}... and marked with @hookimpl"
@@ -84,7 +94,7 @@ def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
     return found
 
 
-def _wrong_arguments(function: Any, allowed: Sequence[str]) -> list[str]:
+def _wrong_arguments(function: Any, hook: str, allowed: Sequence[str]) -> list[str]:
     """List arguments that the hook does not have.
 
     One with a default may be unknown: it is for a newer contract, and keeps its default here.
@@ -101,7 +111,10 @@ def _wrong_arguments(function: Any, allowed: Sequence[str]) -> list[str]:
             found.append(f"it takes {parameter}; allowed: arguments by name, out of {shown}")
         elif name not in allowed:
             close = nearest(name, allowed)
-            if close or parameter.default is parameter.empty:
+            gone = deprecated.removed(hook, name)
+            if gone:
+                found.append(gone)
+            elif close or parameter.default is parameter.empty:
                 found.append(f"unknown argument {name!r}; allowed: {shown}{close}")
         elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
             found.append(f"argument {name!r} is keyword-only; leave out the '*'")

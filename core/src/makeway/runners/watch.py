@@ -23,6 +23,7 @@ from makeway.errors import ConfigError, OutOfTime, Problem
 
 _LOOKS = 4
 """Looks at the stack per limit."""
+_LIBRARIES = sys.stdlib_module_names | {"", "attr", "attrs", "cattr", "cattrs", "packaging", "pluggy"}
 _SOONEST, _LATEST = 0.005, 1.0
 """Seconds between two looks."""
 
@@ -121,10 +122,13 @@ def _is_caught(frame: FrameType | None, first: FrameType) -> bool:
 
 
 def _call_into_a_plugin(frame: FrameType | None) -> tuple[FrameType, FrameType] | None:
-    """Return the outermost call that makeway's engine or registry made into other code: callee and caller."""
+    """Return the outermost call of makeway's engine or registry that led into a plugin: callee and caller."""
     found = None
+    in_plugin = False
     while frame is not None and frame.f_back is not None:
-        if _asks_plugins(frame.f_back) and not _is_core(frame):
+        core = _is_core(frame)
+        in_plugin = in_plugin or not (core or _is_library(frame))
+        if in_plugin and not core and _asks_plugins(frame.f_back):
             found = frame, frame.f_back
         frame = frame.f_back
     return found
@@ -138,9 +142,16 @@ def _asks_plugins(frame: FrameType) -> bool:
     return _module(frame).startswith(("makeway.engine.", "makeway.registry."))
 
 
+def _is_library(frame: FrameType) -> bool:
+    """Whether a frame belongs to Python's or makeway's own libraries, which a plugin may have called."""
+    return _module(frame).partition(".")[0] in _LIBRARIES
+
+
 def _is_core(frame: FrameType) -> bool:
     module = _module(frame)
-    return module.startswith("makeway.") and not module.startswith("makeway.builtin.")
+    return (module == "makeway" or module.startswith("makeway.")) and not module.startswith(
+        "makeway.builtin."
+    )
 
 
 __all__ = ["time_limit"]
