@@ -249,7 +249,7 @@ class Selector:
         pytest.param(place([]), "it needs 1", id="no nodes"),
         pytest.param(
             Placement(allocation=Allocation(nodes=1, node_indices=(0, 0))),
-            "it needs 1",
+            "differ from their indices",
             id="a node twice",
         ),
         pytest.param(place([40]), "does not exist", id="a node that does not exist"),
