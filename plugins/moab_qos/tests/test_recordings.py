@@ -164,6 +164,38 @@ def test_undercounted_supply(tmp_path: Path) -> None:
     assert played(tmp_path, jobs) == {(1, "V", "starts"): "started"}
 
 
+def test_nodes_are_covered_as_well(tmp_path: Path) -> None:
+    """4.1 step 6: one task on each of two nodes; v0 alone has the processors, not the nodes."""
+    jobs = [job("v0", 2, "low", 1, hosts=["n1"]), job("v1", 2, "low", 1, hosts=["n2"], uprio=10)]
+    found = played(tmp_path, [*jobs, job("H", 2, "high", 3, nodes=2)], nodes={"n1": 2, "n2": 2})
+    assert {key[1] for key in found if key[2] == "preempted"} == {"v0", "v1"}
+
+
+def test_backfill_preempts_too(tmp_path: Path) -> None:
+    """7.2: H ranks below B, which waits, ends before B can start, and displaces L; under NONE nobody does."""
+    jobs = [
+        job("A", 2, "med", 1, dur=3600, limit=3600),
+        job("L", 2, "low", 1),
+        job("B", 4, "med", 3, uprio=5000),
+        job("H", 2, "high", 5, dur=600, limit=600),
+    ]
+    found = played(tmp_path, jobs, config={"BACKFILLPOLICY": "FIRSTFIT"})
+    assert found[(5, "L", "preempted")] == "requeue"
+    assert found[(5, "H", "starts")] == "started"
+    assert not any(key[0] > 1 for key in played(tmp_path, jobs))
+
+
+def test_soft_limit_of_one(tmp_path: Path) -> None:
+    """X2: M2, started by backfill beyond the soft limit, goes; M1 stays."""
+    more = {"qos": {"sp": "PRIORITY=500 QFLAGS=PREEMPTSPV"}, "config": {"BACKFILLPOLICY": "FIRSTFIT"}}
+    more["extra"] = ["USERCFG[u] MAXJOB=1,2 QLIST=high,med,low,sp"]
+    jobs = [job("M1", 2, "sp", 1, user="u"), job("M2", 2, "sp", 2, user="u"), job("H", 2, "high", 5)]
+    found = played(tmp_path, jobs, **more)
+    assert {key: word for key, word in found.items() if key[2] == "preempted"} == {
+        (5, "M2", "preempted"): "requeue"
+    }
+
+
 @pytest.mark.parametrize(("length", "resumes"), [(8, None), (10, 50), (14, 52)])
 def test_hold_of_ten_seconds_inclusive(tmp_path: Path, length: int, resumes: int | None) -> None:
     """Q12; freed before the hold is over, L is never resumed. Passes of 2 s; H starts in pass 45."""

@@ -181,12 +181,14 @@ class Walk:
         short = _short(first) * self.job.spec.cpus_per_task if isinstance(first, Blocked) else 0
         if sum(each) < short:
             return None
-        chosen, covered = [], 0
+        wanted = self.job.size if self.job.size > 1 else 0
+        chosen, covered, freed_nodes = [], 0, 0
         for at, freed in enumerate(each):
-            if covered >= need:
+            if covered >= need and freed_nodes.bit_count() >= wanted:
                 break
             chosen.append(at)
             covered += freed
+            freed_nodes |= self.candidates.jobs[at].nodes & nodes
         placement = self.place_without(chosen)
         return (chosen, placement) if placement is not None else None
 
