@@ -308,7 +308,8 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: float) -> Mapping
     Called for each job that is about to be tried, and again while victims are sought for it, with those
     chosen so far already gone from `view` (``view.made_way``), so that a preemption that would only run
     into a limit is not begun. A limit that says of itself that it is ``liftable`` does not end the attempt:
-    victims are sought until the limit lets the job through as well as room is found.
+    victims are sought until the limit lets the job through as well as room is found. One that says ``never``
+    refuses the job for good, with its `detail` as the reason.
 
     :param jobs: pending jobs in the order in which they will be tried.
     :param view: the cluster as of `now`, or as it would be without the victims.

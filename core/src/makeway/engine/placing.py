@@ -137,6 +137,8 @@ class Placer:
             if limit.ask_again_at is not None:
                 self.making_way.remember(limit.ask_again_at)
             limit = attrs.evolve(limit, resource=LIMIT)
+            if limit.never:
+                return self._give_up(job, limit)
             if limit.liftable and self.preemption and preempt:
                 return self._preempt(job, allowed, limit)
             return self._waits(job, limit, Outcome.LIMITED)

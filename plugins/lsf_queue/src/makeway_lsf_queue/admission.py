@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import counting, resources
+from makeway_lsf_queue import counting, jobs, resources
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
@@ -18,10 +18,14 @@ from makeway_lsf_queue.site import Site
 def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Return what keeps jobs out, by job id."""
     site = site_of(view)
-    if not limits_of(site) and not site.settings.resources:
-        return {}
-    counted = _counted(site, view)
-    found = {job.id: _blocked(site, counted, job) for job in listed}
+    found: dict[str, Blocked | None] = {}
+    for job in listed:
+        wrong = jobs.refused(job, site)
+        if wrong:
+            found[job.id] = Blocked(reason="PEND_JOB_NEW", detail=wrong, never=True)
+    if limits_of(site) or site.settings.resources:
+        counted = _counted(site, view)
+        found = {job.id: _blocked(site, counted, job) for job in listed} | found
     return {job_id: why for job_id, why in found.items() if why is not None}
 
 

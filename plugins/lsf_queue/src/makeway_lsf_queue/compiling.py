@@ -77,6 +77,7 @@ def build_site(cluster: Cluster, settings: Settings) -> Site:
         name: _application(table, f'policy.settings."{NAME}".applications.{name}', reader)
         for name, table in settings.applications.items()
     }
+    _check_numbers(cluster, settings, reader)
     nothing: tuple[str, ...] = ()
     jobtypes = reader.get(params, "PREEMPT_JOBTYPE", where, _words_of(JOBTYPES), nothing)
     unlocked = reader.get(settings.lsf_conf, "LSB_DISABLE_LIMLOCK_EXCL", "lsf.conf", values.flag, False)
@@ -132,6 +133,30 @@ def why_not_preemptable(name: str, settings: Settings) -> str:
     if table is None:
         return f"{name} is not a known shared resource (`resources`); it is rejected"
     return "" if table.release else f"{name} is not releasable (RELEASE=N); it is rejected"
+
+
+def _check_numbers(cluster: Cluster, settings: Settings, reader: _Reader) -> None:
+    """Look at the numbers of tables that are compiled into limits only when jobs are counted."""
+    table = f'policy.settings."{NAME}"'
+    none: Any = None
+    for name, user in settings.users.items():
+        reader.get(user, "MAX_JOBS", f"{table}.users.{name}", values.integer, none)
+        reader.get(user, "JL/P", f"{table}.users.{name}", values.decimal, none)
+    for at, limit in enumerate(settings.limits):
+        for key, read in LIMITS.items():
+            reader.get(limit, key, f"{table}.limits[{at}]", read, none)
+    for node in cluster.nodes:
+        for key in ("JL/U", "MIG", "CPUS"):
+            reader.get(node.attributes, key, f"node {node.name}.attributes", values.integer, none)
+
+
+LIMITS: Mapping[str, Callable[[str], object]] = {
+    "SLOTS": values.integer,
+    "SLOTS_PER_PROCESSOR": values.decimal,
+    "JOBS": values.integer,
+    "MEM": values.decimal,
+}
+"""What a Limit section may bound."""
 
 
 def _words_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from makeway.errors import nearest
 from makeway.model import PreemptMode
 from makeway_lsf_queue.values import WrongValueError
 
@@ -32,7 +33,8 @@ def job_controls(text: str) -> Mapping[str, str]:
     while at < len(text.rstrip()):
         match = _PART.match(text, at)
         if match is None or match.group(1) not in ACTIONS:
-            raise WrongValueError(f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]")
+            close = nearest(match.group(1), ACTIONS) if match is not None else ""
+            raise WrongValueError(f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]{close}")
         action, inside = match.group(1), match.group(2).strip()
         if action == "RESUME" and inside == "CHKPNT":
             raise WrongValueError("RESUME[CHKPNT]; CHKPNT is for SUSPEND and TERMINATE")
@@ -51,7 +53,8 @@ def terminate_when(text: str) -> frozenset[str]:
     found = frozenset(text.split())
     wrong = sorted(found.difference(WHEN))
     if wrong or not found:
-        raise WrongValueError(f"got {text!r}; allowed: {' '.join(WHEN)}")
+        close = nearest(wrong[0], WHEN) if wrong else ""
+        raise WrongValueError(f"got {text!r}; allowed: {' '.join(WHEN)}{close}")
     return found
 
 

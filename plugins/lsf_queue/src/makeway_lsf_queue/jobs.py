@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.errors import unknown
 from makeway.model import Exclusive, Job, JobState, Node, Seconds, SuspendedBy
 from makeway_lsf_queue.site import Site
 
@@ -27,6 +29,30 @@ def slots_on(job: Job, nodes: tuple[Node, ...]) -> Iterator[tuple[int, int]]:
         yield from zip(allocation.node_indices, allocation.cpus, strict=True)
     else:
         yield from ((index, nodes[index].cpus) for index in allocation.node_indices)
+
+
+_NUMBERS = ("estimated_run_time", "mig", "memory_used_mb")
+
+
+def refused(job: Job, site: Site) -> str:
+    """Return why bsub would not take a job, or what is wrong with its attributes; empty: nothing."""
+    said = job.spec.attributes
+    if not said:
+        return ""
+    for key in _NUMBERS:
+        if key in said and not _is_number(said[key]):
+            return f"attributes.{key}: got {said[key]!r}; allowed: a number of 0 or more"
+    given = said.get("rusage", {})
+    if not isinstance(given, Mapping) or not all(map(_is_number, given.values())):
+        return f"attributes.rusage: got {given!r}; allowed: a table of resources and amounts, {{ lic = 1 }}"
+    name = str(said.get("application", ""))
+    if name and site.applications and name not in site.applications:
+        return unknown("application profile", name, site.applications)
+    return ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def hosts_of(job: Job) -> NodeBits:

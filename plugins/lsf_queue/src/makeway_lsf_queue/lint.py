@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from makeway.errors import Finding
+from makeway.errors import Finding, nearest
 from makeway.model import Cluster, PreemptMode
-from makeway_lsf_queue.compiling import build_site, why_not_preemptable
+from makeway_lsf_queue.compiling import LIMITS, build_site, why_not_preemptable
 from makeway_lsf_queue.controls import is_known_action
+from makeway_lsf_queue.groups import Groups
 from makeway_lsf_queue.preemption_line import PreemptionLine
+from makeway_lsf_queue.readers import keywords
 from makeway_lsf_queue.relation import can_preempt
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.site import Queue, Site
@@ -200,6 +202,54 @@ def _resources(site: Site) -> Iterator[Finding]:
         yield _warning(where, "has no effect while no queue preempts", "8.1")
 
 
+def _names_in_limits(site: Site) -> Iterator[Finding]:
+    """Limits about queues or hosts that do not exist bound nobody."""
+    groups = Groups.of(site)
+    for at, table in enumerate(site.settings.limits):
+        where = f"{_TABLE}.limits[{at}]"
+        for key in ("QUEUES", "PER_QUEUE"):
+            for word in _bare_words(table.get(key, "")):
+                if word not in site.queues:
+                    close = nearest(word, site.queues)
+                    yield _warning(where, f"{key} names the queue {word!r}, which does not exist{close}", "9.3")
+        for key in ("HOSTS", "PER_HOST"):
+            for word in _bare_words(table.get(key, "")):
+                if not groups.host_bits(word):
+                    close = nearest(word, [node.name for node in site.cluster.nodes])
+                    yield _warning(where, f"{key} names the host {word!r}, which does not exist{close}", "9.3")
+        if not any(key in table for key in LIMITS):
+            yield _warning(where, f"bounds nothing; allowed: {', '.join(LIMITS)}", "9.3")
+
+
+def _bare_words(text: str) -> list[str]:
+    words = (word.lstrip("~") for word in text.replace("(", " ").replace(")", " ").split())
+    return [word for word in words if word != "all"]
+
+
+def _unknown_keys(site: Site) -> Iterator[Finding]:
+    """Keywords in TOML that no file of LSF has; the reader of the files says so itself."""
+    own, table = site.settings, _TABLE
+    for queue in site.queues.values():
+        for key in queue.partition.attributes:
+            if key not in (*keywords.QUEUE, *keywords.QUEUE_IDLE) and nearest(key, keywords.QUEUE):
+                yield _unknown(f"partition[{queue.index}].attributes.{key}", key, keywords.QUEUE)
+    tables: list[tuple[str, Mapping[str, str], tuple[str, ...]]] = [
+        (f"{table}.params", own.params, (*keywords.PARAMS, *keywords.PARAMS_OPENLAVA)),
+        (f"{table}.lsf_conf", own.lsf_conf, keywords.LSF_CONF),
+        *((f"{table}.applications.{name}", each, keywords.APPLICATION) for name, each in own.applications.items()),
+        *((f"{table}.users.{name}", each, keywords.USER) for name, each in own.users.items()),
+        *((f"{table}.limits[{at}]", each, keywords.LIMIT) for at, each in enumerate(own.limits)),
+    ]
+    for where, given, known in tables:
+        for key in given:
+            if key not in known:
+                yield _unknown(f"{where}.{key}", key, known)
+
+
+def _unknown(where: str, key: str, known: tuple[str, ...]) -> Finding:
+    return _warning(where, f"{key} has no effect here{nearest(key, known)}", "9.3")
+
+
 def _openlava(site: Site) -> Iterator[Finding]:
     for key in ("MAX_PREEMPT_JOBS", "PREEMPT_SLOT_SUSPEND"):
         if key in site.settings.params:
@@ -232,11 +282,17 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _limits_that_stay,
     _actions,
     _resources,
+    _names_in_limits,
+    _unknown_keys,
     _openlava,
     _everybody,
 )
 
-LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (_conflicts, _delayed_reservations)
+LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (
+    _conflicts,
+    _delayed_reservations,
+    _names_in_limits,
+)
 """Rules whose findings the reader gives as warnings when it reads the files."""
 
 

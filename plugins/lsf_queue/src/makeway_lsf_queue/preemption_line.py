@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from makeway.errors import nearest
 from makeway_lsf_queue.values import WrongValueError
 
 _PART = re.compile(r"\s*([A-Za-z]+)\s*(?:\[([^\]]*)\])?\s*")
@@ -51,7 +52,8 @@ def preemption_line(text: str) -> PreemptionLine:
         if word in ("NONPREEMPTIVE", "NONPREEMPTABLE"):
             raise WrongValueError(f"{word} is no longer part of the grammar; leave the line out")
         if word not in ("PREEMPTIVE", "PREEMPTABLE"):
-            raise WrongValueError(f"got {match.group(1)!r}; allowed: PREEMPTIVE, PREEMPTABLE")
+            close = nearest(word, ("PREEMPTIVE", "PREEMPTABLE"))
+            raise WrongValueError(f"got {match.group(1)!r}; allowed: PREEMPTIVE, PREEMPTABLE{close}")
         found[word] = inside
         if inside is not None and not inside.strip():
             notes.append(f"{word}[] names nobody and counts as {word} without a list")

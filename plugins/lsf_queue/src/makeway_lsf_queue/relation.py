@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway.errors import Problem
+from makeway.errors import Problem, nearest
 from makeway_lsf_queue.preemption_line import PreemptionLine
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.site import Queue, Rank
@@ -54,7 +54,7 @@ def _known(
     line, where = queue.line, f"partition[{queue.index}].attributes.PREEMPTION"
     unknown = [name for name in (*(line.targets or ()), *(line.by or ())) if name not in queues]
     for name in unknown:
-        oddities.append(Problem(where, f"names the queue {name!r}, which does not exist"))
+        oddities.append(Problem(where, f"names the queue {name!r}, which does not exist{nearest(name, queues)}"))
     if unknown and settings.unknown_queue == "disable":
         return PreemptionLine()
     for name in line.targets or ():

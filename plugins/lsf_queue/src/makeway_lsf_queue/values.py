@@ -7,6 +7,7 @@ import re
 
 import attrs
 
+from makeway.errors import nearest
 from makeway.model import Seconds
 
 INFINITE = 2147483647
@@ -138,5 +139,5 @@ def words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     found = tuple(word.upper() for word in text.split())
     wrong = [word for word in found if word not in allowed]
     if wrong:
-        raise WrongValueError(f"got {wrong[0]!r}; allowed: {' '.join(allowed)}")
+        raise WrongValueError(f"got {wrong[0]!r}; allowed: {' '.join(allowed)}{nearest(wrong[0], allowed)}")
     return found

@@ -211,7 +211,7 @@ def rows(section: Section, messages: Messages) -> Iterator[tuple[int, dict[str, 
     for each in section.lines[1:]:
         words = columns(each.text)
         if len(words) != len(heading):
-            text = f"{len(words)} columns under {len(heading)} keywords; the row is ignored"
+            text = f"got {len(words)} columns, allowed: {len(heading)}; the row is ignored"
             messages.say(each.line, text)
             continue
         cells = {key: _bare(word) for key, word in zip(heading, words, strict=True)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError
+from makeway.errors import ConfigError, nearest
 from makeway.foreign import ForeignConfig, Source
 from makeway.settings import structure
 from makeway_lsf_queue import lint, values
@@ -52,10 +52,12 @@ class LsbQueuesReader:
         said: list[str] = []
         self._take(source.name, source.text, tables.read_queues, draft, said)
         for name, read in SIBLINGS.items():
-            text = _text_of(source, name, said)
+            text = _text_of(source, name)
             if text is not None:
                 self._take(name, text, read, draft, said)
-        text = _text_of(source, "lsf.conf", said)
+            elif name == "lsb.hosts":
+                said.append("lsb.hosts: not there; the hosts are those that queues name, with one slot each")
+        text = _text_of(source, "lsf.conf")
         if text is not None:
             messages = Messages("lsf.conf")
             known = lsf_conf(text, messages)
@@ -76,15 +78,17 @@ class LsbQueuesReader:
         said += messages.found
 
 
-def _text_of(source: Source, name: str, said: list[str]) -> str | None:
-    """Return the text of a file beside `source`; None: there is none, or it cannot be read."""
+def _text_of(source: Source, name: str) -> str | None:
+    """Return the text of a file beside `source`; None: there is none.
+
+    :raises ConfigError: it is there, and cannot be read.
+    """
     try:
         return source.beside(name).text
     except ConfigError as error:
-        message = error.problems[0].message
-        if "No such file" not in message:
-            said.append(f"{name}: not read: {message}")
-        return None
+        if "No such file" in error.problems[0].message:
+            return None
+        raise
 
 
 def _translated(draft: Draft, said: list[str], name: str) -> ForeignConfig:
@@ -117,6 +121,10 @@ def _tables(draft: Draft, said: list[str]) -> dict[str, Any]:
     several = any(node["cpus"] > 1 for node in nodes)
     default = draft.params.pop("DEFAULT_QUEUE", "").split()
     chosen = next((name for name in default if name in draft.queues), next(iter(draft.queues)))
+    for name in default:
+        if name not in draft.queues:
+            place = draft.places.get(("params", "", "DEFAULT_QUEUE"), "lsb.params")
+            said.append(f"{place}: DEFAULT_QUEUE: no queue named {name!r}{nearest(name, draft.queues)}")
     settings = {
         "params": draft.params,
         "applications": draft.applications,
@@ -150,8 +158,9 @@ def _nodes(draft: Draft, said: list[str]) -> list[dict[str, Any]]:
         if name != "default":
             for host in hosts_in(name, draft.host_groups, ()):
                 rows.setdefault(host, table)
-    listed = " ".join(table.get("HOSTS", "") for table in draft.queues.values())
-    for host in hosts_in(listed.replace("~", " "), draft.host_groups, ()):
+    words = " ".join(table.get("HOSTS", "") for table in draft.queues.values()).split()
+    listed = " ".join(word for word in words if not word.startswith("~"))
+    for host in hosts_in(listed, draft.host_groups, ()):
         rows.setdefault(host, default)
     unknown = [host for host, table in rows.items() if table.get("MXJ", "!") == "!"]
     if unknown:

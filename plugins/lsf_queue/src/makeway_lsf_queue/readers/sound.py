@@ -10,7 +10,7 @@ from makeway import bitmap
 from makeway.hostlist import expand_hostlist
 from makeway.model import Cluster, Node, Partition
 from makeway_lsf_queue import values
-from makeway_lsf_queue.compiling import build_site
+from makeway_lsf_queue.compiling import LIMITS, build_site
 from makeway_lsf_queue.readers.tables import Draft
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.values import WrongValueError
@@ -80,16 +80,7 @@ def _drop_wrong_numbers(draft: Draft, said: list[str]) -> None:
     reads: tuple[tuple[str, dict[str, dict[str, str]], dict[str, Callable[[str], object]]], ...] = (
         ("lsb.users", draft.users, {"MAX_JOBS": values.integer, "JL/P": values.decimal}),
         ("lsb.hosts", draft.hosts, {"MXJ": slots, "JL/U": values.integer, "MIG": values.integer}),
-        (
-            "limit",
-            limits,
-            {
-                "SLOTS": values.integer,
-                "SLOTS_PER_PROCESSOR": values.decimal,
-                "JOBS": values.integer,
-                "MEM": values.decimal,
-            },
-        ),
+        ("limit", limits, dict(LIMITS)),
     )
     for kind, named, checks in reads:
         for name, table in named.items():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 
 import attrs
 
+from makeway.errors import nearest
 from makeway_lsf_queue.controls import job_controls, terminate_when
 from makeway_lsf_queue.readers import keywords
 from makeway_lsf_queue.readers.grammar import (
@@ -40,9 +42,19 @@ class Draft:
     """Keywords that LSF knows but that have no effect here."""
 
 
+SECTIONS = ("QUEUE", "PARAMETERS", "HOST", "HOSTGROUP", "USER", "USERGROUP", "LIMIT", "APPLICATION")
+"""Sections with an effect; others are skipped (9.2 no. 5)."""
+
+
 def parsed(text: str, messages: Messages, clock: Clock | None = None) -> list[Section]:
-    """Return the sections of a file."""
-    return list(sections(logical_lines(text, messages, clock), messages))
+    """Return the sections of a file, and name those whose name seems misspelt."""
+    found = list(sections(logical_lines(text, messages, clock), messages))
+    for section in found:
+        if section.name not in SECTIONS:
+            close = _looks_like(section.name, SECTIONS)
+            if close:
+                messages.say(section.line, f"section {section.name} is skipped; did you mean {close!r}?")
+    return found
 
 
 def _table(
@@ -56,11 +68,21 @@ def _table(
         if pair.key in effective:
             found[pair.key] = pair.value
             lines[pair.key] = pair.line
-        elif pair.key in without or (not without and pair.key.isidentifier()):
+        elif pair.key in without or (not without and not _looks_like(pair.key, effective)):
             draft.idle[f"{kind}:{pair.key}"] = None
         else:
-            messages.say(pair.line, f"{pair.key}: unknown keyword; the line is ignored")
+            close = nearest(pair.key, effective)
+            messages.say(pair.line, f"{pair.key}: unknown keyword; the line is ignored{close}")
     return found, lines
+
+
+def _looks_like(key: str, known: Iterable[str]) -> str:
+    """Return the keyword that `key` is a misspelling of, by all appearance; empty: none.
+
+    Most keywords of the files are not listed here; one that is merely not modelled has no such neighbour.
+    """
+    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.85)
+    return close[0] if close else ""
 
 
 # ------------------------------------------------------------------------------------- lsb.queues
@@ -158,16 +180,26 @@ def _named_rows(
     messages: Messages,
 ) -> None:
     effective = set(known)
+    _columns(section, effective, kind, draft, messages)
     for line, row in rows(section, messages):
         name = row.pop(name_key, "")
         if not name:
             messages.say(line, f"a row without {name_key} is ignored")
             continue
-        for key in row:
-            if key not in effective:
-                draft.idle[f"{kind}:{key}"] = None
         into.setdefault(name, {key: word for key, word in row.items() if key in effective})
         draft.places.setdefault((kind, name, ""), f"{messages.file}:{line}")
+
+
+def _columns(section: Section, known: set[str], kind: str, draft: Draft, messages: Messages) -> None:
+    """Name the columns of a table that are not known: misspelt, or without an effect here."""
+    for key in (word.upper() for word in section.lines[0].text.split()):
+        if key in known:
+            continue
+        close = _looks_like(key, known)
+        if close:
+            messages.say(section.lines[0].line, f"{key}: unknown column; it is ignored; did you mean {close!r}?")
+        else:
+            draft.idle[f"{kind}:{key}"] = None
 
 
 def _groups(section: Section, into: dict[str, tuple[str, ...]], messages: Messages) -> None:
@@ -189,11 +221,9 @@ def read_limits(found: Iterable[Section], draft: Draft, messages: Messages) -> N
             made = [(section.line, table)]
             del lines
         else:
+            _columns(section, effective, "lsb.resources", draft, messages)
             made = list(rows(section, messages))
         for line, each in made:
-            for key in each:
-                if key not in effective:
-                    draft.idle[f"lsb.resources:{key}"] = None
             kept = {key: word for key, word in each.items() if key in effective}
             if kept:
                 draft.places["limit", str(len(draft.limits)), ""] = f"{messages.file}:{line}"
