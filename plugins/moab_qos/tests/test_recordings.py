@@ -91,6 +91,16 @@ def test_oversubscription_is_seen() -> None:
     assert oversubscribed(data) == "3 of 2 processors in pass 2"
 
 
+def test_oversubscription_of_one_node_is_seen() -> None:
+    """The machine has room, the node that both are bound to has not."""
+    data = {
+        "nodes": {"n1": 2, "n2": 8},
+        "jobs": [{"id": "a", "tasks": 2, "hosts": ["n1", "n1"]}, {"id": "b", "tasks": 1, "hosts": ["n1"]}],
+        "outcome": {"started": [{"pass": 1, "job": "a"}, {"pass": 2, "job": "b"}]},
+    }
+    assert oversubscribed(data) == "3 of 2 processors of n1 in pass 2"
+
+
 def test_commands_act_on_the_first_match() -> None:
     """Q10: an expression is anchored, and only one job is meant."""
     typed = {"actions": [{"pass": 2, "cmd": "mjobctl -R [ab]"}, {"pass": 3, "cmd": "dance"}]}

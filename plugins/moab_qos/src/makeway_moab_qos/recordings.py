@@ -256,22 +256,41 @@ def _completed(outcome: Mapping[str, Any]) -> dict[_Event, str]:
 
 
 def oversubscribed(data: Mapping[str, Any]) -> str:
-    """Say where the recorded jobs held more processors than there are; empty: nowhere."""
+    """Say where the recorded jobs held more processors than there are; empty: nowhere.
+
+    Looked at are the whole machine, and each node by the jobs that are bound to it.
+    """
     outcome = data["outcome"]
-    size = {job["id"]: int(job["tasks"]) * int(job.get("ppt", 1)) for job in data["jobs"]}
     events = sorted(
         [(int(e["pass"]), 0, e["job"]) for e in outcome.get("completed", ())]
         + [(int(e["pass"]), 1, e["job"]) for e in outcome.get("preempted", ()) if "fail" not in e["action"]]
         + [(int(e["pass"]), 2, e["job"]) for e in outcome.get("started", ())]
     )
-    total = sum(int(processors) for processors in data["nodes"].values())
+    shares = {job["id"]: _shares(job) for job in data["jobs"]}
+    nodes = {name: int(processors) for name, processors in data["nodes"].items()}
+    places = {"": sum(nodes.values()), **nodes}
     running: set[str] = set()
     for at, kind, job in events:
         running = running | {job} if kind == 2 else running - {job}
-        held = sum(size.get(each, 0) for each in running)
-        if held > total:
-            return f"{held} of {total} processors in pass {at}"
+        for place, processors in places.items():
+            held = sum(shares.get(each, {}).get(place, 0) for each in running)
+            if held > processors:
+                where = f" of {place}" if place else ""
+                return f"{held} of {processors} processors{where} in pass {at}"
     return ""
+
+
+def _shares(job: Mapping[str, Any]) -> dict[str, int]:
+    """Return the processors of a job, in all (empty name) and on the nodes that it is bound to."""
+    tasks, each = int(job["tasks"]), int(job.get("ppt", 1))
+    hosts = list(job.get("hosts", ()))
+    found = {"": tasks * each}
+    if len(set(hosts)) == 1:
+        found[hosts[0]] = tasks * each
+    elif len(hosts) == tasks:
+        for name in hosts:
+            found[name] = found.get(name, 0) + each
+    return found
 
 
 # ----------------------------------------------------------------------------------- translation
