@@ -38,6 +38,18 @@ CHOICES = (
     "NODEACCESSPOLICY SINGLEJOB",
     "NODEALLOCATIONPOLICY FIRSTAVAILABLE",
     "USERCFG[DEFAULT] MAXJOB=1,2",
+    "SUSPENDRESOURCES SWAP",
+    "SUSPENDRESOURCES PROC,MEM",
+    "RESERVATIONPOLICY HIGHEST",
+    "RESERVATIONDEPTH 3",
+    "BACKFILLPOLICY BESTFIT",
+    "BACKFILLDEPTH 1",
+    "NODEACCESSPOLICY SINGLETASK",
+    "FSPOLICY DEDICATEDPS\nFSINTERVAL 30\nFSUSERWEIGHT 20\nUSERCFG[DEFAULT] FSTARGET=40",
+    "QOSCFG[med] QFLAGS=NOBF",
+    "QOSCFG[mid] QFLAGS=PREEMPTOR,DEDICATED",
+    "QOSCFG[high] QFLAGS=PREEMPTOR,RESERVEALWAYS",
+    "BYPASSWEIGHT 10",
 )
 
 
@@ -82,7 +94,7 @@ def configs(draw: st.DrawFn) -> Config:
     nodes = [
         f"NODECFG[n{at}] PROCS={draw(st.integers(2, 8))} MEMORY=4000" for at in range(draw(st.integers(1, 3)))
     ]
-    more = draw(st.lists(st.sampled_from(CHOICES), unique=True, max_size=4))
+    more = draw(st.lists(st.sampled_from(CHOICES), unique=True, max_size=5))
     tables = dict(translate(Source("\n".join([LINES, *nodes, *more])), maui=False).tables)
     tables["scheduler"] = {**tables["scheduler"], "clockwork": {"requeue_delay": 1.0}}
     config = structure(tables, Config, "moab.cfg")
