@@ -398,3 +398,57 @@ def test_a_limit_that_is_none(value: str, config: Path, install: Install) -> Non
     done = run("replay", config, "--set", f"policy.decision_time_limit={value}")
     assert done.status == 2
     assert "policy.decision_time_limit" in done.err
+
+
+# ------------------------------------------------------------------------------------ loose files
+@pytest.fixture
+def loose(tmp_path: Path) -> Path:
+    """Return a file with a policy: lower tiers are cancelled."""
+    path = tmp_path / "mine.py"
+    cancel = "return Candidates(jobs=jobs, modes=(PreemptMode.CANCEL,) * len(jobs))"
+    path.write_text(hook(CANDIDATES, LOWER, cancel))
+    return path
+
+
+def test_a_file_is_a_plugin(loose: Path, config: Path) -> None:
+    """Without installation: a replay, an explanation and a check."""
+    given = ("--plugin", f"{NAME}={loose}")
+    done = run("replay", config, *given, "--json", "-")
+    assert done.status == 0
+    assert [(each["victim"], each["mode"]) for each in json.loads(done.out)["preemptions"]] == [
+        ("a", "cancel")
+    ]
+    assert "job a (partition low) by cancel" in run("explain", config, "--job", "b", *given).out
+    done = run("plugins", "--check", NAME, *given)
+    assert (done.status, done.err) == (0, "")
+    assert "plugin 'x/fake', not installed" in done.out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("import no_such_module", "cannot be imported: ModuleNotFoundError", id="import error"),
+        pytest.param("def makeway_protect(): pass", "it is not marked with @hookimpl", id="unmarked"),
+        pytest.param("__makeway_contract__ = '>=7'", "is written for contract >=7", id="another contract"),
+        pytest.param(None, "no such file", id="no file"),
+    ],
+)
+def test_a_file_that_is_no_plugin(text: str | None, message: str, loose: Path, config: Path) -> None:
+    """The name, the file and the cause, in a replay as in a check."""
+    if text is None:
+        loose.unlink()
+    else:
+        loose.write_text(f"{text}\n")
+    for command in (("replay", config), ("plugins", "--check", NAME)):
+        done = run(*command, "--plugin", f"{NAME}={loose}")
+        assert done.status in (1, 2)
+        assert f"plugin {NAME!r}" in done.err
+        assert message in done.err
+
+
+@pytest.mark.parametrize("value", ["mine.py", "=mine.py", "x/fake="])
+def test_a_file_without_a_name(value: str, config: Path) -> None:
+    """What is allowed."""
+    done = run("replay", config, "--plugin", value)
+    assert done.status == 2
+    assert "allowed: NAME=FILE" in done.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from makeway.cli.group import TRACE, switched_on
 from makeway.cli.inputs import check_plugins, commands_of, load_config, with_actions
+from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
 from makeway.cli.replay import CONFIGURED, Request, changed, watched
 from makeway.cli.terminal import note
@@ -34,6 +36,7 @@ def explain(
     changes: tuple[str, ...],
     until: Seconds | None,
     decision_time_limit: Seconds | None,
+    plugin_files: Mapping[str, Path],
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
@@ -43,7 +46,8 @@ def explain(
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
     loaded = load_config(config, release, nodes, accounting)
     configured = with_actions(changed(loaded.config, changes, maps, config, decision_time_limit), actions)
-    check_plugins(configured, str(config))
+    loose = load_files(plugin_files)
+    check_plugins(configured, str(config), loose)
     request = Request(
         loaded=loaded,
         workload=workload,
@@ -66,7 +70,13 @@ def explain(
             if hooks.stepped is not None:
                 hooks.stepped(engine)
 
-        options = Options(until=until, traced=witness.concerns, after_step=stepped, trace=switched_on(TRACE))
+        options = Options(
+            until=until,
+            traced=witness.concerns,
+            after_step=stepped,
+            trace=switched_on(TRACE),
+            plugins=loose,
+        )
         commands = commands_of(configured, str(loaded.path))
         run = run_replay(configured, jobs.jobs, commands, options)
     paragraphs = list(story(run, witness, loaded.places))

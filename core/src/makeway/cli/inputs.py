@@ -297,14 +297,18 @@ def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
 
 
 # --------------------------------------------------------------------------------------- plugins
-def check_plugins(config: Config, source: str) -> registry.Policies:
+def check_plugins(config: Config, source: str, extra: Mapping[str, Any] | None = None) -> registry.Policies:
     """Load the plugins that `config` names, and structure their settings.
 
+    :param extra: plugins by name that need no installation.
     :raises PluginError: one does not fit the contract.
     :raises ConfigError: one is missing or cannot be imported, or settings are wrong.
     """
     problems: list[Problem] = []
+    given = extra or {}
     for key, name in dict.fromkeys(_plugins_named(config)):
+        if name in given:
+            continue
         try:
             registry.load(name)
         except PluginError as error:
@@ -312,7 +316,7 @@ def check_plugins(config: Config, source: str) -> registry.Policies:
     if problems:
         raise ConfigError(source, problems)
     try:
-        return registry.Policies(config)
+        return registry.Policies(config, given)
     except ConfigError as error:
         raise ConfigError(source, error.problems) from None
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from makeway import rules
+from makeway.cli.loose import plugin_option
 from makeway.config import MappingRule
 from makeway.readers.mapping import parse_map_flag
 
@@ -108,6 +109,7 @@ _WORKLOAD = (
     ),
     click.option("--until", type=Duration(), help="Stop at this second of the replay."),
     time_limit_option,
+    plugin_option,
     release_option,
     nodes_option,
     accounting_option,

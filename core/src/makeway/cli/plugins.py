@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from makeway import registry
 from makeway.cli.inputs import load_config
+from makeway.cli.loose import plugin_option
 from makeway.cli.terminal import show
 from makeway.cli.trying import check_plugins_named
 from makeway.errors import nearest
@@ -57,13 +58,22 @@ _KIND_OF_HOOK = {
     metavar="SECONDS",
     help="With --check: what the import and each call may take; 0: any.",
 )
-def plugins(config: Path | None, as_json: bool, checked: tuple[str, ...], decision_time_limit: float) -> None:
+@plugin_option
+def plugins(
+    config: Path | None,
+    as_json: bool,
+    checked: tuple[str, ...],
+    decision_time_limit: float,
+    plugin_files: Mapping[str, Path],
+) -> None:
     """List the installed plugins with the hooks that they implement, or check some of them."""
     if checked:
         settings = {} if config is None else load_config(config).config.policy.settings
-        if not check_plugins_named(checked, settings, decision_time_limit, as_json=as_json):
+        if not check_plugins_named(checked, settings, decision_time_limit, plugin_files, as_json=as_json):
             raise click.exceptions.Exit(1)
         return
+    if plugin_files:
+        raise click.UsageError("--plugin goes with --check here")
     found = registry.described()
     selected = None if config is None else registry.names_in(load_config(config).config)
     if as_json:

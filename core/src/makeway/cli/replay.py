@@ -16,6 +16,7 @@ import click
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, switched_on
 from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config, open_jobs, with_actions
+from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import Hooks, note, progress, show
@@ -51,6 +52,8 @@ class Request:
     squeue_at: tuple[Seconds, ...]
     check_invariants: bool
     all_rejected: bool
+    plugins: Mapping[str, Any] = attrs.field(factory=dict)
+    """Plugins by name that need no installation."""
 
 
 def changed(
@@ -114,6 +117,7 @@ def replay(
     changes: tuple[str, ...],
     until: Seconds | None,
     decision_time_limit: Seconds | None,
+    plugin_files: Mapping[str, Path],
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
@@ -139,8 +143,9 @@ def replay(
             base, compared, changes, maps, decision_time_limit, release, accounting
         ).items()
     }
+    loose = load_files(plugin_files)
     for label, each in variants.items():
-        check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}")
+        check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}", loose)
     _check_times(squeue_at, until)
     outputs = (("--json", json_file), ("--log", log_file), ("--rejected", rejected_file))
     check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
@@ -154,6 +159,7 @@ def replay(
         squeue_at=squeue_at,
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
+        plugins=loose,
     )
     note("warning", loaded.warnings)
     queues: list[str] = []
@@ -207,6 +213,7 @@ def _column(request: Request, label: str, config: Config, log: Output | None, qu
         keep=(request.keep and first) or checker is not None,
         snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
         trace=switched_on(TRACE),
+        plugins=request.plugins,
     )
     with watched(request, config, label) as (workload, hooks):
         after = _both(checker, hooks.stepped)

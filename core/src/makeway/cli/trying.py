@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from makeway.cli.loose import load_files
 from makeway.cli.terminal import note, show
 from makeway.hookspecs import CONTRACT_VERSION
 from makeway.probing import Trial, try_out
@@ -15,10 +17,15 @@ from makeway.report import table
 
 
 def check_plugins_named(
-    names: Sequence[str], settings: Mapping[str, Any], limit: float, *, as_json: bool
+    names: Sequence[str],
+    settings: Mapping[str, Any],
+    limit: float,
+    files: Mapping[str, Path],
+    *,
+    as_json: bool,
 ) -> bool:
     """Look at each plugin, show what was found, and say whether all of them are without fault."""
-    trials = [try_out(name, settings, limit) for name in names]
+    trials = [try_out(name, settings, limit, _opener(name, files)) for name in names]
     if as_json:
         click.echo(json.dumps([_entry(trial) for trial in trials], indent=1))
     for trial in trials:
@@ -28,6 +35,10 @@ def check_plugins_named(
         for fault in trial.faults:
             click.echo(f"makeway: {fault}", err=True)
     return not any(trial.faults for trial in trials)
+
+
+def _opener(name: str, files: Mapping[str, Path]) -> Callable[[], Any] | None:
+    return (lambda: load_files({name: files[name]})[name]) if name in files else None
 
 
 def _entry(trial: Trial) -> dict[str, Any]:
@@ -48,6 +59,8 @@ def _entry(trial: Trial) -> dict[str, Any]:
 def _show(trial: Trial) -> None:
     item = trial.installed
     lines: list[Any] = []
+    if item is None and trial.hooks:
+        lines.append(f"plugin {trial.name!r}, not installed; this is contract {CONTRACT_VERSION}")
     if item is not None:
         wants = f", requires makeway {item.wants}" if item.wants else ""
         lines.append(f"{item}, module {item.target}{wants}; this is contract {CONTRACT_VERSION}")

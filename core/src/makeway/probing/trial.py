@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -19,7 +19,7 @@ from makeway.record import Line, Recorder
 from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
-from makeway.registry.fitting import describe
+from makeway.registry.fitting import fits, who_is
 from makeway.replay import Options, answerable, drive
 from makeway.runners.simulated import SimulatedRunner
 from makeway.runners.watch import time_limit
@@ -38,6 +38,8 @@ class Trial:
 
     name: str
     installed: Installed | None = None
+    """None: it is not."""
+    plugin: Any = None
     hooks: tuple[str, ...] = ()
     calls: Counter[str] = attrs.field(factory=Counter)
     """Hook -> how often it was called."""
@@ -66,33 +68,37 @@ class Trial:
             self.faults.append(text)
 
 
-def try_out(name: str, settings: Mapping[str, Any], limit: float) -> Trial:
+def try_out(
+    name: str, settings: Mapping[str, Any], limit: float, loose: Callable[[], Any] | None = None
+) -> Trial:
     """Look at the plugin `name`.
 
     :param settings: ``[policy.settings]`` tables; only that of `name` counts.
     :param limit: seconds that the import and each call may take; 0: any.
+    :param loose: imports the plugin if it is not an installed one.
     :raises PluginError: nobody offers it.
     """
     trial = Trial(name)
     try:
-        trial.installed = offers(name)
+        trial.installed = None if loose else offers(name)
     except PluginError as error:
         trial.note(error)
         return trial
-    if trial.installed is None:
+    if trial.installed is None and loose is None:
         load(name)  # which says what there is instead
-        return trial
     with time_limit(limit):
-        found = describe(trial.installed)
-        trial.hooks, trial.warnings = found.hooks, list(found.warnings)
-        if found.problem:
-            trial.faults.append(found.problem)
+        try:
+            trial.plugin = loose() if loose else load(name)
+            trial.hooks, warned = fits(name, trial.plugin, trial.installed)
+            trial.warnings += warned
+        except PluginError as error:
+            trial.note(error)
             return trial
         try:
             _try_listings(trial)
             _try_scenes(trial, settings)
         except OutOfTime as error:
-            trial.note(PluginError(f"{trial.installed} {error}"))
+            trial.note(PluginError(f"{who_is(name, trial.installed)} {error}"))
     return trial
 
 
@@ -101,7 +107,7 @@ def _try_listings(trial: Trial) -> None:
         if hook in trial.hooks:
             trial.calls[hook] += 1
             try:
-                for wrong in wrong_listings(trial.name, load(trial.name), hook):
+                for wrong in wrong_listings(trial.name, trial.plugin, hook):
                     trial.blame(hook, wrong)
             except OutOfTime as error:
                 trial.blame(hook, str(error))
@@ -120,7 +126,7 @@ def _try_scenes(trial: Trial, settings: Mapping[str, Any]) -> None:
             trial.note(error)  # the same in every scene
             return
         except InvariantError as error:
-            trial.note(PluginError(f"{trial.installed}, scene {scene.title!r}: {error}"))
+            trial.note(PluginError(f"{who_is(trial.name, trial.installed)}, scene {scene.title!r}: {error}"))
         except MakewayError as error:
             trial.note(error)
             if isinstance(error.__cause__, OutOfTime):
@@ -131,7 +137,8 @@ class _Counting(Policies):
     """Counts calls, and asks again to see whether the answer is the same."""
 
     def __init__(self, trial: Trial, scene: Scene) -> None:
-        super().__init__(scene.config, STAND_INS, trace=True)
+        loose = {} if trial.installed else {trial.name: trial.plugin}
+        super().__init__(scene.config, {**STAND_INS, **loose}, trace=True)
         self._trial = trial
         if "makeway_settings" in trial.hooks:
             trial.calls["makeway_settings"] += 1

@@ -142,15 +142,22 @@ def described() -> list[Described]:
 def describe(item: Installed) -> Described:
     """Import one plugin and say what it implements, or why it cannot be used."""
     try:
-        plugin = load(item.name)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            manager = manager_of([(item.name, plugin, item)])
+        hooks, warned = fits(item.name, load(item.name), item)
     except PluginError as error:
         return Described(installed=item, problem=str(error))
-    callers = manager.get_hookcallers(manager.get_plugin(item.name)) or []
-    hooks = tuple(sorted(caller.name for caller in callers))
-    return Described(installed=item, hooks=hooks, warnings=tuple(str(each.message) for each in caught))
+    return Described(installed=item, hooks=hooks, warnings=warned)
+
+
+def fits(name: str, plugin: Any, item: Installed | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the hooks that a plugin implements, by alphabet, and warnings about them.
+
+    :raises PluginError: it does not fit the contract.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        manager = manager_of([(name, plugin, item)])
+    callers = manager.get_hookcallers(manager.get_plugin(name)) or []
+    return tuple(sorted(caller.name for caller in callers)), tuple(str(each.message) for each in caught)
 
 
 def offered(hook: str) -> tuple[list[Any], list[PluginError]]:
