@@ -17,7 +17,7 @@ from makeway.readers.foreign import FileSource
 from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway_moab_qos.recorded_commands import commands_of
-from makeway_moab_qos.recordings import MauiRecordings, oversubscribed
+from makeway_moab_qos.recordings import MauiRecordings, Recorded, oversubscribed
 
 FOLDER = Path(__file__).parent / "recordings"
 NOT_IMITATED = {
@@ -143,6 +143,7 @@ def played(tmp_path: Path, jobs: list[dict[str, Any]], **more: Any) -> dict[tupl
     assert recorded.unmodelled == ()
     config = structure({**recorded.tables, "action": list(recorded.commands)}, Config, path.name)
     run = replay(config, recorded.jobs, actions_of(config, path.name), Options(until=recorded.until))
+    assert isinstance(recorded, Recorded)
     found = recorded._replayed(run.summary())
     return {key: word for key, word in found.items() if key[2] != "ends"}
 
@@ -197,7 +198,10 @@ def test_backfill_preempts_too(tmp_path: Path) -> None:
 
 def test_soft_limit_of_one(tmp_path: Path) -> None:
     """X2: M2, started by backfill beyond the soft limit, goes; M1 stays."""
-    more = {"qos": {"sp": "PRIORITY=500 QFLAGS=PREEMPTSPV"}, "config": {"BACKFILLPOLICY": "FIRSTFIT"}}
+    more: dict[str, Any] = {
+        "qos": {"sp": "PRIORITY=500 QFLAGS=PREEMPTSPV"},
+        "config": {"BACKFILLPOLICY": "FIRSTFIT"},
+    }
     more["extra"] = ["USERCFG[u] MAXJOB=1,2 QLIST=high,med,low,sp"]
     jobs = [job("M1", 2, "sp", 1, user="u"), job("M2", 2, "sp", 2, user="u"), job("H", 2, "high", 5)]
     found = played(tmp_path, jobs, **more)

@@ -222,3 +222,31 @@ def test_preemptorcentric_allows_exact_nodes(play: Any) -> None:
     """From 9.1 on."""
     more = "JOBNODEMATCHPOLICY EXACTNODE\nPREEMPTIONALGORITHM PREEMPTORCENTRIC"
     assert play(*PAIR, more).victims == [("L", "requeue")]
+
+
+def test_each_question_is_answered_whatever_else_fails(play: Any) -> None:
+    """L ranks higher (K03), is too young (K13) and interactive (K14): all three are said."""
+    more = "QOSWEIGHT 0\nJOBPREEMPTMINACTIVETIME 7200\n"
+    run = play("L(low,4p,q10,flags=INTERACTIVE)", "H(high,4p)", more)
+    assert [run.code("H", code).verdict for code in ("K03", "K13", "K14")] == ["fail", "fail", "fail"]
+    assert "L: active for 3600 s, least 7200 s; eligible in 3600 s" in run.code("H", "K13").found
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "key"),
+    [
+        ("JOBPREEMPTMINACTIVETIME 7200", "K13", "min_active_time"),
+        ("JOBPREEMPTMAXACTIVETIME 60", "K13", "max_active_time"),
+        ("JOBPREEMPTCOMPLETIONTIME 99:00:00", "K13", "completion_time"),
+        ("QOSCFG[low] PREEMPTMINTIME=7200", "K13", "qos.low.preempt_min_time"),
+        ("USERCFG[u_H] QLIST=high QDEF=high", "K18", "user.u_H.qlist"),
+        ("SYSCFG QLIST=high,low,med", "K18", "system.qlist"),
+        ("", "K02", "qos.low.flags"),
+        ("", "K03", "qos.high.priority"),
+        ("QOSWEIGHT 0", "K03", "weights.queue_time"),
+    ],
+)
+def test_the_setting_that_decided_is_named(play: Any, more: str, code: str, key: str) -> None:
+    """So that its line in the file can be shown; M is in the way of a start."""
+    run = play("L(low,2p) M(med,2p)", "H(high,4p)", more)
+    assert run.code("H", code).setting == f'policy.settings."moab/qos".{key}'

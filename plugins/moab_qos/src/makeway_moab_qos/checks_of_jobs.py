@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from makeway.model import Check, ClusterView, Job, JobState, PreemptMode
 from makeway_moab_qos.checklist import FAIL, PASS, WARNING, Case, check, few
-from makeway_moab_qos.conditions import feasible_nodes
+from makeway_moab_qos.conditions import feasible_nodes, interactive, throttled
 from makeway_moab_qos.credentials import (
     DEFAULT,
     access,
@@ -48,16 +48,18 @@ def _idle(case: Case) -> int:
     return total - sum(supply(job, case.job, nodes, case.view) for job in running)
 
 
-def _vetoes(case: Case, code: str) -> list[str]:
-    return [
-        f"{job}: {why.removeprefix(code).strip()}"
-        for job, why in case.verdicts.protected.items()
-        if why.startswith(code)
-    ]
+def _running(case: Case) -> list[Job]:
+    return [job for job in case.preemptees if job.state is JobState.RUNNING]
 
 
-def _from_vetoes(case: Case, code: str, setting: str, fine: str) -> Iterator[Check]:
-    found = _vetoes(case, code)
+def _throttled(case: Case) -> list[tuple[Job, str]]:
+    """Return the preemptees that a throttle protects, and why."""
+    found = [(job, throttled(job, case.right, case.view, case.now, [])) for job in _running(case)]
+    return [(job, why.removeprefix("K13 ")) for job, why in found if why]
+
+
+def _of_all(case: Case, code: str, setting: str, fine: str, found: Sequence[str]) -> Iterator[Check]:
+    """Answer a question that is put to each preemptee, whatever else stands in the way."""
     if not found:
         yield check(code, PASS, fine, setting)
         return
@@ -200,6 +202,8 @@ def k05(case: Case) -> Iterator[Check]:
     text = f"{len(needed)} needed, {most} allowed"
     if needed:
         text += f"; in the order of cost: {few(needed)}"
+    if short > 0:
+        text = f"all {len(needed)} together do not suffice (K20), {most} allowed"
     yield check("K05", verdict, text, path("choices", "max_preemptees"))
 
 
@@ -229,31 +233,27 @@ def k08(case: Case) -> Iterator[Check]:
 
 def k13(case: Case) -> Iterator[Check]:
     """Answer K13."""
-    setting = _throttle(case)
-    yield from _from_vetoes(case, "K13", setting, "nobody is protected by a throttle")
+    found = _throttled(case)
+    said = [f"{job}: {why}" for job, why in found]
+    yield from _of_all(case, "K13", _throttle(case, found), "nobody is protected by a throttle", said)
 
 
-def _throttle(case: Case) -> str:
+def _throttle(case: Case, found: Sequence[tuple[Job, str]]) -> str:
     """Return the setting of the throttle that protects a victim; the global minimum if none does."""
-    vetoed = next((job for job in case.near if job.id in case.verdicts.protected), None)
-    for job in case.near:
-        why = case.verdicts.protected.get(job.id, "")
-        if not why.startswith("K13"):
-            continue
-        vetoed = job
+    for job, why in found[:1]:
         for word, key in (("MAXACTIVETIME", "max_active_time"), ("COMPLETIONTIME", "completion_time")):
             if word in why:
                 return path(key)
-        break
-    if vetoed is not None and qos_of(vetoed, case.view).preempt_min_time is not None:
-        name = qos_name(vetoed, case.view)
-        return path("qos", name or DEFAULT, "preempt_min_time")
+        if qos_of(job, case.view).preempt_min_time is not None:
+            return path("qos", qos_name(job, case.view) or DEFAULT, "preempt_min_time")
     return path("min_active_time")
 
 
 def k14(case: Case) -> Iterator[Check]:
     """Answer K14."""
-    yield from _from_vetoes(case, "K14", path("preempt_policy"), "no")
+    asked = [(job, interactive(job, method(job, case.view), case.view)) for job in _running(case)]
+    said = [f"{job}: {why.removeprefix('K14 ')}" for job, why in asked if why]
+    yield from _of_all(case, "K14", path("preempt_policy"), "no", said)
 
 
 def k18(case: Case) -> Iterator[Check]:

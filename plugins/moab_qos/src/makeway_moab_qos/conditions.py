@@ -256,9 +256,27 @@ def _veto(
     """Say why `other` is safe although the conditions hold; empty: it is not (G7, G9)."""
     if settings.maui:
         return ""
-    interactive = "INTERACTIVE" in flags(other, view) and settings.choices.interactive_needs_cancel
-    if interactive and chosen.mode is not PreemptMode.CANCEL:
-        return f"K14 it is interactive; it would not be cancelled: {chosen.mode.value}"
+    return interactive(other, chosen, view) or throttled(other, right, view, now, ask_again)
+
+
+def interactive(other: Job, chosen: Method, view: ClusterView) -> str:
+    """Say why an interactive job is safe (G9); empty: it is not, or is none."""
+    settings = settings_of(view)
+    if "INTERACTIVE" not in flags(other, view) or not settings.choices.interactive_needs_cancel:
+        return ""
+    if chosen.mode is PreemptMode.CANCEL or settings.maui:
+        return ""
+    return f"K14 it is interactive; it would not be cancelled: {chosen.mode.value}"
+
+
+def throttled(other: Job, right: Right, view: ClusterView, now: Seconds, ask_again: list[Seconds]) -> str:
+    """Say which throttle protects `other` (G7, section 6); empty: none.
+
+    :param ask_again: gets the instant at which the answer changes.
+    """
+    settings = settings_of(view)
+    if settings.maui:
+        return ""
     least = minimum(other, view)
     if right.ground == "owner" and not _owner_waits(right, settings):
         least = 0.0

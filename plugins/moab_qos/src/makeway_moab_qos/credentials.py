@@ -84,8 +84,26 @@ def resolve(job: Job, settings: Settings, cluster: Cluster) -> Access:
     allowed = _allowed(lists, settings.system, members)
     default, because, setting = _default(lists, settings, allowed, cluster)
     if requested is not None and requested in allowed:
-        return Access(qos=requested, requested=requested, allowed=tuple(allowed), because="as requested")
+        return Access(
+            qos=requested,
+            requested=requested,
+            allowed=tuple(allowed),
+            because="as requested",
+            setting=_granted(requested, lists, settings),
+        )
     return Access(qos=default, requested=requested, allowed=tuple(allowed), because=because, setting=setting)
+
+
+def _granted(name: str, lists: list[tuple[str, str, Credential]], settings: Settings) -> str:
+    """Return where a QoS is allowed."""
+    for kind, index, each in lists:
+        if name in each.qlist:
+            return path(kind, index, "qlist")
+        if name == each.qdef:
+            return path(kind, index, "qdef")
+    if name in _names(settings.system):
+        return path("system", "qlist" if name in settings.system.qlist else "qdef")
+    return path("qos", name, "members")
 
 
 def _lists(job: Job, settings: Settings) -> Iterator[tuple[str, str, Credential]]:
