@@ -39,6 +39,14 @@ PARAMS = (
 )
 """Of lsb.params, with an effect."""
 
+PARAMS_IDLE = (
+    *("SBD_SLEEP_TIME", "JOB_ACCEPT_INTERVAL", "PREEMPTION_WAIT_TIME", "ABS_RUNLIMIT", "MAX_JOB_REQUEUE"),
+    *("JOB_DEP_LAST_SUB", "CLEAN_PERIOD", "MAX_JOB_NUM", "MAX_SBD_FAIL", "MAX_JOB_ARRAY_SIZE", "MAX_USER_PRIORITY"),
+    *("DEFAULT_PROJECT", "DEFAULT_USER_GROUP", "DEFAULT_APPLICATION", "MBD_REFRESH_TIME", "JOB_SCHEDULING_INTERVAL"),
+    *("RESOURCE_RESERVE_PER_TASK", "RESOURCE_RESERVE_PER_SLOT"),
+)
+"""Of lsb.params, known to LSF, without an effect here: those that a misspelling could be taken for, and the spec's."""
+
 PARAMS_OPENLAVA = ("MAX_PREEMPT_JOBS", "PREEMPT_SLOT_SUSPEND")
 """Of lsb.params, OpenLava only (9.3)."""
 

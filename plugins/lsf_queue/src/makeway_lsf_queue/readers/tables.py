@@ -58,17 +58,27 @@ def parsed(text: str, messages: Messages, clock: Clock | None = None) -> list[Se
 
 
 def _table(
-    section: Section, known: Iterable[str], idle: Iterable[str], draft: Draft, messages: Messages, kind: str
+    section: Section,
+    known: Iterable[str],
+    idle: Iterable[str],
+    draft: Draft,
+    messages: Messages,
+    kind: str,
+    also_idle: Iterable[str] = (),
 ) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the pairs of a horizontal section, and their lines; unknown keys are ignored with a message."""
+    """Return the pairs of a horizontal section, and their lines; unknown keys are ignored with a message.
+
+    :param idle: all other keywords; empty: there are more than are listed.
+    :param also_idle: some of them then.
+    """
     found: dict[str, str] = {}
     lines: dict[str, int] = {}
-    effective, without = set(known), set(idle)
+    effective, without, some = set(known), set(idle), set(also_idle)
     for pair in pairs(section, messages):
         if pair.key in effective:
             found[pair.key] = pair.value
             lines[pair.key] = pair.line
-        elif pair.key in without or (not without and not _looks_like(pair.key, effective)):
+        elif pair.key in without or pair.key in some or (not without and not _looks_like(pair.key, effective)):
             draft.idle[f"{kind}:{pair.key}"] = None
         else:
             close = nearest(pair.key, effective)
@@ -132,7 +142,7 @@ def read_params(found: Iterable[Section], draft: Draft, messages: Messages) -> N
     known = (*keywords.PARAMS, *keywords.PARAMS_OPENLAVA)
     for section in found:
         if section.name == "PARAMETERS" and is_horizontal(section):
-            table, lines = _table(section, known, (), draft, messages, "lsb.params")
+            table, lines = _table(section, known, (), draft, messages, "lsb.params", keywords.PARAMS_IDLE)
             draft.params |= table
             for key, line in lines.items():
                 draft.places["params", "", key] = f"{messages.file}:{line}"
