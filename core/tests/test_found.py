@@ -184,3 +184,21 @@ def test_the_kit_needs_no_hypothesis() -> None:
     """Only the strategies do."""
     script = "import sys; sys.modules['hypothesis'] = None; import makeway.testing"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_job_of_two_partitions_that_is_stopped_as_it_starts() -> None:
+    """The pass went on to its second entry, and asked an arbiter without turns for one (found by a contract)."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        j9   a              35      2        10
+        j10  b,a            40      1        10
+        """,
+        cluster=cluster(2, cpus=1),
+        config={
+            "preempt_mode": "suspend,gang",
+            "partitions": {"a": {"oversubscribe": "FORCE:3"}, "b": {}},
+            "scheduler": "builtin",
+        },
+    )
+    assert {run.state(job) for job in ("j9", "j10")} == {JobState.COMPLETED}

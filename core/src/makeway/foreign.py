@@ -1,4 +1,4 @@
-"""Say what a plugin offers that reads foreign files: configurations, and recordings of a real scheduler.
+"""Say what a plugin offers that reads foreign files: configurations, workloads, recordings of a real scheduler.
 
 A plugin touches no file: the core reads, hands over text (`Source`), and takes tables back. The tables have the
 shape of the TOML file (docs/config.md), so that ``makeway import`` is a matter of writing them out; the core
@@ -59,6 +59,37 @@ class ForeignReader(Protocol):
         """Read it.
 
         :raises ConfigError: with all problems, each with file and line.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class ForeignWorkload:
+    """What a foreign trace became."""
+
+    jobs: Sequence[JobSpec]
+    """In any order; the core sorts them by submission."""
+    rejected: Sequence[tuple[int, str]] = ()
+    """Line and reason of each row that cannot be used; no row is dropped in silence."""
+    notes: tuple[str, ...] = ()
+    """What was adjusted, one line each."""
+    start_wall: float | None = None
+    """Unix time of instant 0, where the trace has it."""
+
+
+class ForeignWorkloadReader(Protocol):
+    """Reads a trace of jobs that is small enough to be read at once."""
+
+    @property
+    def name(self) -> str:
+        """Short, as in ``--format swf``."""
+
+    def claims(self, name: str, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+
+    def translate(self, source: Source) -> ForeignWorkload:
+        """Read it.
+
+        :raises ConfigError: if the file cannot be read at all; a bad row is rejected, and the others are used.
         """
 
 

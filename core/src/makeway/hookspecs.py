@@ -48,7 +48,7 @@ from makeway.model import (
 
 if TYPE_CHECKING:
     from makeway.config import Config
-    from makeway.foreign import ForeignReader, RecordingReader
+    from makeway.foreign import ForeignReader, ForeignWorkloadReader, RecordingReader
     from makeway.readers.api import ConfigReader, WorkloadReader
     from makeway.record import Line
     from makeway.runners.api import RunnerFactory
@@ -113,12 +113,14 @@ def makeway_config_readers() -> Sequence[ConfigReader | ForeignReader]:  # type:
 
 
 @hookspec
-def makeway_workload_readers() -> Sequence[WorkloadReader]:  # type: ignore[empty-body]
+def makeway_workload_readers() -> Sequence[WorkloadReader | ForeignWorkloadReader]:  # type: ignore[empty-body]
     """List readers of workloads (SWF, sacct, ...).
 
-    Called when a workload is opened.
+    Called when a workload is opened that no built-in reader claims, on all installed plugins.
 
-    :returns: readers; each says by file name and by the first lines whether a file is its own.
+    :returns: readers; each says by file name and by the first lines whether a file is its own. A plugin's reader is
+        a `makeway.foreign.ForeignWorkloadReader`: it is given text and hands back jobs. One for traces too large
+        for that is a `makeway.readers.api.WorkloadReader`, which opens the file itself.
     :raises: whatever is raised is reported as PluginError.
 
     All answers are joined; the first reader that recognises the file reads it, unless the user names one.
@@ -137,10 +139,12 @@ def makeway_workload_readers() -> Sequence[WorkloadReader]:  # type: ignore[empt
 def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body]
     """EXPERIMENTAL: list the worlds that the plugin can run jobs in, by name.
 
-    Not called yet: replays run in the simulated world. The signature may change without notice.
-    A runner carries actions out and reports events; it decides nothing.
+    Called by ``makeway replay --runner NAME``, on all installed plugins; without it replays run in the simulated
+    world. The signature may change without notice. A runner carries actions out and reports events; it decides
+    nothing.
 
-    :returns: name -> factory.
+    :returns: name -> factory; a factory is called with the jobs, in order of submission, and the clockwork, and
+        returns a `makeway.runners.api.Runner`.
     :raises: whatever is raised is reported as PluginError.
 
     All answers are joined; a name offered twice is an error.

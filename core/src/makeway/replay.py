@@ -17,6 +17,7 @@ from makeway.events import Event, Finished
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
+from makeway.runners.api import Runner, RunnerFactory
 from makeway.runners.simulated import SimulatedRunner
 from makeway.runners.watch import time_limit
 
@@ -53,6 +54,8 @@ class Options:
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
     clockwork: Clockwork | None = None
+    runner: RunnerFactory | None = None
+    """EXPERIMENTAL: builds the world to run in; None: the simulated one."""
     trace: bool = False
     """Log every call of a hook."""
 
@@ -80,7 +83,11 @@ def replay(
             recorder.traced = options.traced
         with answerable(policies):
             engine = Engine(config, recorder, policies, options.clockwork)
-        runner = SimulatedRunner(jobs, engine.clockwork, commands)
+        runner: Runner
+        if options.runner is None:
+            runner = SimulatedRunner(jobs, engine.clockwork, commands)
+        else:
+            runner = options.runner(jobs, engine.clockwork)
         with _no_cycle_collection():
             ended_at = drive(engine, runner, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
@@ -133,7 +140,7 @@ def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[
     return both
 
 
-def drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
+def drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
     """Let `engine` and `runner` talk until nothing happens any more; return the last instant."""
     try:
         return _drive(engine, runner, options)
@@ -142,7 +149,7 @@ def drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
             raise
 
 
-def _drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds:
+def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
     until = options.until
     epilogs = bool(engine.clockwork.completing_time)
@@ -165,7 +172,7 @@ def _drive(engine: Engine, runner: SimulatedRunner, options: Options) -> Seconds
                 raise
         if actions:
             runner.act(actions, now)
-        if epilogs:
+        if epilogs and isinstance(runner, SimulatedRunner):
             for event in events:
                 if type(event) is Finished:
                     runner.finished(event.job_id, now)

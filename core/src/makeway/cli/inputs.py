@@ -20,7 +20,7 @@ from makeway.events import Command, Event
 from makeway.model import NOTHING, Seconds
 from makeway.readers.accounting import NO_ACCOUNTING, Accounting, merged
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
-from makeway.readers.foreign import Adapted, adapted, read_companion
+from makeway.readers.foreign import Adapted, adapted, adapted_workload, read_companion
 from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import workload_of_tables
@@ -219,7 +219,7 @@ def _workload_readers(path: Path, format: str | None) -> Sequence[WorkloadReader
         return READERS
     offered, failed = registry.offered("makeway_workload_readers")
     note("warning", map(str, failed))
-    return (*READERS, *offered)
+    return (*READERS, *map(adapted_workload, offered))
 
 
 # -------------------------------------------------------------------------------------- commands

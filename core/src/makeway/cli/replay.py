@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from makeway import registry
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, switched_on
 from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config, open_jobs, with_actions
@@ -31,6 +32,7 @@ from makeway.record import to_json
 from makeway.replay import Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, rejections, squeue, summary
+from makeway.runners.api import RunnerFactory
 
 if TYPE_CHECKING:
     from makeway.testing.invariants import InvariantChecker
@@ -54,6 +56,8 @@ class Request:
     all_rejected: bool
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
+    runner: RunnerFactory | None = None
+    """Builds the world to run in; None: the simulated one."""
 
 
 def changed(
@@ -108,6 +112,11 @@ def _check_map(config: Config, source: str) -> None:
     "and show both. Repeatable.",
 )
 @click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
+@click.option(
+    "--runner",
+    metavar="NAME",
+    help="EXPERIMENTAL: run in the world that a plugin offers under this name; else in the simulated one.",
+)
 def replay(
     config: Path,
     workload: Path | None,
@@ -128,6 +137,7 @@ def replay(
     squeue_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
     check_invariants: bool,
+    runner: str | None,
 ) -> None:
     """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
 
@@ -160,6 +170,7 @@ def replay(
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
         plugins=loose,
+        runner=None if runner is None else registry.runner_named(runner),
     )
     note("warning", loaded.warnings)
     queues: list[str] = []
@@ -212,9 +223,13 @@ def _column(request: Request, label: str, config: Config, log: Output | None, qu
         sink=None if log is None else _writer(log),
         keep=(request.keep and first) or checker is not None,
         snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
+        runner=request.runner,
         trace=switched_on(TRACE),
         plugins=request.plugins,
     )
+    if request.runner is not None and commands:
+        text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
+        raise ConfigError("--runner", [Problem("", text)])
     with watched(request, config, label) as (workload, hooks):
         after = _both(checker, hooks.stepped)
         run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after))

@@ -176,7 +176,8 @@ class Passes:
 
     def _turn(self, job: Job) -> bool:
         """Let the arbiter act for a suspended job; say whether it goes on."""
-        if job.state is JobState.SUSPENDED and self.ledger.is_active(job):
+        # Without turns it was started, and stopped, at another of its entries in this very pass.
+        if self._turns and job.state is JobState.SUSPENDED and self.ledger.is_active(job):
             self._transitions.turn(job)
         return job.state is JobState.RUNNING
 

@@ -81,8 +81,9 @@ class Workload:
 class WorkloadReader(Protocol):
     """Reads one kind of workload file."""
 
-    name: str
-    """Short, as in ``--format swf``."""
+    @property
+    def name(self) -> str:
+        """Short, as in ``--format swf``."""
 
     def claims(self, path: Path, head: str) -> bool:
         """Say by file name and first lines (decompressed) whether the file is of this kind."""

@@ -11,8 +11,8 @@ import attrs
 
 from makeway.config import Config, validate
 from makeway.errors import ConfigError, Problem, place_of
-from makeway.foreign import ForeignReader, Source
-from makeway.readers.api import ConfigReader, Imported
+from makeway.foreign import ForeignReader, ForeignWorkloadReader, Source
+from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
 from makeway.settings import structure
 
@@ -74,6 +74,51 @@ class Adapted:
             problems = [Problem(place_of(p.where, found.places), p.message) for p in error.problems]
             raise ConfigError(str(path), problems) from None
         return Imported(config=config, warnings=found.warnings, places=found.places)
+
+
+@attrs.frozen
+class AdaptedWorkload:
+    """A plugin's reader as a `makeway.readers.api.WorkloadReader`."""
+
+    inner: ForeignWorkloadReader
+
+    @property
+    def name(self) -> str:
+        """Its short name."""
+        return self.inner.name
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+        return self.inner.claims(path.name, head)
+
+    def read(self, path: Path, options: ReadOptions) -> Workload:
+        """Read all of it.
+
+        :raises ConfigError: it cannot be read at all, or two jobs have one id.
+        """
+        found = self.inner.translate(FileSource(path))
+        if options.progress is not None:
+            options.progress(path.stat().st_size)
+        seen: set[str] = set()
+        for spec in found.jobs:
+            if spec.id in seen:
+                raise ConfigError(str(path), [Problem(spec.source, f"job {spec.id!r} was there before")])
+            seen.add(spec.id)
+        workload = Workload(
+            name=path.name,
+            jobs=iter(sorted(found.jobs, key=lambda spec: spec.submit_at)),
+            most_rejected=options.most_rejected,
+            notes=list(found.notes),
+            start_wall=found.start_wall,
+        )
+        for line, reason in found.rejected:
+            workload.reject(line, reason)
+        return workload
+
+
+def adapted_workload(reader: Any) -> WorkloadReader:
+    """Return a `WorkloadReader` for whatever kind of reader a plugin offers."""
+    return AdaptedWorkload(reader) if hasattr(reader, "translate") else reader
 
 
 def adapted(reader: Any) -> ConfigReader:

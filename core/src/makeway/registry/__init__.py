@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from makeway.registry.asking import guarded
 from makeway.registry.finding import GROUP, Installed, installed, load, offers, pip_name
-from makeway.registry.fitting import Described, described, offered
+from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.policies import KINDS, Policies, gang_of, names_in
 
 __all__ = [
@@ -35,4 +35,5 @@ __all__ = [
     "offered",
     "offers",
     "pip_name",
+    "runner_named",
 ]

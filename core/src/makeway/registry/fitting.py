@@ -13,7 +13,7 @@ import pluggy
 
 from makeway import deprecated, hookspecs
 from makeway.deprecated import ContractWarning
-from makeway.errors import OutOfTime, PluginError, nearest
+from makeway.errors import OutOfTime, PluginError, nearest, unknown
 from makeway.registry import finding
 from makeway.registry.finding import GROUP, Installed, load, place_of
 
@@ -175,6 +175,22 @@ def offered(hook: str) -> tuple[list[Any], list[PluginError]]:
     return found, failed
 
 
+def runner_named(name: str) -> Any:
+    """Return the factory of the world called `name`, of whatever installed plugin offers it.
+
+    :raises PluginError: nobody offers it, two do, or a plugin fails.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for plugin in dict.fromkeys(item.name for item in finding.installed()):
+        for world, factory in listed(plugin, load(plugin), "makeway_runners"):
+            if world in found:
+                raise PluginError(f"two plugins offer a runner named {world!r}: {found[world][0]}, {plugin}")
+            found[world] = (plugin, factory)
+    if name not in found:
+        raise PluginError(unknown("runner", name, found))
+    return found[name][1]
+
+
 def listed(name: str, plugin: Any, hook: str) -> list[Any]:
     """Return what one plugin answers to a hook that lists things.
 
@@ -183,7 +199,9 @@ def listed(name: str, plugin: Any, hook: str) -> list[Any]:
     item = finding.offers(name)
     manager = manager_of([(name, plugin, item)])
     try:
-        return [each for answer in getattr(manager.hook, hook)() for each in answer]
+        answers = getattr(manager.hook, hook)()
+        # A hook that names what it lists gives pairs.
+        return [each for answer in answers for each in (answer.items() if hasattr(answer, "items") else answer)]
     except (Exception, OutOfTime) as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
         raise PluginError(f"{who_is(name, item)}, hook {hook}: raised {text}{place_of(error)}") from error

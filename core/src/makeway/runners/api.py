@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from makeway.clockwork import Clockwork
 from makeway.events import Action, Event
-from makeway.model import Seconds
+from makeway.model import JobSpec, Seconds
 
 
 class Runner(Protocol):
@@ -23,4 +24,5 @@ class Runner(Protocol):
         """
 
 
-RunnerFactory = Callable[[], Runner]
+RunnerFactory = Callable[[Iterable[JobSpec], Clockwork], Runner]
+"""Builds a world of jobs, in order of submission, and the delays of the scheduler that they run under."""

@@ -96,6 +96,7 @@ class InvariantChecker:
         *,
         every: int = 1,
         allowed: Callable[[Engine, Preemption, Job], str] | None = None,
+        patience: Seconds | None = None,
     ) -> None:
         """Begin.
 
@@ -103,11 +104,14 @@ class InvariantChecker:
         :param every: look at every so-manieth step only.
         :param allowed: says why a preemption was not allowed, or nothing; in place of the checker's own
             reading of preempt/partition_prio.
+        :param patience: how long a suspended job may wait with all that it needs free; None: one turn of
+            ``gang/timeslice``.
         """
         self.excused: list[Excused] = []
         self.steps = 0
         self._every = every
         self._allowed = allowed
+        self._patience = patience
         self._resumes = sorted(
             (at, event.job_id)
             for at, event in commands
@@ -201,7 +205,7 @@ class InvariantChecker:
     # ------------------------------------------------------------------------- 5. nobody is forgotten
     def _check_stuck(self, engine: Engine) -> None:
         now = engine.ledger.now
-        patience = _slice(engine) + _TINY
+        patience = (_slice(engine) if self._patience is None else self._patience) + _TINY
         stuck = {}
         for job in engine.ledger.active:
             if job.state is JobState.SUSPENDED and _could_run(engine, job):

@@ -27,8 +27,11 @@ RunnerContract         worlds (``makeway_runners``, EXPERIMENTAL)
 from __future__ import annotations
 
 from makeway.testing.contracts.base import Contract, DecisionContract
+from makeway.testing.contracts.gang import GangContract
 from makeway.testing.contracts.preempt import PreemptPolicyContract
 from makeway.testing.contracts.protect import ProtectContract
+from makeway.testing.contracts.reader import ConfigReaderContract, ReaderContract, WorkloadReaderContract
+from makeway.testing.contracts.runner import RunnerContract
 from makeway.testing.contracts.search import SearchContract
 from makeway.testing.contracts.select import SelectContract
 from makeway.testing.failures import BreachError, Broken, ContractError
@@ -36,11 +39,16 @@ from makeway.testing.failures import BreachError, Broken, ContractError
 __all__ = [
     "BreachError",
     "Broken",
+    "ConfigReaderContract",
     "Contract",
     "ContractError",
     "DecisionContract",
+    "GangContract",
     "PreemptPolicyContract",
     "ProtectContract",
+    "ReaderContract",
+    "RunnerContract",
     "SearchContract",
     "SelectContract",
+    "WorkloadReaderContract",
 ]

@@ -130,7 +130,7 @@ class Contract:
     def checker(self, calls: Sequence[Call]) -> InvariantChecker:
         """Return what checks the invariants of one run; `calls` grows with it."""
         del calls
-        return PatientChecker(allowed=_anybody)
+        return PatientChecker(allowed=anybody)
 
     def draw(self) -> SearchStrategy[Scenario]:
         """Return `scenarios`, with the plugin, its settings and `config` in each."""
@@ -161,11 +161,19 @@ class Contract:
             self.fail(str(error))
 
     # ------------------------------------------------------------------------------- holding rules
-    def hold(self, rule: Callable[[Scenario], None]) -> None:
+    def hold(
+        self,
+        rule: Callable[[Scenario], None],
+        drawn: SearchStrategy[Scenario] | None = None,
+        *,
+        times: int = 1,
+    ) -> None:
         """Hold `rule` against random scenarios; the docstring of the test that calls says what the rule is.
 
         :param rule: raises `BreachError` if a scenario shows that it is broken; other errors of a run are
             other rules' business.
+        :param drawn: the scenarios, the plugin in each; None: those of `draw`.
+        :param times: `examples` are drawn so many times over.
         :raises ContractError: with the smallest scenario that was found.
         """
         shown: list[tuple[Scenario, BreachError]] = []
@@ -197,7 +205,7 @@ class Contract:
         try:
             for scenario in self.found:
                 attempt(self._with_plugin(scenario))
-            self._effort()(hypothesis.given(self.draw())(attempt))()
+            self._effort(times)(hypothesis.given(self.draw() if drawn is None else drawn)(attempt))()
         except (BreachError, hypothesis.errors.HypothesisException):
             if not shown:
                 raise
@@ -206,9 +214,9 @@ class Contract:
             scenario, error = shown[-1]
             self.fail(error, scenario=scenario)
 
-    def _effort(self) -> hypothesis.settings:
+    def _effort(self, times: int = 1) -> hypothesis.settings:
         return hypothesis.settings(
-            max_examples=int(os.environ.get(EXAMPLES) or self.examples),
+            max_examples=times * int(os.environ.get(EXAMPLES) or self.examples),
             derandomize=EXAMPLES not in os.environ,
             deadline=None,
             database=None,
@@ -394,7 +402,7 @@ class DecisionContract(Contract):
             if call.hook == hook:
                 seen.append(call)
 
-        self.hold(lambda scenario: _played(self, scenario, watch))
+        self.hold(lambda scenario: _played(self, scenario, watch), times=4)
         if not any(map(counts, seen)):
             asked = f"asked {len(seen)} times, it never {what}" if seen else "it was never asked"
             advice = "override scenarios() or set config, so that random runs meet its rule"
@@ -421,7 +429,7 @@ def _other_questions(call: Call) -> Iterator[dict[str, Any]]:
             yield {name: tuple(given)[1:]}
 
 
-def _anybody(engine: Engine, entry: Preemption, victim: Job) -> str:
+def anybody(engine: Engine, entry: Preemption, victim: Job) -> str:
     """Allow every preemption; who may go is what the contract for preempt plugins is about."""
     del engine, entry, victim
     return ""
