@@ -107,6 +107,8 @@ def _job(name: str, inside: str, *, running: bool, ran: Seconds) -> JobSpec:
         "batch": extra.pop("batch", "yes") == "yes",
         "on_term": extra.pop("on_term", "default"),
     }
+    if "wall" in extra:
+        values["wall_submit"] = float(extra.pop("wall"))
     if "mem" in extra:
         values["memory_mb_per_node"] = int(extra.pop("mem"))
     if "node" in extra:
@@ -172,6 +174,7 @@ def play(
     nodes: str = "n1=4",
     clock: Mapping[str, float] | None = None,
     settings: Mapping[str, Any] | None = None,
+    site: Mapping[str, Any] | None = None,
     commands: Sequence[tuple[Seconds, Event]] = (),
     until: Seconds = 1.0,
     maui: bool = False,
@@ -182,6 +185,7 @@ def play(
     :param more: lines of moab.cfg beside the common setting.
     :param nodes: ``n1=4`` is node n1 with 4 processors; ``n1=4/a/8192`` has feature a and 8192 MB.
     :param clock: values of the clockwork.
+    :param site: further keys of ``[policy.settings."moab/qos"]``.
     :param settings: choices of ``[policy.settings."moab/qos".choices]``.
     """
     text = "\n".join([COMMON, *_nodes(nodes), *_priorities(running + waiting), more])
@@ -190,6 +194,7 @@ def play(
         tables["scheduler"] = {**tables["scheduler"], "clockwork": dict(clock)}
     if settings:
         tables["policy"]["settings"]["moab/qos"]["choices"] = dict(settings)
+    tables["policy"]["settings"]["moab/qos"].update(site or {})
     config = structure(tables, Config, "moab.cfg")
     validate(config, "moab.cfg")
     jobs = jobs_of(running, running=True) + jobs_of(waiting, running=False)

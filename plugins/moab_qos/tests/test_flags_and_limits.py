@@ -224,3 +224,73 @@ def test_suspendsig(play: Any) -> None:
     run = play("L(low,4p)", "H(high,4p)", SUSPEND + "RMCFG[base] SUSPENDSIG=SIGSTOP")
     (entry,) = run.table.run.recorder.preemptions
     assert entry.why.endswith("SUSPENDSIG STOP")
+
+
+# ------------------------------------------------------------------------------------- calendar
+DAILY = "SRCFG[r] HOSTLIST=n1 ACCOUNTLIST=jup OWNER=ACCT:jup FLAGS=OWNERPREEMPT PERIOD=DAY "
+NOON = 43_200.0
+
+
+def _at(seconds: float) -> float:
+    """Return the `monday_at` that makes `T`, when waiting jobs come, so many seconds after Monday's midnight."""
+    return 100_000.0 - seconds
+
+
+@pytest.mark.parametrize(
+    ("hour", "limit", "starts"),
+    [
+        pytest.param(7, 1800, 0, id="before it, and ends before it begins"),
+        pytest.param(7, 7200, 10 * 3600, id="would run into it: waits until it is over"),
+        pytest.param(9, 60, 8 * 3600, id="while it is active"),
+        pytest.param(18, 7200, 0, id="after it"),
+    ],
+)
+def test_a_reservation_by_the_clock(play: Any, hour: int, limit: int, starts: float) -> None:
+    """From 8 to 17 o'clock n1 is closed to all but jup."""
+    more = f"{DAILY} STARTTIME=08:00:00 ENDTIME=17:00:00"
+    waiting = f"J(med,1p,account=sat,run={limit},limit={limit})"
+    run = play("", waiting, more, site={"monday_at": _at(hour * 3600.0)}, until=40_000.0)
+    assert run.started("J") == starts
+
+
+@pytest.mark.parametrize(
+    ("days", "starts"),
+    [("DAYS=MON,TUE", None), ("DAYS=Tue", 0), ("DAYS=[ALL]", None), ("PERIOD=INFINITY", None)],
+)
+def test_a_reservation_by_days(play: Any, days: str, starts: float | None) -> None:
+    """It is Monday noon."""
+    run = play("", "J(med,1p,account=sat,run=60,limit=60)", f"{DAILY} {days}", site={"monday_at": _at(NOON)})
+    assert run.started("J") == starts
+
+
+@pytest.mark.parametrize(("unix", "starts"), [(345_600 + 43_200, None), (345_600 + 86_400 + 43_200, 0)])
+def test_the_calendar_of_the_workload(play: Any, unix: int, starts: float | None) -> None:
+    """5 January 1970, 345,600 s of Unix time, was a Monday; a day later it is Tuesday."""
+    run = play("", f"J(med,1p,account=sat,run=60,limit=60,wall={unix})", f"{DAILY} DAYS=MON")
+    assert run.started("J") == starts
+
+
+def test_a_reservation_over_midnight(play: Any) -> None:
+    """From 22 to 6 o'clock: at 5 it is still active, for another hour."""
+    more = f"{DAILY} STARTTIME=22:00:00 ENDTIME=06:00:00"
+    waiting = "J(med,1p,account=sat,run=60,limit=60)"
+    run = play("", waiting, more, site={"monday_at": _at(5 * 3600.0)}, until=4000.0)
+    assert run.started("J") == 3600
+
+
+def test_a_reservation_by_the_week(play: Any) -> None:
+    """From Tuesday noon (two and a half days after Sunday began) to Wednesday: on Monday it is not active."""
+    more = f"{DAILY.replace('PERIOD=DAY', 'PERIOD=WEEK')} STARTTIME=2:12:00:00 ENDTIME=3:00:00:00"
+    waiting = "J(med,1p,account=sat,run=60,limit=60)"
+    assert play("", waiting, more, site={"monday_at": _at(NOON)}).started("J") == 0
+    assert play("", waiting, more, site={"monday_at": _at(86_400 + NOON)}).started("J") is None
+
+
+def test_x4_only_while_the_reservation_is_active(play: Any) -> None:
+    """The owner displaces at 8 o'clock, when it begins, not before."""
+    listed = DAILY.replace("ACCOUNTLIST=jup", "ACCOUNTLIST=jup,sat")
+    more = f"{listed} STARTTIME=08:00:00 ENDTIME=17:00:00\nQOSCFG[plain] PRIORITY=5"
+    waiting = "J(plain,4p,account=jup)"
+    run = play("L(low,4p,account=sat)", waiting, more, site={"monday_at": _at(7 * 3600.0)}, until=4000.0)
+    assert run.victims == [("L", "requeue")]
+    assert run.started("J") == 3600

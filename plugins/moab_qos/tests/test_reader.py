@@ -105,6 +105,9 @@ def test_marks_on_lists(settings_of: Any, text: str, mode: str, names: tuple[str
         pytest.param("JOBRETRYTIME soon", "allowed: [[[DD:]HH:]MM:]SS", id="no time"),
         pytest.param("USERCFG[u] QFLAGS=PREEMPTOR", "JOBFLAGS is meant", id="QFLAGS on a user"),
         pytest.param("SRCFG[r] OWNER=PLANET:jup", "allowed: KIND:name", id="no owner"),
+        pytest.param("SRCFG[r] PERIOD=MONTH", "allowed: DAY, WEEK, INFINITY", id="no period"),
+        pytest.param("SRCFG[r] DAYS=MON,XYZ", "allowed: MON, TUE", id="no day"),
+        pytest.param("SRCFG[r] STARTTIME=noon", "SRCFG[r] STARTTIME: got 'noon'", id="no time of day"),
         pytest.param("QOSCFG[q] PRIORITY", "cannot read 'PRIORITY'", id="no attribute"),
     ],
 )

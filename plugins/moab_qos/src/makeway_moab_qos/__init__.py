@@ -17,7 +17,8 @@ order          the queue; marks of backfilled jobs (7.3)
 conditions     who may preempt whom: conditions, context, guards (3, 6)
 victims        order of the candidates and search (4)
 methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
-reservations   nodes kept for owners, locks (3.2 X4, 7.1)
+reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`
+fairshare      usage and targets (3.2 X3, 8.1)
 arbiter        who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
 diagnose       the check list (12): `checklist`, `checks_of_jobs`,

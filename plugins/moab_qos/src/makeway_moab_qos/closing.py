@@ -14,6 +14,7 @@ from makeway.model import ClusterView, Job, Seconds
 from makeway_moab_qos.conditions import feasible_nodes
 from makeway_moab_qos.credentials import qos_of, settings_of
 from makeway_moab_qos.order import place_in_backfill
+from makeway_moab_qos.periods import is_active
 from makeway_moab_qos.reservations import closed_nodes as kept_nodes
 from makeway_moab_qos.reservations import is_locked, may_use, nodes_of
 
@@ -50,7 +51,8 @@ def _outside_reservations(job: Job, view: ClusterView) -> NodeBits:
     named = {word.partition(":")[2] for word in words} - {""}
     inside = 0
     for standing in settings_of(view).standing:
-        if (not named or standing.name in named) and may_use(job, standing, view):
+        named_so = not named or standing.name in named
+        if named_so and may_use(job, standing, view) and is_active(standing, view, view.now):
             inside |= nodes_of(standing, view)
     return bitmap.full(len(view.cluster.nodes)) & ~inside
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from makeway_moab_qos.grammar import Entry, combined, flags_of, names_of
+from makeway_moab_qos.grammar import Attribute, Entry, combined, flags_of, names_of
+from makeway_moab_qos.periods import DAYS
 from makeway_moab_qos.settings import path
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _KINDS = {"USERLIST": "user", "GROUPLIST": "group", "ACCOUNTLIST": "account", "CLASSLIST": "klass"}
 _KINDS |= {"QOSLIST": "qos", "JOBATTRLIST": "jobattr"}
+_PERIODS = ("DAY", "WEEK", "INFINITY")
 _OWNERS = ("USER", "GROUP", "ACCT", "CLASS", "QOS")
 _LONG_OWNER = {"ACCOUNT": "ACCT"}
 
@@ -34,8 +36,32 @@ def _srcfg(draft: Draft, entry: Entry) -> None:
         elif attribute.name in _KINDS:
             access = table.setdefault("access", {})
             access[_KINDS[attribute.name]] = names_of(attribute.value.rstrip("&^-+"))
-        elif not (attribute.name == "PERIOD" and attribute.value.upper() == "INFINITY"):
+        elif attribute.name in ("PERIOD", "STARTTIME", "ENDTIME", "DAYS"):
+            _when(draft, entry, attribute, table)
+        else:
             draft.odd_attribute(entry, attribute)
+
+
+def _when(draft: Draft, entry: Entry, attribute: Attribute, table: dict[str, Any]) -> None:
+    """PERIOD, STARTTIME, ENDTIME and DAYS."""
+    name, value = attribute.name, attribute.value
+    if name == "PERIOD":
+        if value.upper() not in _PERIODS:
+            draft.warn(entry.place, f"PERIOD={value}: allowed: {', '.join(_PERIODS)}; DAY counts")
+            return
+        table["period"] = value.upper()
+    elif name == "DAYS":
+        listed = tuple(word.upper()[:3] for word in names_of(value.replace("[", "").replace("]", "")))
+        if "ALL" in listed:
+            table.pop("days", None)
+        elif any(word not in DAYS for word in listed):
+            draft.warn(entry.place, f"DAYS={value}: allowed: {', '.join(DAYS)} or ALL; every day counts")
+        else:
+            table["days"] = listed
+    else:
+        seconds = draft.value(entry, "time", value, name)
+        if seconds is not None:
+            table["starts" if name == "STARTTIME" else "ends"] = seconds
 
 
 def _owner(draft: Draft, entry: Entry, text: str, table: dict[str, Any]) -> None:

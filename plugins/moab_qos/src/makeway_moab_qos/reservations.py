@@ -15,6 +15,7 @@ from makeway.bitmap import NodeBits
 from makeway.hostlist import expand_hostlist
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import flags, names_of, qos_name, settings_of
+from makeway_moab_qos.periods import concerns, is_active, next_change
 from makeway_moab_qos.priority import start_priority
 from makeway_moab_qos.settings import Standing
 
@@ -60,8 +61,17 @@ def owner_reservations(job: Job, view: ClusterView) -> list[Standing]:
     return [
         each
         for each in settings_of(view).standing
-        if each.owner and "OWNERPREEMPT" in each.flags and owns(job, each, view)
+        if each.owner
+        and "OWNERPREEMPT" in each.flags
+        and owns(job, each, view)
+        and is_active(each, view, view.now)
     ]
+
+
+def next_change_of_any(view: ClusterView, now: Seconds) -> Seconds | None:
+    """Return when any standing reservation next begins or ends; None: none does."""
+    found = (next_change(each, view, now) for each in settings_of(view).standing)
+    return min((at for at in found if at is not None), default=None)
 
 
 # ------------------------------------------------------------------------------------------ locks
@@ -91,7 +101,7 @@ def closed_nodes(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
             closed |= other.asked_nodes
     settings = settings_of(view)
     for standing in settings.standing:
-        if not may_use(job, standing, view):
+        if not may_use(job, standing, view) and concerns(standing, view, now, job.time_limit):
             closed |= nodes_of(standing, view)
     if settings.check_suspended_job_priority and not settings.maui:
         closed |= _under_higher(job, view, now)

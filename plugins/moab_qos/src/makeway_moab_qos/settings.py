@@ -115,7 +115,7 @@ class Weights:
 
 @attrs.frozen(kw_only=True)
 class Standing:
-    """SRCFG: a standing reservation, taken as active all the time."""
+    """SRCFG: a standing reservation."""
 
     name: str
     hosts: str = ""
@@ -123,8 +123,25 @@ class Standing:
     owner: str = ""
     """``KIND:name``; KIND is USER, GROUP, ACCT, CLASS or QOS."""
     flags: tuple[str, ...] = ()
+    period: str = attrs.field(default="DAY", validator=attrs.validators.in_(("DAY", "WEEK", "INFINITY")))
+    starts: float = 0.0
+    """STARTTIME: seconds into its day or week."""
+    ends: float = attrs.field(
+        default=attrs.Factory(lambda self: 604800.0 if self.period == "WEEK" else 86400.0, takes_self=True)
+    )
+    """ENDTIME"""
+    days: tuple[str, ...] = ()
+    """MON, TUE, ...; nothing: every day."""
     access: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """user, group, account, class, qos, jobattr (flags of jobs) -> who may use it; nothing: everybody."""
+
+    @property
+    def always(self) -> bool:
+        """Whether it is active all the time."""
+        if self.period == "INFINITY":
+            return True
+        whole = self.starts == 0 and self.ends >= (604800 if self.period == "WEEK" else 86400)
+        return whole and len(set(self.days)) in (0, 7)
 
 
 @attrs.frozen(kw_only=True)
@@ -244,6 +261,9 @@ class Settings:
     system: Credential = Credential()
     """QDEF and QLIST of the whole system (SYSCFG)."""
     standing: tuple[Standing, ...] = ()
+    monday_at: float | None = None
+    """Second of the replay at which a Monday begins, for the times of standing reservations; None: as the
+    workload's dates say (UTC), or 0."""
     rm: tuple[ResourceManager, ...] = ()
     admin1: tuple[str, ...] = ("root",)
     admin2: tuple[str, ...] = ()

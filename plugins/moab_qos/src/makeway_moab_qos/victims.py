@@ -30,6 +30,7 @@ from makeway_moab_qos.conditions import feasible_nodes, judge
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.methods import next_rung
 from makeway_moab_qos.priority import processors, run_priority
+from makeway_moab_qos.reservations import next_change_of_any
 from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
@@ -53,12 +54,13 @@ def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Se
     depth = settings.search_depth
     if depth is not None and not settings.maui and processors(preemptor) == 1:
         ranked = ranked[:depth]
+    change = next_change_of_any(view, now) if settings.standing else None
     return Candidates(
         jobs=tuple(job for _, job, _ in ranked),
         modes=tuple(mode for _, _, mode in ranked),
         protected=verdicts.protected,
         note=verdicts.note,
-        ask_again_at=min(verdicts.ask_again, default=None),
+        ask_again_at=min((at for at in (*verdicts.ask_again, change) if at is not None), default=None),
     )
 
 
