@@ -40,6 +40,7 @@ class Command(NamedTuple):
     user: str | None = None
     """None: an administrator."""
     value: str = ""
+    """The new priority; with start what to ignore: ignorepolicies, ignorersv."""
 
 
 class NodesDown(NamedTuple):

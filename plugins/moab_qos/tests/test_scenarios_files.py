@@ -66,6 +66,31 @@ def test_manual_suspend_is_not_escalated(play: Any) -> None:
     assert "not SUSPENDABLE" in run.refusals()[0]
 
 
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        ("", "PolicyLimit"),
+        ("ignorersv", "PolicyLimit"),
+        ("ignorepolicies", ""),
+        ("haste", "got 'haste'; allowed"),
+    ],
+)
+def test_start_may_ignore_policies(play: Any, value: str, refused: str) -> None:
+    """-x -w flags=ignorepolicies: beyond the limit of one job (2.1)."""
+    commands = [(0.5, Command("start", "W", None, value))]
+    run = play("L(med,1p,user=ann)", "W(med,1p,user=ann)", "USERCFG[ann] MAXJOB=1", commands=commands)
+    assert run.started("W") == (None if refused else 0.5)
+    assert [refused in reason for reason in run.refusals()] == ([True] if refused else [])
+
+
+@pytest.mark.parametrize(("value", "starts"), [("ignorepolicies", None), ("ignorersv", 0.5)])
+def test_start_may_ignore_reservations(play: Any, value: str, starts: float | None) -> None:
+    """-x -w flags=ignorersv: on a node that is reserved for others."""
+    commands = [(0.5, Command("start", "W", None, value))]
+    run = play("", "W(med,1p,account=sat)", "SRCFG[r] HOSTLIST=n1 ACCOUNTLIST=jup", commands=commands)
+    assert run.started("W") == starts
+
+
 def test_levels(play: Any) -> None:
     """Level 3 may only look (11)."""
     commands = [(0.0, Command("cancel", "L", "looker")), (0.5, Command("cancel", "L", "helper"))]

@@ -240,7 +240,7 @@ class ActionTable:
     user: str | None = None
     """Who asks; None: an administrator."""
     value: str | int = ""
-    """The new priority."""
+    """The new priority; with start what to ignore: ignorepolicies, ignorersv."""
 
 
 def with_actions(config: Config, texts: Sequence[str]) -> Config:

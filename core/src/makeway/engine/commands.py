@@ -17,6 +17,9 @@ from makeway.model import Job, JobState, SuspendedBy
 from makeway.record import Recorder
 from makeway.registry import Policies
 
+IGNORE_LIMITS, IGNORE_RESERVATIONS = "ignorepolicies", "ignorersv"
+"""Words of `start`: what does not bind the person who asks."""
+
 
 class Refused(Exception):  # noqa: N818  # an answer, not a fault
     """A command that cannot be carried out; its text is the reason."""
@@ -154,9 +157,20 @@ class Commands:
             put(job, priority=priority)
             self._transitions.tell_gang("held", job)
 
-    def _start(self, job: Job, _: Command) -> None:
+    def _start(self, job: Job, command: Command) -> None:
         if job.state is not JobState.PENDING:
             raise Refused(f"the job is {job.state.value.lower()}, not pending")
-        outcome = self._placer.try_start(job, job.partition, self._ledger.all_nodes, preempt=False)
+        words = [word for word in command.value.lower().split(",") if word]
+        odd = [word for word in words if word not in (IGNORE_LIMITS, IGNORE_RESERVATIONS)]
+        if odd:
+            raise Refused(f"got {odd[0]!r}; allowed: {IGNORE_LIMITS}, {IGNORE_RESERVATIONS}")
+        outcome = self._placer.try_start(
+            job,
+            job.partition,
+            self._ledger.all_nodes,
+            preempt=False,
+            limits=IGNORE_LIMITS not in words,
+            closes=IGNORE_RESERVATIONS not in words,
+        )
         if outcome is not Outcome.STARTED:
             raise Refused(f"there is no room: {job.reason}")

@@ -125,15 +125,24 @@ class Placer:
 
     # -------------------------------------------------------------------------- attempt
     def try_start(
-        self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True
+        self,
+        job: Job,
+        partition: Partition,
+        allowed: NodeBits,
+        *,
+        preempt: bool = True,
+        limits: bool = True,
+        closes: bool = True,
     ) -> Outcome:
         """Try to start `job` in `partition` on nodes of `allowed`.
 
         :param preempt: whether it may displace others.
+        :param limits: whether limits of policies hold.
+        :param closes: whether nodes that policies keep for others stay closed to it.
         """
         if job.partition is not partition:
             put(job, partition=partition)
-        if self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
+        if limits and self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
             if limit.ask_again_at is not None:
                 self.making_way.remember(limit.ask_again_at)
             limit = attrs.evolve(limit, resource=LIMIT)
@@ -142,7 +151,8 @@ class Placer:
             if limit.liftable and self.preemption and preempt:
                 return self._preempt(job, allowed, limit)
             return self._waits(job, limit, Outcome.LIMITED)
-        closed = self.policies.closed_nodes(job, self.before, self.ledger) if self._closes else 0
+        closing = closes and self._closes
+        closed = self.policies.closed_nodes(job, self.before, self.ledger) if closing else 0
         found = self._probe_open(job, allowed, closed)
         if isinstance(found, Placement):
             if found.alternative and self.preemption and preempt:
