@@ -37,7 +37,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------- the folders
 def test_all_are_found() -> None:
     """A folder without a project would go untested."""
-    assert [folder.name for folder in FOLDERS] == ["least_work_lost", "site_calendar"]
+    assert [folder.name for folder in FOLDERS] == ["least_work_lost", "openpbs", "site_calendar"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=_name)

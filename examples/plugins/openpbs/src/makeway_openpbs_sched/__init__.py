@@ -1,0 +1,166 @@
+"""Preempt as OpenPBS does (``openpbs/sched``), from a site's own sched_config.
+
+Every job has a preemption value by the level of ``preempt_prio`` that it is in. One that cannot start takes
+running jobs of lower value, the lowest value and the most recent start first, as far as they can help with what
+blocks it; whoever turns out needless is let off. Each victim goes through the letters of ``preempt_order`` for
+the share of its time that is left. Suspended jobs wait in the queue like any other, and go on where they were.
+Section numbers are those of the specification that this was written from; what it infers is a setting.
+
+============== ===================================================================
+module         what it owns
+============== ===================================================================
+settings       what a site says, and choices where behaviour is inferred (1, 8.2)
+levels         preempt_prio and the preemption value (1.4, 2.2)
+letters        preempt_order and the share of time left (1.5, 4.1)
+limits         limits, hard and soft (2.3)
+targets        preempt_targets (1.7)
+windows        prime time
+site           all of it together: what the rules ask about jobs (2)
+requests, room what jobs ask for, what vnodes have free (1.9)
+candidates     whom, in which order (2.5, 3.3)
+reasons        what blocks, and who can help (3.4)
+search         take, cull, let off (3.5, 3.6)
+actions        how victims make way (4)
+order, arbiter the queue with suspended jobs in it (3.2, 5)
+admission      what keeps jobs out; calendar: enforced resumption (5.4)
+vnodes         the selector ``openpbs/vnodes``
+reader         sched_config and the output of qmgr (6); `grammar`: their lines
+lint, diagnose what ``makeway check`` and ``makeway explain`` say
+============== ===================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from makeway.bitmap import NodeBits
+from makeway.errors import Finding
+from makeway.foreign import ForeignReader
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Candidates,
+    Check,
+    Choice,
+    Cluster,
+    ClusterView,
+    Job,
+    Plan,
+    PreemptMode,
+    QueuedGang,
+    Seconds,
+    Vocabulary,
+)
+from makeway_openpbs_sched import actions, admission, calendar, diagnose, lint, order
+from makeway_openpbs_sched.arbiter import Arbiter
+from makeway_openpbs_sched.candidates import candidates, mode_of
+from makeway_openpbs_sched.reader import SchedConfigReader
+from makeway_openpbs_sched.search import search
+from makeway_openpbs_sched.settings import Settings
+from makeway_openpbs_sched.site import site_of
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+@hookimpl
+def makeway_config_readers() -> list[ForeignReader]:
+    """Read sched_config, and what lies beside it."""
+    return [SchedConfigReader()]
+
+
+@hookimpl
+def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
+    """Find what OpenPBS would refuse, or does unexpectedly."""
+    return lint.findings(cluster, settings[Settings])
+
+
+@hookimpl
+def makeway_vocabulary() -> Vocabulary:
+    """Speak PBS."""
+    return VOCABULARY
+
+
+@hookimpl
+def makeway_gang() -> QueuedGang:
+    """Build the arbiter by which suspended jobs go on."""
+    return Arbiter()
+
+
+@hookimpl
+def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> Sequence[Job]:
+    """Order waiting and suspended jobs by preemption value."""
+    return order.in_order(pending, view, now, site_of(view))
+
+
+@hookimpl
+def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> dict[str, Blocked]:
+    """Keep out who would break a hard limit, or run into dedicated time."""
+    return admission.admit(jobs, view, now, site_of(view))
+
+
+@hookimpl
+def makeway_closed_nodes(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
+    """Keep vnodes for preempted jobs in the calendar, and for whom others are leaving."""
+    return calendar.closed(job, view, now, site_of(view)) | calendar.awaited(job, view)
+
+
+@hookimpl
+def makeway_preempt_candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
+    """Name running jobs of lower value, lowest value and most recent start first."""
+    site = site_of(view)
+    if admission.incurable(preemptor, now, site):
+        return Candidates(note="what blocks it no preemption can cure")
+    return candidates(preemptor, view, now, site)
+
+
+@hookimpl
+def makeway_search(
+    attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds
+) -> Choice | None:
+    """Take, cull by what blocks, let off from the back."""
+    return search(attempt, candidates, view, now, site_of(view))
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> list[PreemptMode]:
+    """Say what the first usable letter of each would do."""
+    site = site_of(view)
+    return [mode_of(job, now, site) for job in jobs]
+
+
+@hookimpl
+def makeway_preempt_action(victims: Sequence[Job], view: ClusterView, now: Seconds) -> list[Plan]:
+    """Go through the letters of each."""
+    return actions.plans(victims, now, site_of(view))
+
+
+@hookimpl
+def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
+    """Go through what a preemption takes."""
+    return diagnose.checks(job, view, now, site_of(view))
+
+
+VOCABULARY = Vocabulary(
+    states={
+        "PENDING": "Q",
+        "PENDING and held": "H",
+        "RUNNING": "R",
+        "SUSPENDED": "S",
+        "COMPLETING": "E",
+        "COMPLETED": "F",
+        "CANCELLED": "F (deleted)",
+        "PREEMPTED": "F (deleted to make way)",
+        "TIMEOUT": "F (over its walltime)",
+        "NODE_FAIL": "F (vnode failed)",
+        "FAILED": "F (refused or failed)",
+    },
+    reasons={"Priority": "not looked at yet"},
+    nouns={"partition": "queue", "node": "vnode"},
+)
+"""PBS's letters for the states of jobs; words beside them are ours."""
