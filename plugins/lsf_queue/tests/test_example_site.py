@@ -45,7 +45,7 @@ def test_check_warns_of_the_same(tmp_path: Path, of_toml: bool) -> None:
     assert "MAX_JOBS of chem counts suspended jobs too; PREEMPT_FOR=GROUP_MAX changes that" in said
     assert "jobs of long may be preempted again and again" in said
     assert ("lsb.users:9" in said) is not of_toml
-    idle = "no effect here: USERS DESCRIPTION RES_REQ (lsb.queues), SBD_SLEEP_TIME (lsb.params), R1M PG (lsb.hosts)"
+    idle = "no effect here: DESCRIPTION RES_REQ (lsb.queues), SBD_SLEEP_TIME (lsb.params), R1M PG (lsb.hosts)"
     assert (idle in said) is not of_toml
 
 

@@ -170,6 +170,16 @@ ROWS = [
         more={"L": {"flags": frozenset({"brun"})}},
     ),
     _row(
+        "queue_users",
+        "refuse",
+        lambda run: (run.at(5)["H"], run.at(5)["L"]),
+        ("RUN", "SSUSP"),
+        ("EXIT", "RUN"),
+        queues="high 80 {PREEMPTIVE} USERS = ops ~omar; low 20 {}",
+        files={"lsb.users": "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\nops (olga omar)\nEnd UserGroup\n"},
+        jobs="L low; H high user=omar start=5",
+    ),
+    _row(
         "sla_protected",
         False,
         _state("L", 5),

@@ -124,6 +124,23 @@ def test_resources_that_are_not_releasable_are_rejected(lsf: Lsf, release: bool,
     assert run.at(5)["L"] == ("SSUSP" if release else "RUN")
 
 
+@pytest.mark.parametrize(
+    ("profile", "limit", "state"),
+    [
+        pytest.param("RUNTIME = 20", "limit=100", "RUN", id="estimate of the application: 10 of 20"),
+        pytest.param("RUNLIMIT = 20", "", "RUN", id="limit of the application: 10 of 20"),
+        pytest.param("RUNLIMIT = 20", "limit=100", "SSUSP", id="its own limit comes first: 10 of 100"),
+        pytest.param("RUNLIMIT = 1:40", "", "SSUSP", id="hours and minutes: 10 of 100"),
+        pytest.param("MIG = 5", "", "SSUSP", id="limit of the queue: 10 of 200"),
+    ],
+)
+def test_duration_of_a_job(lsf: Lsf, profile: str, limit: str, state: str) -> None:
+    """4.3: NO_PREEMPT_RUN_TIME = 50% of the estimate, else of the limit of the job, its application, its queue."""
+    queues = f"{HIGH}; low 20 {{}} RUNLIMIT = 200"
+    site = lsf(queues, "h1(1)", "NO_PREEMPT_RUN_TIME = 50%", files=_application(profile))
+    assert site.run(f"L low app=app {limit}; H high start=10", until=11).at(10)["L"] == state
+
+
 # ------------------------------------------------------------------------------------- actions
 @pytest.mark.parametrize(
     ("lines", "state", "lost"),

@@ -182,6 +182,7 @@ def _application(table: Mapping[str, Any], where: str, reader: _Reader) -> Appli
     return Application(
         level=_level(table, where, reader),
         run_time=reader.get(table, "RUNTIME", where, lambda t: values.run_limits(t)[1], none),
+        run_limit=reader.get(table, "RUNLIMIT", where, lambda t: values.run_limits(t)[1], none),
         rerunnable=reader.get(table, "RERUNNABLE", where, values.flag, none),
         checkpointable=True if "CHKPNT_DIR" in table or "CHKPNT" in table else None,
         mig=reader.get(table, "MIG", where, values.minutes, none),
@@ -216,6 +217,7 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         rerunnable=reader.get(said, "RERUNNABLE", where, values.flag, False),
         checkpointable=bool(said.get("CHKPNT")),
         mig=reader.get(said, "MIG", where, values.minutes, none),
+        users=str(said.get("USERS", "")),
         ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),
         job_limit=reader.get(said, "QJOB_LIMIT", where, values.integer, none),
         user_limit=reader.get(said, "UJOB_LIMIT", where, values.integer, none),

@@ -10,6 +10,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.errors import unknown
 from makeway.model import Exclusive, Job, JobState, Node, Seconds, SuspendedBy
+from makeway_lsf_queue.groups import Groups
 from makeway_lsf_queue.site import Site
 
 
@@ -36,6 +37,9 @@ _NUMBERS = ("estimated_run_time", "mig", "memory_used_mb")
 
 def refused(job: Job, site: Site) -> str:
     """Return why bsub would not take a job, or what is wrong with its attributes; empty: nothing."""
+    users = site.queue_of(job).users
+    if users and site.settings.queue_users == "refuse" and not Groups.of(site).lists(users, job.user):
+        return f"user {job.user} may not use queue {job.partition.name}: USERS is {users}"
     said = job.spec.attributes
     if not said:
         return ""
@@ -108,10 +112,18 @@ def duration(job: Job, site: Site) -> Seconds | None:
     """Return D: the estimated run time, else the run limit (4.3); None: neither is known."""
     given = job.spec.attributes.get("estimated_run_time")
     estimate = float(given) if isinstance(given, int | float) else site.application_of(job).run_time
-    first, second = estimate, job.time_limit
+    first, second = estimate, run_limit(job, site)
     if site.settings.duration == "run_limit":
         first, second = second, first
     return first if first is not None else second
+
+
+def run_limit(job: Job, site: Site) -> Seconds | None:
+    """Return the run limit: its own, its application's, its queue's (4.3); None: there is none."""
+    limit = site.application_of(job).run_limit
+    if job.spec.time_limit is not None or limit is None:
+        return job.time_limit
+    return limit if job.time_limit is None else min(limit, job.time_limit)
 
 
 def run_time(job: Job, site: Site, now: Seconds) -> Seconds:

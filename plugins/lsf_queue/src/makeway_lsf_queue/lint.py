@@ -292,6 +292,7 @@ LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _conflicts,
     _delayed_reservations,
     _names_in_limits,
+    _resources,
 )
 """Rules whose findings the reader gives as warnings when it reads the files."""
 

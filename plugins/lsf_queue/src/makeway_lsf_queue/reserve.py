@@ -15,8 +15,8 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue import values
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.jobs import hosts_of, slots_on
-from makeway_lsf_queue.site import Queue, Site
+from makeway_lsf_queue.jobs import hosts_of, run_limit, slots_on
+from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used, held_on
 
 _TINY = 1e-6
@@ -29,11 +29,10 @@ def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) 
     if not reserving:
         return 0
     free = _free(view)
-    queue = site.queue_of(job)
     kept: NodeBits = 0
     for other in reserving:
         taken = reserve(other, free)
-        if may_backfill(job, queue, starts_at(other, view, now), now):
+        if may_backfill(job, site, starts_at(other, view, now), now):
             for index, count in taken.items():
                 free[index] += count  # to be used, for as long as it lasts
         else:
@@ -145,11 +144,13 @@ def reserve(job: Job, free: dict[int, int]) -> dict[int, int]:
     return taken
 
 
-def may_backfill(job: Job, queue: Queue, start: Seconds | None, now: Seconds) -> bool:
+def may_backfill(job: Job, site: Site, start: Seconds | None, now: Seconds) -> bool:
     """Whether `job` may use slots that are reserved until `start` (7.1); None: nobody knows until when."""
+    queue = site.queue_of(job)
     if not queue.backfill or start is None:
         return False
-    if job.time_limit is not None and now + job.time_limit <= start + _TINY:
+    limit = run_limit(job, site)
+    if limit is not None and now + limit <= start + _TINY:
         return True
     # Interruptible backfill: the gap need only be longer than the slice; what is left of the run is lost then.
     return queue.interruptible is not None and start - now > queue.interruptible

@@ -60,6 +60,8 @@ class Queue:
     checkpointable: bool = False
     mig: Seconds | None = None
     ignores_sla: bool = False
+    users: str = ""
+    """USERS; empty: everybody."""
     job_limit: int | None = None
     user_limit: int | None = None
     host_limit: int | None = None
@@ -73,6 +75,8 @@ class Application:
     level: Level = attrs.field(factory=Level)
     run_time: Seconds | None = None
     """RUNTIME: estimated."""
+    run_limit: Seconds | None = None
+    """RUNLIMIT."""
     rerunnable: bool | None = None
     checkpointable: bool | None = None
     mig: Seconds | None = None
