@@ -69,6 +69,23 @@ def test_explain_names_the_line(tmp_path: Path) -> None:
     assert re.search(r"K01 fail .*add QFLAGS=PREEMPTOR \[moab.cfg:2\]", shown)
 
 
+def test_the_check_list_as_shown(tmp_path: Path) -> None:
+    """The four lines of the README."""
+    config, nodes = tmp_path / "moab.cfg", tmp_path / "nodes.toml"
+    config.write_text(
+        "PREEMPTPOLICY REQUEUE\nQUEUETIMEWEIGHT 1\n"
+        "QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000\nQOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=100\n"
+    )
+    nodes.write_text(
+        '[[node]]\nname = "n1"\ncpus = 1\n[[job]]\nid = "L"\nqos = "low"\nrun_time = 5000\n'
+        '[[job]]\nid = "H"\nqos = "high"\nsubmit = 300\nrun_time = 5\n'
+    )
+    shown = run("explain", config, "--nodes", nodes, "--job", "H", "--until", "301").splitlines()
+    lines = re.findall(r"^  K\d\d .*$", README, flags=re.MULTILINE)
+    assert len(lines) == 4
+    assert [line for line in lines if line not in shown] == []
+
+
 @pytest.mark.parametrize("name", [*PLAIN, *CREDENTIALS, *(name for name in RECORDS if name != "SYSCFG")])
 def test_every_parameter_is_in_the_page(name: str) -> None:
     """Same, different or absent."""

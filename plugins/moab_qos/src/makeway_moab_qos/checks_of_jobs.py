@@ -203,7 +203,7 @@ def k05(case: Case) -> Iterator[Check]:
     if needed:
         text += f"; in the order of cost: {few(needed)}"
     if short > 0:
-        text = f"all {len(needed)} together do not suffice (K20), {most} allowed"
+        text = f"{len(needed)} could be displaced, which does not suffice (K20); {most} allowed"
     yield check("K05", verdict, text, path("choices", "max_preemptees"))
 
 
