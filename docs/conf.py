@@ -37,5 +37,6 @@ html_css_files = ["site.css"]
 html_extra_path = ["_extra"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_copyright = False
 html_show_sphinx = False
 highlight_language = "none"
