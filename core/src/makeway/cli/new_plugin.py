@@ -38,13 +38,39 @@ class Kind:
     """What the plugin as written does; one phrase."""
     needs: tuple[str, ...] = ()
     """Distributions that its tests and its example need beside the core and the kit."""
-    replay: str = "example.toml"
-    """Arguments of ``makeway replay``, files within the new folder."""
+    replay: tuple[str, ...] = ("example.toml",)
+    """Arguments of ``makeway replay``: files of the new folder, options, and NAME for the plugin's name."""
+
+    def command(self, name: str, folder: Path | None = None) -> str:
+        """Return the ``makeway replay`` that shows the plugin at work, to be typed beside `folder`, or in it."""
+        words = [name if word == "NAME" else word for word in self.replay]
+        placed = [str(folder / word) if folder is not None and "." in word else word for word in words]
+        return shlex.join(["makeway", "replay", *placed])
 
 
 KINDS: Mapping[str, Kind] = {
     "preempt": Kind(
         summary="Lets jobs displace jobs of lower priority tiers, the youngest first", needs=(_LINEAR,)
+    ),
+    "select": Kind(summary="Gives jobs whole nodes, the largest first"),
+    "gang": Kind(summary="Lets jobs on the same cores take turns, round robin", needs=(_LINEAR,)),
+    "protect": Kind(
+        summary="Protects the jobs of some users, and jobs that are about to end",
+        needs=(_LINEAR, _PARTITION_PRIO),
+    ),
+    "search": Kind(
+        summary="Takes victims until the job fits, then gives back whoever is not needed",
+        needs=(_LINEAR, _PARTITION_PRIO),
+    ),
+    "runner": Kind(
+        summary="Runs jobs in a world of its own",
+        needs=(_LINEAR,),
+        replay=("example.toml", "--runner", "NAME"),
+    ),
+    "reader": Kind(
+        summary="Reads workloads that are tables with commas",
+        needs=(_LINEAR,),
+        replay=("example.toml", "example.csv"),
     ),
 }
 
@@ -178,7 +204,7 @@ def _rendered(names: Names) -> dict[str, str]:
         "summary": kind.summary,
         "requirements": ["attrs>=23.2", _CONTRACT],
         "test_requirements": [_TESTING, *kind.needs],
-        "example": kind.replay.format(**attrs.asdict(names)),
+        "replay": kind.command(names.name),
     }
     facts["files"] = _described(sorted(templates))
     for target in sorted(templates):
@@ -196,6 +222,7 @@ _MEANINGS: Mapping[str, str] = {
     "test_contract.py": "holds it to the contract of its kind",
     "test_rule.py": "its own rule, in small tables",
     "example.toml": "a configuration that uses it",
+    "example.csv": "a workload of the kind",
     "pyproject.toml": "name, version, entry point, dependencies",
 }
 
@@ -232,8 +259,6 @@ def _told(names: Names, folder: Path, written: Sequence[str]) -> str:
     """Say what was written and what to type next."""
     place = shlex.quote(str(folder))
     install = shlex.quote(f"{folder if folder.is_absolute() else f'./{folder}'}[test]")
-    example = KINDS[names.kind].replay.format(**attrs.asdict(names))
-    replay = " ".join(shlex.quote(str(folder / word)) for word in example.split())
     described = _described(written)
     width = max(len(name) for name, _ in described)
     return "\n".join(
@@ -243,7 +268,7 @@ def _told(names: Names, folder: Path, written: Sequence[str]) -> str:
             "next:",
             f"  python -m pip install -e {install}",
             f"  python -m pytest {place}",
-            f"  makeway replay {replay}",
+            f"  {KINDS[names.kind].command(names.name, folder)}",
         ]
     )
 

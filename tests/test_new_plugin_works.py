@@ -1,0 +1,71 @@
+"""What ``makeway new-plugin`` writes works at once: installed, tested, typed, linted, replayed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from makeway.cli.new_plugin import KINDS
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("new-plugin")]
+
+EXAMPLES = "3"
+"""Random runs per rule: that the rules hold is tested as plugins' authors test it, that they run is tested here."""
+
+
+class Project:
+    """A distribution that was written, installed into a folder of its own."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.folder = folder
+        self._site = folder / "site"
+        self.root = folder / f"makeway-{kind}-mine"
+
+    def run(self, *command: str | Path, cwd: Path | None = None) -> str:
+        """Run a command with the plugin on the path; return what it says."""
+        path = os.pathsep.join([str(self._site), *(os.environ.get("PYTHONPATH", ""),)]).strip(os.pathsep)
+        env = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "MAKEWAY_EXAMPLES": EXAMPLES,
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+        }
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=cwd or self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def install(self) -> list[str]:
+        """Write and install it; return the commands that the user is told."""
+        said = self.run(sys.executable, "-m", "makeway", "new-plugin", "mine", "--kind", self.kind)
+        pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", self._site)
+        self.run(*pip, self.root)
+        return [line.strip() for line in said.partition("next:\n")[2].splitlines()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_works_at_once(kind: str, tmp_path: Path) -> None:
+    """Its tests pass, its example replays, and it is clean in the eyes of mypy and ruff."""
+    project = Project(kind, tmp_path)
+    install, test, replay = project.install()
+    assert install == f"python -m pip install -e './makeway-{kind}-mine[test]'"
+    words = test.removeprefix("python ").split()
+    assert "passed" in project.run(sys.executable, *words, "-p", "no:cacheprovider")
+    said = project.run(sys.executable, "-m", *replay.split())
+    assert "jobs unfinished              0" in said
+    assert f"{kind}/mine" in project.run(sys.executable, "-m", "makeway", "plugins")
+    project.run(sys.executable, "-m", "mypy", cwd=project.root)
+    project.run(sys.executable, "-m", "ruff", "check", cwd=project.root)
+    project.run(sys.executable, "-m", "ruff", "format", "--check", cwd=project.root)
