@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -40,22 +41,30 @@ class Installed:
 
 def installed() -> list[Installed]:
     """Return what is installed, by name; nothing is imported."""
-    found = []
-    for point in metadata.entry_points(group=GROUP):
-        dist = point.dist
-        found.append(
-            Installed(
-                name=point.name,
-                target=point.value,
-                distribution=dist.name if dist else "?",
-                version=dist.version if dist else "?",
-                wants=_wants(dist.requires or ()) if dist else "",
-            )
-        )
-    return sorted(set(found), key=lambda item: (item.name, item.distribution, item.version))
+    return sorted(set(map(_described, _points())), key=_place)
 
 
-def _wants(requires: Sequence[str]) -> str:
+def _points() -> Iterable[metadata.EntryPoint]:
+    return metadata.entry_points(group=GROUP)
+
+
+def _place(item: Installed) -> tuple[str, str, str]:
+    return item.name, item.distribution, item.version
+
+
+def _described(point: metadata.EntryPoint) -> Installed:
+    dist = point.dist
+    return Installed(
+        name=point.name,
+        target=point.value,
+        distribution=dist.name if dist else "?",
+        version=dist.version if dist else "?",
+        wants=_wants(tuple(dist.requires or ())) if dist else "",
+    )
+
+
+@functools.cache
+def _wants(requires: tuple[str, ...]) -> str:
     """Return what a distribution asks of ``makeway``; extras and other platforms do not count."""
     wanted = []
     for text in requires:
@@ -70,6 +79,7 @@ def _wants(requires: Sequence[str]) -> str:
     return ",".join(sorted(wanted, reverse=True))
 
 
+@functools.cache
 def running_version() -> str:
     """Return the version of the core that runs."""
     try:
@@ -88,11 +98,16 @@ def offers(name: str) -> Installed | None:
 
     :raises PluginError: more than one does.
     """
-    matches = [item for item in installed() if item.name == name]
-    if len({(item.distribution, item.version, item.target) for item in matches}) > 1:
-        both = ", ".join(f"{item.distribution} {item.version}" for item in matches)
+    found = _offer(name, _points())
+    return found[1] if found else None
+
+
+def _offer(name: str, points: Iterable[metadata.EntryPoint]) -> tuple[metadata.EntryPoint, Installed] | None:
+    offered = {_described(point): point for point in points if point.name == name}
+    if len(offered) > 1:
+        both = ", ".join(f"{item.distribution} {item.version}" for item in sorted(offered, key=_place))
         raise PluginError(f"two distributions offer a plugin named {name!r}: {both}; uninstall one")
-    return matches[0] if matches else None
+    return next(((point, item) for item, point in offered.items()), None)
 
 
 def load(name: str) -> Any:
@@ -101,15 +116,28 @@ def load(name: str) -> Any:
     :raises PluginError: if it is unknown, offered twice, written for another version of the contract, or
         cannot be imported.
     """
-    item = offers(name)
-    if item is None:
-        names = sorted({item.name for item in installed()})
+    return load_all([name])[0][1]
+
+
+def load_all(names: Sequence[str]) -> list[tuple[str, Any, Installed]]:
+    """Import plugins; return each name with the plugin and who offers it.
+
+    :raises PluginError: as `load`, for the first that cannot be had.
+    """
+    points = list(_points())  # looked up once: it reads a file of every installed distribution
+    return [(name, *_load(name, points)) for name in names]
+
+
+def _load(name: str, points: Sequence[metadata.EntryPoint]) -> tuple[Any, Installed]:
+    found = _offer(name, points)
+    if found is None:
+        names = sorted({point.name for point in points})
         raise PluginError(
             f"no plugin named {name!r}; installed: {', '.join(names) or 'none'}"
             f"{nearest(name, names)}; 'pip install {pip_name(name)}' would bring it if that package exists"
         )
+    point, item = found
     _check_version(str(item), item.wants, running_version(), "requires makeway")
-    point = next(p for p in metadata.entry_points(group=GROUP) if p.name == name)
     try:
         plugin = point.load()
     except OutOfTime as error:
@@ -118,7 +146,7 @@ def load(name: str) -> Any:
         shown = f"{type(error).__name__}: {error}"
         raise PluginError(f"{item} cannot be imported: {shown}{place_of(error)}") from error
     check_declaration(str(item), plugin)
-    return plugin
+    return plugin, item
 
 
 def check_declaration(who: str, plugin: Any) -> None:
@@ -133,6 +161,8 @@ def check_declaration(who: str, plugin: Any) -> None:
 
 
 def _check_version(who: str, wanted: str, running: str, says: str) -> None:
+    if not wanted:
+        return
     try:
         fits = SpecifierSet(wanted).contains(running, prereleases=True)
     except InvalidSpecifier:

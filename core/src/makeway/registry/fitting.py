@@ -201,7 +201,9 @@ def listed(name: str, plugin: Any, hook: str) -> list[Any]:
     try:
         answers = getattr(manager.hook, hook)()
         # A hook that names what it lists gives pairs.
-        return [each for answer in answers for each in (answer.items() if hasattr(answer, "items") else answer)]
+        return [
+            each for answer in answers for each in (answer.items() if hasattr(answer, "items") else answer)
+        ]
     except (Exception, OutOfTime) as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
         raise PluginError(f"{who_is(name, item)}, hook {hook}: raised {text}{place_of(error)}") from error

@@ -30,7 +30,7 @@ from makeway.model import (
 from makeway.record import Line
 from makeway.registry.asking import Asker
 from makeway.registry.asking import shown as _shown
-from makeway.registry.finding import load, offers, place_of
+from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.tables import structured
 
@@ -70,10 +70,8 @@ class Policies(Asker):
         """
         self.names = names_in(config)
         given = extra or {}
-        plugins = [
-            (name, given[name], None) if name in given else (name, load(name), offers(name))
-            for name in self.names
-        ]
+        loaded = {name: (name, *rest) for name, *rest in load_all([n for n in self.names if n not in given])}
+        plugins = [(name, given[name], None) if name in given else loaded[name] for name in self.names]
         super().__init__(manager_of(plugins[::-1]), given, trace=trace)
         self._observers_off: set[str] = set()
         self.settings = structured(config, plugins)
