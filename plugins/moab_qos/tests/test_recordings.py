@@ -236,7 +236,8 @@ def test_no_escalation(tmp_path: Path, policy: str) -> None:
     assert found == {(1, "L", "starts"): "started", **failed}
 
 
-def test_commands_take_the_first_match(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["commands", "typed by people"])
+def test_commands_take_the_first_match(tmp_path: Path, key: str) -> None:
     """Q10: -R [abc] with the first match suspended is refused although others run; -r of a running job too."""
     commands = [
         {"pass": 3, "cmd": "mjobctl -s [abc]"},
@@ -245,7 +246,7 @@ def test_commands_take_the_first_match(tmp_path: Path) -> None:
         {"pass": 7, "cmd": "canceljob c"},
     ]
     jobs = [job(name, 1, "med", 1) for name in "abc"]
-    found = played(tmp_path, jobs, commands=commands)
+    found = played(tmp_path, jobs, **{key: commands})
     after = {key: word for key, word in found.items() if key[0] > 1 and key[2] == "preempted"}
     assert after == {(3, "a", "preempted"): "suspend", (7, "c", "preempted"): "cancel"}
 

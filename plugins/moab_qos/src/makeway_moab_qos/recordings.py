@@ -117,8 +117,14 @@ class Recorded:
         """Translate a recording."""
         tables = dict(translate(_Text(maui_cfg(data)), maui=True).tables)
         interval = tables["scheduler"]["clockwork"]["sched_interval"]
-        commands, unmodelled = commands_of(data, [str(job["id"]) for job in data["jobs"]], interval)
-        unmodelled += [key for key in data if key not in _KNOWN]
+        ids = [str(job["id"]) for job in data["jobs"]]
+        commands, unmodelled = commands_of(data, ids, interval)
+        for key in sorted(data.keys() - _KNOWN):
+            # Commands under a name of their own are commands all the same.
+            found, unread = commands_of({KEYS[0]: data[key]}, ids, interval)
+            commands += found if not unread else []
+            unmodelled += [key] if unread or not found else []
+        commands.sort(key=lambda table: float(table["at"]))
         unmodelled += [f"nodes.{name}" for name, procs in data["nodes"].items() if type(procs) is not int]
         for job in data["jobs"]:
             unmodelled += [f"jobs.{key}" for key in job if key not in _JOB_KEYS]
