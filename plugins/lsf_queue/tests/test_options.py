@@ -220,6 +220,19 @@ ROWS = [
         more={"H": {"attributes": {"resize": True}}},
     ),
     _row(
+        # at 10 H is through, but u may run one job and runs O: L1 stays suspended, beside an idle slot
+        "ssusp_closes_host",
+        False,
+        _state("P", 12),
+        "PEND",
+        "RUN",
+        queues=PAIR,
+        hosts="h1(2) h2(1)",
+        files={"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nEnd User\n"},
+        jobs="L1 low user=u host=h1; H high n=2 host=h1 start=5 run=5; O low user=u host=h2 start=6 run=14;"
+        "P low start=11 host=h1",
+    ),
+    _row(
         # C (low) under B (mid) under A, who has no right over low: slots of B are A's, so those of C are, too
         "chain",
         False,

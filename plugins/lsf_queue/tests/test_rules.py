@@ -230,6 +230,32 @@ def test_unrelated_queues_do_not(lsf: Lsf) -> None:
     assert run.at(6) == {"M": "SSUSP", "H": "RUN", "O": "PEND", "L": "PEND"}
 
 
+@pytest.mark.parametrize(("cores", "state"), [(3, "PEND"), (4, "PEND")])
+def test_slots_are_kept_whichever_cores_they_are(lsf: Lsf, cores: int, state: str) -> None:
+    """5.3: L1 holds three of four slots, H takes three, one of them idle before: none is left for a peer."""
+    run = lsf(PAIR, "h1(4)").run(f"L1 low n=3; H high n={cores} start=5 run=30; L3 low start=6", until=7)
+    assert run.at(6)["L3"] == state
+    assert "(1003)" in run.reason("L3")
+
+
+def test_slots_of_jobs_that_people_suspend_are_kept(lsf: Lsf) -> None:
+    """5.1, 6.3: peers do not get them; a related queue does, and then bresume makes the job wait as SSUSP."""
+    site = lsf(PAIR)
+    commands = "120 suspend L1\n600 resume L1"
+    alone = site.run("L1 low run=60; L2 low start=3 run=20", commands=commands)
+    assert alone.at(5) == {"L1": "SSUSP", "L2": "PEND"}  # `at` knows no persons
+    assert alone.starts("L2") == [68.0], "58 minutes of L1 were left at 10"
+    related = site.run("L1 low run=60; H high start=3 run=20", commands=commands)
+    assert related.at(5)["H"] == "RUN"
+    assert related.victims == []
+    assert [(state.value, start / 60) for state, start, *_ in related.history("L1").intervals] == [
+        ("RUNNING", 0.0),
+        ("SUSPENDED", 2.0),
+        ("SUSPENDED", 10.0),
+        ("RUNNING", 23.0),
+    ]
+
+
 def test_going_on_respects_limits(lsf: Lsf) -> None:
     """6.3: u may run one job; L's slot is free at 10, but u's other job runs on until 20."""
     files = {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nEnd User\n"}

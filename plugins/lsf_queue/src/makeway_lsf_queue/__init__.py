@@ -19,6 +19,7 @@ candidates      whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
 limits, groups  job slot limits (5); counting: who is kept out by them
 resources       shared resources, memory (8)
+gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)

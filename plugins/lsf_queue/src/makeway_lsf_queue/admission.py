@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import counting, jobs, resources
+from makeway_lsf_queue import counting, gaps, jobs, resources
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
@@ -38,9 +38,10 @@ def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
-    """Return the hosts that limits close to `job`."""
+    """Return the hosts that limits, or suspended jobs, close to `job`."""
     site = site_of(view)
-    return counting.closed(site, _counted(site, view), job) if limits_of(site) else 0
+    kept = gaps.kept_hosts(job, site, view)
+    return kept | counting.closed(site, _counted(site, view), job) if limits_of(site) else kept
 
 
 def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:

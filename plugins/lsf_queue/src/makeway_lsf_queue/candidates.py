@@ -5,19 +5,18 @@ Suspended jobs whose slots the preemptor may use come first: they cost nothing (
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 
 import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Job, PreemptMode, Seconds
-from makeway_lsf_queue import jobs, reserve
+from makeway_lsf_queue import gaps, jobs, reserve
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.site import Rank, Site
-from makeway_lsf_queue.slots import could_resume, covered
+from makeway_lsf_queue.slots import could_resume
 from makeway_lsf_queue.survey import Survey, survey_of
 
 
@@ -111,17 +110,9 @@ def _stopped(
                 protected[job.id] = why
             else:
                 found.append(job)
-        elif (site.use_susp_slots and site.may_preempt(name, mine)) or (
-            site.settings.chain and covered(job, view, functools.partial(_stands_between, site, mine, name))
-        ):
+        elif gaps.may_use(site, view, mine, job):
             found.append(job)
     return found
-
-
-def _stands_between(site: Site, mine: str, below: str, other: Job) -> bool:
-    """Whether `other` may be taken from `mine`, and itself took from `below`."""
-    name = other.partition.name
-    return site.may_preempt(mine, name) and site.may_preempt(name, below)
 
 
 # ------------------------------------------------------------------------------------------ order
@@ -191,11 +182,7 @@ def _reason(survey: Survey, preemptor: Job) -> str:
         return "PEND_HOST_EXCLUSIVE"
     if jobs.is_exclusive(preemptor):
         return "PEND_HOST_NONEXCLUSIVE"
-    priority = survey.site.queue_of(preemptor).priority
-    stopped: NodeBits = 0
-    for other, nodes in survey.stopped_at.items():
-        if other >= priority:
-            stopped |= nodes
+    stopped = gaps.not_offered(survey.site, survey, preemptor.partition.name)
     if stopped and not mine & ~(survey.exclusive | stopped):
         return "PEND_HOST_JOB_SSUSP"
     return "PEND_HOST_LESS_SLOTS" if jobs.is_parallel(preemptor) else "PEND_HOST_JOB_LIMIT"

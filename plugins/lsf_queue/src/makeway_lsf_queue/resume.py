@@ -28,15 +28,24 @@ class Arbiter:
         self._view = view
         self._preemptor: dict[str, str] = {}
         """Suspended job -> the job that started on its slots, for ``resume = "preemptor"``."""
+        self._resumed: list[Job] = []
+        """Jobs that a person resumed since the last pass."""
 
     # -------------------------------------------------------------------------------- events
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
-        """Remember whom it was that the job displaced."""
+        """Remember jobs that a person resumed, and whom a new one displaced."""
+        if job.started_at != view.now:
+            self._resumed.append(job)
         if self._site.settings.resume == "preemptor":
             for other in self._suspended(view):
                 if other.suspended_at == view.now and other.nodes & job.nodes:
                     self._preemptor.setdefault(other.id, job.id)
         return ()
+
+    def _is_crowded(self, job: Job, view: ClusterView) -> bool:
+        """Whether more slots are in use than there are on any host of a running job."""
+        used = Used(view)
+        return any(used.running(index) > used.nodes[index].cpus for index, _ in jobs.slots_on(job, used.nodes))
 
     def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """Nothing: whoever can go on does so when the pass is over."""
@@ -83,6 +92,11 @@ class Arbiter:
     # -------------------------------------------------------------------------------- resuming
     def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
         """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
+        resumed, self._resumed = self._resumed, []
+        for job in resumed:
+            # bresume only makes a job wait for its slots again (6.3); the engine has let it run beside others.
+            if job.state is JobState.RUNNING and self._is_crowded(job, view):
+                yield GangOrder(verb=GangVerb.SUSPEND, job=job, why="resumed by a person, and its slots are in use")
         for job, reserving in list(reserve.expired(view, view.now)):
             requeues = self._site.queue_of(job).requeues_killed and job.requeueable
             yield GangOrder(

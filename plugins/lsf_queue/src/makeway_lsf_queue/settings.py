@@ -89,6 +89,8 @@ class Settings:
     """Exit value of a job that the terminate action has killed, for REQUEUE_EXIT_VALUES (6.1)."""
     resize_preempts: bool = False
     """Whether a request to grow (``attributes.resize``) may preempt (4.6)."""
+    ssusp_closes_host: bool = True
+    """Whether the first host of a suspended job is closed to queues of its own or a lower priority (5.3)."""
     chain: bool = True
     """Whether slots of a suspended job may be used by who takes those of the jobs that displaced it (12 no. 3)."""
     gpu_resource: bool = True

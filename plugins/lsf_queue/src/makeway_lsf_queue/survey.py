@@ -24,8 +24,12 @@ class Survey:
         """Jobs suspended by the system, in job-table order."""
         self.exclusive: NodeBits = 0
         """Hosts of exclusive jobs."""
-        self.stopped_at: dict[int, NodeBits] = {}
-        """Priority -> hosts with suspended jobs of queues of that priority."""
+        self.suspended: list[Job] = []
+        """Those, and jobs suspended by people."""
+        self.stopped_first: dict[str, NodeBits] = {}
+        """Queue -> the first hosts of its jobs that the system suspended."""
+        self.kept_slots: dict[str, dict[int, int]] = {}
+        """Queue -> host -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = view.now
@@ -39,10 +43,12 @@ class Survey:
         if job.state is JobState.RUNNING:
             if job.preempt_at is None:
                 self.running.setdefault(job.partition.name, []).append(job)
-        elif jobs.is_suspended(job):
-            self.stopped.append(job)
-            priority = self.site.queue_of(job).priority
-            self.stopped_at[priority] = self.stopped_at.get(priority, 0) | job.nodes
+        elif job.state is JobState.SUSPENDED:
+            self.suspended.append(job)
+            if jobs.is_suspended(job):
+                self.stopped.append(job)
+                name = job.partition.name
+                self.stopped_first[name] = self.stopped_first.get(name, 0) | (job.nodes & -job.nodes)
 
     def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:
         """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""

@@ -1,0 +1,75 @@
+"""Keep the slots of suspended jobs for those that may use them (spec lsf 5.3).
+
+A suspended job keeps its slots, whichever cores it happens to hold: they are for queues with a preemption relation
+to its own. Beyond that, the first host of a job that the system has suspended is not offered to queues of the same
+or a lower priority at all (PEND_HOST_JOB_SSUSP).
+"""
+
+from __future__ import annotations
+
+import functools
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Job
+from makeway_lsf_queue import jobs
+from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.slots import covered, held_on
+from makeway_lsf_queue.survey import Survey, survey_of
+
+
+def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
+    """Return the hosts that suspended jobs close to `job`, a pending one."""
+    survey = survey_of(site, view)
+    if not survey.suspended:
+        return 0
+    mine = job.partition.name
+    closed = not_offered(site, survey, mine)
+    kept = _kept_slots(site, survey, view, mine)
+    for index in bitmap.indices(jobs.hosts_of(job) & ~closed & bitmap.of(list(kept))):
+        whole = survey.used.nodes[index].cpus
+        free = whole - survey.used.running(index, view.made_way) - kept[index]
+        if free < min(job.spec.cpus, whole):
+            closed |= 1 << index
+    return closed
+
+
+def not_offered(site: Site, survey: Survey, mine: str) -> NodeBits:
+    """Return the first hosts of SSUSP jobs of queues of the same or a higher priority than `mine`."""
+    if not site.settings.ssusp_closes_host:
+        return 0
+    priority = site.queues[mine].priority
+    closed = 0
+    for name, hosts in survey.stopped_first.items():
+        lets_in = site.use_susp_slots and site.may_preempt(name, mine)
+        if site.queues[name].priority >= priority and not lets_in:
+            closed |= hosts
+    return closed
+
+
+def may_use(site: Site, view: ClusterView, mine: str, stopped: Job) -> bool:
+    """Whether jobs of queue `mine` may use the slots of a suspended job (5.3, 12 no. 3)."""
+    name = stopped.partition.name
+    if site.may_preempt(mine, name) or (site.use_susp_slots and site.may_preempt(name, mine)):
+        return True
+    return site.settings.chain and covered(stopped, view, functools.partial(_between, site, mine, name))
+
+
+def _between(site: Site, mine: str, below: str, other: Job) -> bool:
+    """Whether `other` may be taken from `mine`, and itself took from `below`."""
+    name = other.partition.name
+    return site.may_preempt(mine, name) and site.may_preempt(name, below)
+
+
+def _kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
+    """Return host -> slots of suspended jobs that are not for queue `mine`."""
+    known = survey.kept_slots.get(mine)
+    if known is None:
+        known = survey.kept_slots[mine] = {}
+        for job in survey.suspended:
+            if may_use(site, view, mine, job):
+                continue
+            for index in bitmap.indices(job.nodes):
+                held = held_on(job, index, survey.used.nodes[index].cpus)
+                known[index] = known.get(index, 0) + held
+    return known
