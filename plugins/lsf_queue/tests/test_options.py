@@ -229,8 +229,8 @@ ROWS = [
         queues=PAIR,
         hosts="h1(2) h2(1)",
         files={"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nEnd User\n"},
-        jobs="L1 low user=u host=h1; H high n=2 host=h1 start=5 run=5; O low user=u host=h2 start=6 run=14;"
-        "P low start=11 host=h1",
+        jobs="X low host=h1 run=8; L1 low user=u host=h1 start=1; H high host=h1 start=5 run=5;"
+        "O low user=u host=h2 start=6 run=14; P low start=11 host=h1",
     ),
     _row(
         # C (low) under B (mid) under A, who has no right over low: slots of B are A's, so those of C are, too
