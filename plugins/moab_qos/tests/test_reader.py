@@ -105,6 +105,9 @@ def test_marks_on_lists(settings_of: Any, text: str, mode: str, names: tuple[str
         pytest.param("JOBRETRYTIME soon", "allowed: [[[DD:]HH:]MM:]SS", id="no time"),
         pytest.param("USERCFG[u] QFLAGS=PREEMPTOR", "JOBFLAGS is meant", id="QFLAGS on a user"),
         pytest.param("SRCFG[r] OWNER=PLANET:jup", "allowed: KIND:name", id="no owner"),
+        pytest.param(
+            "USERCFG PRIORITY=5", "USERCFG has no index; it is read as USERCFG[DEFAULT]", id="no index"
+        ),
         pytest.param("SRCFG[r] PERIOD=MONTH", "allowed: DAY, WEEK, INFINITY", id="no period"),
         pytest.param("SRCFG[r] DAYS=MON,XYZ", "allowed: MON, TUE", id="no day"),
         pytest.param("SRCFG[r] STARTTIME=noon", "SRCFG[r] STARTTIME: got 'noon'", id="no time of day"),
@@ -135,6 +138,12 @@ def test_a_value_that_cannot_be_read_names_the_attribute(read: Any) -> None:
     """Parameter, index and attribute."""
     (warning, *_) = read("QOSCFG[a] PRIORITY=high").warnings
     assert warning == "moab.cfg:1: QOSCFG[a] PRIORITY: got 'high'; allowed: a number; the default counts"
+
+
+def test_a_time_that_cannot_be_read_is_complained_about_once(read: Any) -> None:
+    """Not as one that Maui would read in another way."""
+    (warning,) = read("JOBRETRYTIME 5:").warnings
+    assert "got '5:'" in warning
 
 
 def test_lists_that_name_an_unknown_qos(read: Any) -> None:

@@ -211,13 +211,12 @@ class Draft:
         whose = f"{entry.param}{index} {attribute}" if attribute else f"{entry.param}{index}"
         try:
             if kind == "time":
+                found = times.seconds(text, maui=self.maui)
                 if times.is_two_fields(text) and not self.maui:
                     first, second = text.split(":")
-                    self.warn(
-                        entry.place,
-                        f"{whose}: {text} read as {first} minutes {second} s; Maui would read {first} hours",
-                    )
-                return times.seconds(text, maui=self.maui)
+                    said = f"{text} read as {first} minutes {second} s; Maui would read {first} hours"
+                    self.warn(entry.place, f"{whose}: {said}")
+                return found
             if kind == "boolean":
                 return times.boolean(text, maui=self.maui)
             return times.integer(text) if kind == "integer" else times.number(text)
@@ -228,6 +227,8 @@ class Draft:
     # ------------------------------------------------------------------------ credentials
     def _credential(self, entry: Entry, kind: str) -> None:
         name = entry.index or "DEFAULT"
+        if not entry.index:
+            self.warn(entry.place, f"{entry.spelled} has no index; it is read as {entry.spelled}[DEFAULT]")
         table = self.settings.setdefault(kind, {}).setdefault(name, {})
         self.places.setdefault(path(kind, name), entry.place)
         for attribute in self.attributes_of(entry):
