@@ -246,9 +246,9 @@ def _verdict(run: Run, last: Decision) -> str:
     words = _words(run)
     where = f"in {words.noun('partition')} {last.partition}"
     if last.outcome == "starts":
-        why = f": {last.detail}" if last.detail else ""
+        why = f": {words.phrase(last.detail)}" if last.detail else ""
         return f"starts on {last.placement} {where}{why}"
-    why = words.reason(last.reason) + (f": {last.detail}" if last.detail else "")
+    why = words.reason(last.reason) + (f": {words.phrase(last.detail)}" if last.detail else "")
     if last.outcome == "preempts":
         return f"preempts for {last.placement} {where}; without that {why}"
     return f"waits {where}, {why}"

@@ -9,6 +9,7 @@ Memory is in MB, time in seconds since the start of the replay, sets of nodes ar
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -732,6 +733,12 @@ class Vocabulary:
     def noun(self, noun: str) -> str:
         """Return the word for a thing."""
         return self.nouns.get(noun, noun)
+
+    def phrase(self, text: str) -> str:
+        """Return a sentence about things with their words in it; names that contain one (``node-1``) stay."""
+        for noun, word in self.nouns.items():
+            text = re.sub(rf"(?<![\w.-]){re.escape(noun)}(s?)(?![\w-]|\.\w)", rf"{word}\1", text)
+        return text
 
 
 def _state_key(state: JobState, by: SuspendedBy | None, *, held: bool = False) -> str:

@@ -50,6 +50,11 @@ def _run(folder: Path, command: str, files: dict[str, str | bytes], *more: str) 
             id="queue in a list",
         ),
         pytest.param(
+            {"lsb.queues": QUEUES.replace("[low]", "[low]\nPREEMPTABLE[top]")},
+            "lsb.queues:5: 'PREEMPTABLE[top]': no '='; the line is ignored; a value goes on in the next line only",
+            id="a wrapped value",
+        ),
+        pytest.param(
             {"lsb.queues": QUEUES.replace("PREEMPTIVE", "PREEMTIVE")},
             "got 'PREEMTIVE'; allowed: PREEMPTIVE, PREEMPTABLE; did you mean 'PREEMPTIVE'?",
             id="word of PREEMPTION",

@@ -72,6 +72,42 @@ def found(site: Any) -> list[str]:
         pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "MAX_PREEMPT_JOBS = 5", {}, "OpenLava's", id="OpenLava"),
         pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "", {}, "takes jobs of b too", id="takes unmarked queues"),
         pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "", {}, "again and again", id="for ever"),
+        pytest.param(
+            "p 75 {PREEMPTIVE}; b 5 {} TERMINATE_WHEN = PREEMPT | JOB_CONTROLS = TERMINATE[bkill $LSB_JOBID]",
+            "",
+            {},
+            "a deadlock",
+            id="the terminate action kills",
+        ),
+        pytest.param(
+            "p 75 {PREEMPTIVE}; b 5 {}",
+            "PREEMPTABLE_RESOURCES = ngpus_physical",
+            {},
+            "without LSB_GPU_NEW_SYNTAX",
+            id="old GPU syntax",
+        ),
+        pytest.param(
+            "p 75 {PREEMPTIVE}; b 5 {} RERUNNABLE = y",
+            "PREEMPTABLE_RESOURCES = ngpus_physical",
+            {"lsf.conf": "LSB_GPU_NEW_SYNTAX=extend\n"},
+            "GPU jobs of b are safe unless",
+            id="GPU victims cannot migrate",
+        ),
+        pytest.param(
+            "p 75 {PREEMPTIVE}; b 5 {PREEMPTABLE} BACKFILL = Y | RUNLIMIT = 60 | INTERRUPTIBLE_BACKFILL = 60",
+            "PREEMPT_JOBTYPE = BACKFILL",
+            {},
+            "are lost without REQUEUE_EXIT_VALUES",
+            id="interruptible, not requeued",
+        ),
+        pytest.param(
+            "p 75 {PREEMPTIVE}; b 5 {PREEMPTABLE} BACKFILL = Y | RUNLIMIT = 60 | INTERRUPTIBLE_BACKFILL = 60"
+            " | TERMINATE_WHEN = PREEMPT",
+            "PREEMPT_JOBTYPE = BACKFILL",
+            {},
+            "the promised least run time is not kept",
+            id="interruptible, killed",
+        ),
     ],
 )
 def test_findings(lsf: Lsf, queues: str, params: str, files: dict[str, str], text: str) -> None:

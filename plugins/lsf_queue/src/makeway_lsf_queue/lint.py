@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from makeway.errors import Finding, nearest
 from makeway.model import Cluster, PreemptMode
-from makeway_lsf_queue.compiling import LIMITS, build_site, why_not_preemptable
-from makeway_lsf_queue.controls import is_known_action
+from makeway_lsf_queue.compiling import GPUS, LIMITS, build_site, why_not_preemptable
+from makeway_lsf_queue.controls import is_known_action, job_controls
 from makeway_lsf_queue.groups import Groups
 from makeway_lsf_queue.preemption_line import PreemptionLine
 from makeway_lsf_queue.readers import keywords
 from makeway_lsf_queue.relation import can_preempt
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.site import Queue, Site
+from makeway_lsf_queue.values import WrongValueError
 
 _TABLE = f'policy.settings."{NAME}"'
 _GROUP_LIMITS = ("MAX_JOBS", "JL/P")
@@ -114,6 +116,12 @@ def _backfill(site: Site) -> Iterator[Finding]:
         if "INTERRUPTIBLE_BACKFILL" in part.attributes and queue.interruptible is None:
             text = "needs BACKFILL=Y and RUNLIMIT in the same queue; it is off"
             yield _warning(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
+        if queue.interruptible is not None and not part.attributes.get("REQUEUE_EXIT_VALUES"):
+            text = "jobs that are killed at the end of a gap are lost without REQUEUE_EXIT_VALUES"
+            yield _note(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
+        if queue.interruptible is not None and queue.manner.mode is not PreemptMode.SUSPEND:
+            text = "preempted jobs are killed or requeued, so that the promised least run time is not kept"
+            yield _note(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
         if queue.backfill and queue.line.preemptable and "BACKFILL" not in site.jobtypes:
             text = "its jobs are safe all the same: BACKFILL=Y, and PREEMPT_JOBTYPE lacks BACKFILL"
             yield _warning(_where(queue, "PREEMPTION"), text, "7.1")
@@ -167,17 +175,28 @@ def _limits_that_stay(site: Site) -> Iterator[Finding]:
 
 def _actions(site: Site) -> Iterator[Finding]:
     for queue in site.queues.values():
-        text = str(queue.partition.attributes.get("JOB_CONTROLS", ""))
-        action = text.partition("SUSPEND[")[2].partition("]")[0].strip() if "SUSPEND[" in text else ""
+        action = job_controls_of(queue).get("SUSPEND", "")
         if action and not is_known_action(action):
             said = f"what {action!r} does to a job is not known here; it counts as suspending"
             yield _note(_where(queue, "JOB_CONTROLS"), said, "6.1")
+        ending = job_controls_of(queue).get("TERMINATE", "")
+        if re.search(r"\bb(kill|requeue)\b", ending):
+            said = f"TERMINATE[{ending}] ends the job by a command that calls the terminate action again: a deadlock"
+            yield _warning(_where(queue, "JOB_CONTROLS"), said, "6.1")
         if queue.mig is not None and not (queue.rerunnable or queue.checkpointable):
             said = "has no effect: jobs of the queue are neither rerunnable nor checkpointable"
             yield _warning(_where(queue, "MIG"), said, "6.1")
         if queue.partition.max_time is None and queue.level.most is None and _is_victim(site, queue):
             said = f"jobs of {queue.name} may be preempted again and again: no MAX_JOB_PREEMPT, no RUNLIMIT"
             yield _note(f"partition[{queue.index}]", said, "6.3")
+
+
+def job_controls_of(queue: Queue) -> Mapping[str, str]:
+    """Return the actions of a queue; empty if there are none, or they cannot be understood."""
+    try:
+        return job_controls(str(queue.partition.attributes["JOB_CONTROLS"]))
+    except (KeyError, WrongValueError):
+        return {}
 
 
 def _is_victim(site: Site, queue: Queue) -> bool:
@@ -200,6 +219,21 @@ def _resources(site: Site) -> Iterator[Finding]:
             yield _warning(where, text, "8.1")
     if words and not site.preemption:
         yield _warning(where, "has no effect while no queue preempts", "8.1")
+
+
+def _gpus(site: Site) -> Iterator[Finding]:
+    """GPU preemption needs the new syntax, and victims that may migrate (8.3)."""
+    if GPUS not in site.resources:
+        return
+    where = f"{_TABLE}.params.PREEMPTABLE_RESOURCES"
+    if not site.gpus:
+        yield _warning(where, f"{GPUS} has no effect without LSB_GPU_NEW_SYNTAX=Y or extend in lsf.conf", "8.3")
+        return
+    queues = [q for q in site.queues.values() if any(site.may_preempt(other, q.name) for other in site.queues)]
+    fixed = [q.name for q in queues if q.mig is None or not q.rerunnable]
+    if fixed:
+        text = f"GPU jobs of {', '.join(fixed)} are safe unless an application sets MIG and RERUNNABLE"
+        yield _note(where, text, "8.3")
 
 
 def _names_in_limits(site: Site) -> Iterator[Finding]:
@@ -282,6 +316,7 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _limits_that_stay,
     _actions,
     _resources,
+    _gpus,
     _names_in_limits,
     _unknown_keys,
     _openlava,

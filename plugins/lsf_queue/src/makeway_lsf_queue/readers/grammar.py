@@ -193,7 +193,8 @@ def pairs(section: Section, messages: Messages) -> Iterator[Pair]:
         key, equals, value = each.text.partition("=")
         key, value = key.strip().upper(), value.strip()
         if not equals or not key:
-            messages.say(each.line, f"{each.text.strip()[:40]!r}: no '='; the line is ignored")
+            hint = "; a value goes on in the next line only after a backslash" if "[" in each.text else ""
+            messages.say(each.line, f"{each.text.strip()[:40]!r}: no '='; the line is ignored{hint}")
             continue
         if value.startswith("(") and value.endswith(")"):
             value = value[1:-1].strip()
