@@ -274,3 +274,27 @@ def test_a_circle_of_three_is_sorted_as_a_merge_sort_does() -> None:
         ("z", {"qos": "z", "priority": 3}),
     )
     assert order == ["x", "y", "z"]
+
+
+def test_an_arriving_preemptor_overtakes_a_reservation() -> None:
+    """EASY keeps no place for a blocked job before somebody whom the policy puts first (7.1, 1.13)."""
+    run = replay_table(
+        """
+        job    qos   submit  nodes  time_limit  run_time
+        runs   low        0      3         100       100
+        waits  low        1      4         100       100
+        rush   high      10      4          50        50
+        """,
+        cluster=nodes(4, cpus=1),
+        config={"preempt": "preempt/qos", "preempt_mode": "cancel", "qos": QOS, "scheduler": "easy"},
+    )
+    assert run.timeline == timeline(
+        """
+          0  runs   start
+         10  runs   preempted for rush
+         10  rush   start
+         60  rush   complete
+         60  waits  start
+        160  waits  complete
+        """
+    )

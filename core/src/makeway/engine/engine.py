@@ -17,6 +17,7 @@ from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
 from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
+from makeway.engine.easy import Easy
 from makeway.engine.exclusivity import label_of
 from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
@@ -97,6 +98,7 @@ class Engine:
         )
         self.het = HetStarter(ledger, self.placer)
         self.passes = Passes(ledger, self.queue, self.placer, policies, self.het, scheduler)
+        self.easy = Easy(self.passes)
         self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
         self._mcs = ledger.settings(McsTable)
@@ -441,7 +443,7 @@ class Engine:
         if self._marks:
             self._mark()
         if self._type == "easy":
-            self.passes.easy()
+            self.easy.run()
         elif self._type == "greedy":
             self.passes.greedy()
         else:

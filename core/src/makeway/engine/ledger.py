@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from makeway import bitmap
@@ -27,6 +28,7 @@ S = TypeVar("S")
 
 _set = object.__setattr__
 _NO_JOBS: tuple[Job, ...] = ()
+_by_index = attrgetter("index")
 
 
 def put(job: Job, **changes: Any) -> None:
@@ -86,7 +88,7 @@ class Ledger:
     def active(self) -> Sequence[Job]:
         """All running and suspended jobs, in job-table order."""
         if self._active_sorted is None:
-            self._active_sorted = tuple(sorted(self._active.values(), key=_index))
+            self._active_sorted = tuple(sorted(self._active.values(), key=_by_index))
         return self._active_sorted
 
     @property
@@ -160,7 +162,9 @@ class Ledger:
         """Return the active jobs on a node, in order of start."""
         if self._on is None:
             self._on = [[] for _ in self.cluster.nodes]
-            for job in sorted(self._active.values(), key=lambda job: job.started_at or 0):  # stable: as they started
+            for job in sorted(
+                self._active.values(), key=lambda job: job.started_at or 0
+            ):  # stable: as they started
                 for index in _indices_of(job):
                     self._on[index].append(job)
         return self._on[node]
@@ -346,10 +350,6 @@ class Ledger:
         at = bisect.bisect_left(by_end, (job.end_at, job.index))
         if at < len(by_end) and by_end[at][2] is job:
             del by_end[at]
-
-
-def _index(job: Job) -> int:
-    return job.index
 
 
 def _indices_of(job: Job) -> Iterable[int]:

@@ -1,9 +1,8 @@
-"""Make scheduling passes: Slurm's main scheduler, and textbook EASY.
+"""Make scheduling passes: Slurm's main scheduler, and one that lets nobody wait for another.
 
 ``builtin`` and the main part of ``backfill`` follow spec slurm-preemption 7.2 and slurm-gang-and-select 5.3: strict
 order within a partition; a job that cannot start closes its partition and withdraws its nodes for the pass.
-``easy`` is EASY backfilling as the literature has it: the first blocked job gets a reservation, later jobs may
-start if they do not delay it. ``greedy`` lets nobody wait for another.
+``greedy`` tries each job in order. EASY has a module of its own.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
-from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer
 from makeway.engine.queue import Entry, Key, Queue, faces, key_of
-from makeway.model import Forecast, Job, JobState, Partition, Seconds
+from makeway.model import Job, JobState, Partition, Seconds
 from makeway.registry import Policies
 
 _MOST_ROUNDS = 1000
@@ -42,26 +40,31 @@ class Passes:
         self.placer = placer
         self.policies = policies
         self.het = het
-        self._custom_order = policies.implements("makeway_queue_order")
+        self.custom_order = policies.implements("makeway_queue_order")
+        """Whether a plugin orders the queue."""
         self._closes = policies.implements("makeway_closed_nodes")
         self.again = True
         """Whether the answers of policies may have changed by time alone."""
         self._settled = -1
         self._waiting: list[Entry] = []
-        self._reserved: _Reserved | None = None
         self._raw = _raw_order(ledger, scheduler)
         self._transitions = placer.transitions
-        self._turns = placer.transitions.takes_queue
+        self.turns = placer.transitions.takes_queue
+        """Whether suspended jobs wait in the queue."""
 
     def ordered(self) -> list[Entry]:
         """Return the eligible entries, as the policy orders them; with suspended jobs that wait in the queue."""
         entries = self.queue.ordered()
-        if self._turns and (stopped := self._transitions.waiting()):
+        if self.turns and (stopped := self._transitions.waiting()):
             entries += [(key_of(job, job.partition), job, job.partition) for job in stopped]
             entries.sort(key=_key_of)
         if self._raw:
             return sorted(entries, key=lambda entry: (entry[1].index, entry[2].index))
-        if not self._custom_order or len(entries) < 2:
+        return self.in_order(entries)
+
+    def in_order(self, entries: list[Entry]) -> list[Entry]:
+        """Return `entries`, which are in the default order, as the policy orders them."""
+        if not self.custom_order or len(entries) < 2:
             return entries
         by_face = {id(face): (face, entry) for face, entry in faces(entries)}
         order = self.policies.queue_order([face for face, _ in by_face.values()], self.ledger)
@@ -134,7 +137,7 @@ class Passes:
         room for another.
         """
         arrivals = self.queue.take_arrivals()
-        if self._custom_order or self._turns or self.again or self._settled != self.ledger.freed:
+        if self.custom_order or self.turns or self.again or self._settled != self.ledger.freed:
             entries = self.ordered()
             self._waiting = []
         else:
@@ -147,7 +150,7 @@ class Passes:
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
-        rounds = _MOST_ROUNDS if self._turns else 0
+        rounds = _MOST_ROUNDS if self.turns else 0
         leaving_for: set[str] = set()
         at = 0
         while at < len(entries):
@@ -158,7 +161,7 @@ class Passes:
                 self._turn(job)
             elif job.state is JobState.PENDING and job.id not in leaving_for:
                 self.placer.before = self._before(entry)
-                outcome = self._try(entry)
+                outcome = self.try_entry(entry)
                 if outcome is not Outcome.STARTED:
                     self._wait(entry)
                 if outcome is Outcome.PREEMPTING:
@@ -169,7 +172,7 @@ class Passes:
                 self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
 
     def _wait(self, entry: Entry) -> None:
-        if self._custom_order:
+        if self.custom_order:
             self._waiting.append(entry)
         else:
             bisect.insort(self._waiting, entry, key=_key_of)
@@ -177,7 +180,7 @@ class Passes:
     def _turn(self, job: Job) -> bool:
         """Let the arbiter act for a suspended job; say whether it goes on."""
         # Without turns it was started, and stopped, at another of its entries in this very pass.
-        if self._turns and job.state is JobState.SUSPENDED and self.ledger.is_active(job):
+        if self.turns and job.state is JobState.SUSPENDED and self.ledger.is_active(job):
             self._transitions.turn(job)
         return job.state is JobState.RUNNING
 
@@ -185,43 +188,14 @@ class Passes:
         """Return the jobs that were tried before `entry` and have to wait."""
         if not self._closes:
             return ()
-        custom = self._custom_order  # then only those of this pass are listed, as they were tried
+        custom = self.custom_order  # then only those of this pass are listed, as they were tried
         waiting = [each[1] for each in self._waiting if custom or each[0] < entry[0]]
         return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
 
-    # --------------------------------------------------------------------------------- EASY
-    def easy(self) -> None:
-        """Make a pass of EASY backfilling."""
-        reserved = self._reserved
-        again, self.again = self.again, False
-        if reserved is not None and not again and reserved.holds(self.ledger):
-            arrivals = self.queue.take_arrivals()
-            if not arrivals:
-                return
-            head = reserved.entry[0]
-            if head < min(arrivals)[0]:
-                self._backfill(arrivals, reserved)
-                return
-        self.queue.take_arrivals()
-        self._reserved = None
-        live = not self._custom_order and not self._turns
-        entries = self.queue.entries if live else self.ordered()
-        at = 0
-        while at < len(entries):
-            entry = entries[at]
-            outcome = self._try(entry)
-            if outcome in (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER):
-                if at < len(entries) and entries[at] is entry:
-                    at += 1  # the queue itself has lost the entry of a job that left it
-                continue
-            # Blocked, or waiting for its victims to leave: what comes free is kept for it.
-            self._reserved = self._reserve(entry, outcome)
-            self._backfill(entries[at + 1 :], self._reserved)
-            return
-
-    def _try(self, entry: Entry) -> Outcome:
+    def try_entry(self, entry: Entry) -> Outcome:
+        """Try a job where its entry says, with preemption; one that is no longer pending is passed over."""
         _, job, partition = entry
-        if job.state is JobState.SUSPENDED and self._turns:
+        if job.state is JobState.SUSPENDED and self.turns:
             self._turn(job)
         if job.state is not JobState.PENDING:
             return Outcome.LIMITED
@@ -233,73 +207,6 @@ class Passes:
             if not self.placer.selector.screen((job,), usable):
                 return Outcome.BUSY
         return self.placer.try_start(job, partition, self.ledger.all_nodes)
-
-    def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
-        _, job, partition = entry
-        ledger = self.ledger
-        nodes = partition.nodes & ledger.up
-        forecast: Forecast | None
-        if job.asked_nodes and (outcome is Outcome.PREEMPTING or job.spec.het_id is not None):
-            # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
-            forecast = Forecast(at=ledger.now, nodes=job.asked_nodes)
-        else:
-            forecast = self.placer.selector.forecast(job, nodes, ledger, ())
-        return _Reserved(entry, forecast, ledger.version, ledger.freed)
-
-    def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
-        """Start those of `entries` that do not delay the reserved job."""
-        if not entries:
-            return
-        ledger = self.ledger
-        screen = self.placer.selector.screen
-        usable = ledger.up & ~ledger.completing
-        kept = screen([entry[1] for entry in entries], usable)
-        if not kept:
-            return
-        forecast = reserved.forecast
-        now = ledger.now
-        if forecast is None:
-            shadow, spare, eligible, promised = now, reserved.spare, 0, 0
-        else:
-            shadow = max(forecast.at, now)
-            spare, eligible, promised = reserved.spare, forecast.eligible, forecast.nodes
-        places: dict[int, list[Partition]] | None = None
-        left: set[int] | None = None
-        """Who passed the screen again after the last start; None: nobody has started yet."""
-        for at, job in enumerate(kept, 1):
-            if left is not None and id(job) not in left:
-                continue
-            limit = job.time_limit
-            long = forecast is not None and (limit is None or now + limit > shadow)
-            allowed = ledger.all_nodes & ~promised if long and spare is None else ledger.all_nodes
-            partitions: Sequence[Partition] = (job.partition,)
-            if len(job.partitions) > 1:
-                places = places if places is not None else _places(entries)
-                partitions = places.pop(id(job), ())
-            for partition in partitions:
-                if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
-                    continue
-                if job.state is JobState.PENDING and self._start_behind(job, partition, allowed):
-                    left = set(map(id, screen(kept[at:], usable)))
-                    reserved.version = ledger.version
-                    if long and spare is not None:
-                        spare -= bitmap.count(job.nodes & eligible)
-                        reserved.spare = spare
-
-    def _start_behind(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
-        if job.spec.het_id is not None:
-            outcome = self.het.try_start(job, partition, allowed, preempt=False)
-        else:
-            outcome = self.placer.try_start(job, partition, allowed, preempt=False)
-        return outcome is Outcome.STARTED
-
-
-def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
-    """Return by identity of a job where it is to be tried, in order."""
-    places: dict[int, list[Partition]] = {}
-    for _, job, partition in entries:
-        places.setdefault(id(job), []).append(partition)
-    return places
 
 
 def _key_of(entry: Entry) -> Key:
@@ -315,28 +222,6 @@ def _raw_order(ledger: Ledger, scheduler: SchedulerTable) -> bool:
         and len(tiers) == 1
         and ledger.rule("builtin_raw_order")
     )
-
-
-class _Reserved:
-    """The reservation of the first blocked job; holds until something is given back or overtakes it."""
-
-    __slots__ = ("entry", "forecast", "freed", "spare", "version")
-
-    def __init__(self, entry: Entry, forecast: Forecast | None, version: int, freed: int) -> None:
-        self.entry = entry
-        self.forecast = forecast
-        self.version = version
-        self.freed = freed
-        self.spare = forecast.spare if forecast is not None else None
-
-    def holds(self, ledger: Ledger) -> bool:
-        """Whether nothing happened that could change it."""
-        return (
-            self.entry[1].state is JobState.PENDING
-            and self.freed == ledger.freed
-            and self.version == ledger.version
-            and (self.forecast is None or self.forecast.at >= ledger.now)
-        )
 
 
 _RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"

@@ -213,12 +213,13 @@ class Books:
         for job in jobs:
             by_partition.setdefault(job.partition.index, []).append(job)
         for several in by_partition.values():
-            rows = self._rows_to_change(several[0].partition).rows
-            if len(rows) > 1 or self._overlaid or self._rowless:
+            rows = self._rows_to_change(several[0].partition)
+            if self._overlaid or self._rowless or not rows.all_in_first:
                 for job in several:
                     self.take_out(job, wholly=True)
             else:
-                self._take_out_of(rows[0], [_held(job) for job in several])
+                rows.leave_first(several)
+                self._take_out_of(rows.rows[0], [_held(job) for job in several])
 
     def _take_out_of(self, row: Row, allocations: Sequence[Allocation]) -> None:
         """Take out jobs that are in the only row of their partition, where nobody else has their cores."""

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from makeway import bitmap
-from makeway.bitmap import CoreBits
 from makeway.model import Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.assign import Found
-from makeway_select_cons_tres.request import ONE_ROW, RESERVED
 from makeway_select_cons_tres.steps import Extra
+from makeway_select_cons_tres.watch import Watch, watch_for
 
 if TYPE_CHECKING:
     from makeway_select_cons_tres.selector import ConsAttempt
@@ -47,9 +46,10 @@ def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]])
         releases = [release for release in releases if id(release[2]) not in gone]
     if attempt.view.rule("forecast_in_batches"):
         return _in_batches(attempt, releases, extra)
-    if _is_about_one_node(attempt):
-        return _on_one_node(attempt, releases)
-    return _one_by_one(attempt, releases, extra)
+    watch = watch_for(attempt, attempt.kind.choices[-1])
+    if watch is not None and watch.about_one_node:
+        return _on_one_node(attempt, watch, releases)
+    return _one_by_one(attempt, watch, releases, extra)
 
 
 # ----------------------------------------------------------------------------------- in batches
@@ -88,16 +88,22 @@ def _end_of(batch: Sequence[_Release], found: Found, attempt: ConsAttempt) -> Se
 
 
 # ------------------------------------------------------------------------------------- exactly
-def _one_by_one(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra | None) -> Forecast | None:
+def _one_by_one(
+    attempt: ConsAttempt, watch: Watch | None, releases: Sequence[_Release], extra: Extra | None
+) -> Forecast | None:
     """Test whenever the job can have come to fit."""
     choice = attempt.kind.choices[-1]
     waiting: list[Job] = []
     short, gained = attempt.short.nodes, 0
     for end, _, job in releases:
         waiting.append(job)
-        gained += job.nodes.bit_count()
-        if gained < short:
-            continue
+        if watch is not None:
+            if not watch.release(job):
+                continue
+        else:
+            gained += job.nodes.bit_count()
+            if gained < short:
+                continue
         attempt.remove_all(waiting)
         waiting = []
         found = attempt.try_on(choice, extra=extra)
@@ -107,91 +113,18 @@ def _one_by_one(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra
     return None
 
 
-def _is_about_one_node(attempt: ConsAttempt) -> bool:
-    """Whether the job wants idle cores of one node, and each core has one holder at most."""
-    request = attempt.kind.request
-    return (
-        request.max_nodes == 1
-        and request.mark == ONE_ROW
-        and not attempt.selector.mode.gang
-        and not attempt.selector.layout.several_rows
-        and not attempt.books.any_overlaid
-        and not (request.required or request.gres or request.gres_total)
-        and attempt.kind.key.partition is None
-        and not any(choice.counts for choice in attempt.kind.choices)
-    )
-
-
-def _on_one_node(attempt: ConsAttempt, releases: Sequence[_Release]) -> Forecast | None:
+def _on_one_node(attempt: ConsAttempt, watch: Watch, releases: Sequence[_Release]) -> Forecast | None:
     """Follow each node by itself until one of them serves."""
-    nodes = attempt.nodes & attempt.kind.able & attempt.kind.choices[-1].nodes
-    flags = nodes.to_bytes((attempt.selector.layout.size >> 3) + 1, "little")
-    watched: dict[int, _Node] = {}
     at: Seconds | None = None
     serving: list[int] = []
     for end, _, job in releases:
         if at is not None and end > at:
             break
-        allocation = job.allocation
-        if allocation is None:
-            continue
-        for place, index in enumerate(allocation.node_indices):
-            if flags[index >> 3] >> (index & 7) & 1:
-                node = watched.get(index)
-                if node is None:
-                    node = watched[index] = _Node(attempt, index)
-                node.release(job, place)
-                if node.serves():
-                    serving.append(index)
-                    at = end
+        now_serving = watch.release(job)
+        if now_serving:
+            serving += now_serving
+            at = end
     if at is None:
         return None
     first = min(serving, key=lambda index: (attempt.selector.layout.weight[index], index))
     return Forecast(at=max(at, attempt.view.now), nodes=bitmap.single(first))
-
-
-class _Node:
-    """What one node has left as its jobs end."""
-
-    __slots__ = ("_attempt", "_free", "_index", "_marks", "_memory")
-
-    def __init__(self, attempt: ConsAttempt, index: int) -> None:
-        books = attempt.books
-        layout = books.layout
-        self._attempt = attempt
-        self._index = index
-        self._free: CoreBits = layout.full[index] & ~books.busy[index]
-        self._memory = layout.memory[index] - books.memory[index]
-        self._marks = books.marks[index]
-
-    def release(self, job: Job, place: int) -> None:
-        """Let `job` end, which has the node at this place of its allocation."""
-        allocation = job.allocation
-        assert allocation is not None
-        if allocation.cores is None:
-            self._free = self._attempt.selector.layout.full[self._index]
-        else:
-            self._free |= allocation.cores[place]
-        if allocation.memory_mb is not None:
-            self._memory += allocation.memory_mb[place]
-        if not allocation.shared:
-            self._marks = self._marks % RESERVED
-
-    def serves(self) -> bool:
-        """Whether the job fits now."""
-        attempt, index = self._attempt, self._index
-        kind, books = attempt.kind, attempt.books
-        request = kind.request
-        if self._marks >= RESERVED:
-            return False
-        if request.whole and self._free != books.layout.full[index]:
-            return False
-        cpus = kind.idle.cpus_of(index, self._free, books)
-        if cpus < kind.wanted:
-            return False
-        if request.memory_per_cpu is not None:
-            size = books.layout.cluster.nodes[index].cpus if request.whole else kind.wanted
-            return self._memory >= request.memory_per_cpu * size
-        if request.memory_per_node == 0:
-            return self._memory >= books.layout.memory[index]
-        return self._memory >= kind.least_memory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from makeway import bitmap
 from makeway.bitmap import CoreBits
 from makeway.model import Allocation, Job, Partition
@@ -89,7 +91,19 @@ class Rows:
             row = next(row for row in rows if job.id in row.jobs)
             del row.jobs[job.id]
         row.drop(allocation, self._full)
-        return len(rows) > 1
+        return len(rows) > 1 and not self.all_in_first
+
+    @property
+    def all_in_first(self) -> bool:
+        """Whether nobody is in another row than the first: then putting the rows together anew changes nothing."""
+        return not any(row.count for row in self.rows[1:])
+
+    def leave_first(self, jobs: Iterable[Job]) -> None:
+        """Forget who is in the first row, where all are; its cores are the caller's business."""
+        if len(self.rows) > 1:
+            known = self.rows[0].jobs
+            for job in jobs:
+                del known[job.id]
 
     def sort(self) -> None:
         """Let the fullest row come first."""

@@ -6,7 +6,7 @@ those removed in the last round that touch the chosen nodes. Candidates that wou
 arbiter's business, except that preempt/qos gives their preemptors a row of its own.
 
 A round does not test after every candidate: the last test says on how many nodes more something has to be
-given back, and no test before that can succeed.
+given back, and no test before that can succeed; for a job of one node, the node that was given back says it alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.selector import ConsAttempt
 from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
+from makeway_select_cons_tres.watch import watch_for
 
 _DECISIVE = 99999
 _KILLS = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
@@ -144,6 +145,7 @@ class _Search:
         :param short: on how many nodes something has to be given back before a test can succeed.
         """
         jobs = self._candidates.jobs
+        watch = watch_for(self._attempt, self._choice) if not self._attempt.view.heterogeneous else None
         waiting: list[Job] = []
         gained = 0
         for place, at in enumerate(order):
@@ -151,6 +153,12 @@ class _Search:
             if size < 0:
                 continue
             waiting.append(jobs[at])
+            if watch is not None:
+                if not watch.release(jobs[at]):
+                    continue
+                if watch.about_one_node:
+                    watch = None  # from here on a node serves, and only a licence may be missing
+                gained = short
             gained += size
             if gained < short:
                 continue

@@ -1,0 +1,57 @@
+"""Replay three months of jobs with QOS preemption under select/cons_tres, beside a loop that only counts cores.
+
+The log is ``metacentrum-wagap-2013.swf.gz``: 17,900 jobs of 11 queues on 68 nodes with 2,176 cores. The loop beside it
+counts cores alone, without nodes, memory, preemption or records: the ratio is what remains when machines differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+import attrs
+import counting_loop
+
+from makeway.cli.inputs import load_config
+from makeway.readers.api import ReadOptions
+from makeway.readers.open import open_workload
+from makeway.replay import replay
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path, help="metacentrum-wagap-2013.swf.gz")
+    parser.add_argument("--config", type=Path, default=HERE / "metacentrum.toml")
+    parser.add_argument("--scheduler", help="another scheduler.type than the config's")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    config = load_config(given.config).config
+    if given.scheduler:
+        config = attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, type=given.scheduler))
+    jobs = list(open_workload(given.log, ReadOptions(config=config)).jobs)
+    counted = counting_loop.read_swf(given.log)
+    times, ratios, preemptions = [], [], 0
+    for _ in range(given.rounds):
+        began = time.perf_counter()
+        counting_loop.simulate(counted, 2176, "easy")
+        loop = time.perf_counter() - began
+        began = time.perf_counter()
+        run = replay(config, jobs)
+        times.append(time.perf_counter() - began)
+        ratios.append(times[-1] / loop)
+        preemptions = run.recorder.metrics.preemptions
+    took = statistics.median(times)
+    print(
+        f"{config.policy.select}, {config.policy.preempt}, {config.scheduler.type}: {len(jobs) / took:,.0f} jobs/s, "
+        f"{preemptions:,} preemptions (median of {given.rounds}); "
+        f"{statistics.median(ratios):.0f} times as long as a loop that counts"
+    )
+
+
+if __name__ == "__main__":
+    main()

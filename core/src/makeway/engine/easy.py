@@ -1,0 +1,166 @@
+"""Make passes of EASY backfilling, as the literature has it.
+
+The first blocked job gets a reservation: the instant at which it could start by the time limits of those that run,
+and what it will take then. Later jobs may start if they do not delay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.engine.ledger import Ledger
+from makeway.engine.passes import Passes
+from makeway.engine.placing import Outcome
+from makeway.engine.queue import Entry
+from makeway.model import Forecast, Job, JobState, Partition
+
+_GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
+
+
+class Easy:
+    """EASY over one run's queue."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+        self._ledger = passes.ledger
+        self._queue = passes.queue
+        self._placer = passes.placer
+        self._screen = passes.placer.selector.screen
+        self._reserved: _Reserved | None = None
+
+    def run(self) -> None:
+        """Make a pass."""
+        passes, reserved = self._passes, self._reserved
+        again, passes.again = passes.again, False
+        arrivals = self._queue.take_arrivals()
+        if reserved is not None and not again and reserved.holds(self._ledger):
+            if not arrivals:
+                return
+            if self._stays_first(reserved.entry, arrivals):
+                self._backfill(arrivals, reserved)
+                return
+        self._reserved = None
+        live = not passes.custom_order and not passes.turns
+        entries = self._queue.entries if live else passes.ordered()
+        at = 0
+        while at < len(entries):
+            entry = entries[at]
+            outcome = passes.try_entry(entry)
+            if outcome in _GONE:
+                if at < len(entries) and entries[at] is entry:
+                    at += 1  # the queue itself has lost the entry of a job that left it
+                continue
+            # Blocked, or waiting for its victims to leave: what comes free is kept for it.
+            self._reserved = self._reserve(entry, outcome)
+            self._backfill(entries[at + 1 :], self._reserved)
+            return
+
+    def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
+        """Whether the reserved job comes before all that arrived."""
+        if not self._passes.custom_order:
+            return head < min(arrivals)
+        return self._passes.in_order(sorted([head, *arrivals]))[0] is head
+
+    def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
+        _, job, partition = entry
+        ledger = self._ledger
+        nodes = partition.nodes & ledger.up
+        forecast: Forecast | None
+        if job.asked_nodes and (outcome is Outcome.PREEMPTING or job.spec.het_id is not None):
+            # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
+            forecast = Forecast(at=ledger.now, nodes=job.asked_nodes)
+        else:
+            forecast = self._placer.selector.forecast(job, nodes, ledger, ())
+        return _Reserved(entry, forecast, ledger)
+
+    # --------------------------------------------------------------------------- who follows
+    def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
+        """Start those of `entries` that do not delay the reserved job."""
+        if not entries:
+            return
+        kept = self._could_start([entry[1] for entry in entries], reserved)
+        if not kept:
+            return
+        ledger, forecast = self._ledger, reserved.forecast
+        eligible, promised = (forecast.eligible, forecast.nodes) if forecast is not None else (0, 0)
+        places: dict[int, list[Partition]] | None = None
+        left: set[int] | None = None
+        """Who could still start after the last start; None: nobody has started yet."""
+        for at, job in enumerate(kept, 1):
+            if left is not None and id(job) not in left:
+                continue
+            long, spare = reserved.outlasts(job, ledger), reserved.spare
+            allowed = ledger.all_nodes & ~promised if long and spare is None else ledger.all_nodes
+            partitions: Sequence[Partition] = (job.partition,)
+            if len(job.partitions) > 1:
+                places = places if places is not None else _places(entries)
+                partitions = places.pop(id(job), ())
+            for partition in partitions:
+                if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
+                    continue
+                if job.state is JobState.PENDING and self._start(job, partition, allowed):
+                    reserved.version = ledger.version
+                    if long and spare is not None:
+                        reserved.spare = spare - bitmap.count(job.nodes & eligible)
+                    left = set(map(id, self._could_start(kept[at:], reserved)))
+
+    def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
+        """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
+        ledger, forecast = self._ledger, reserved.forecast
+        usable = ledger.up & ~ledger.completing
+        kept = self._screen(jobs, usable)
+        if not kept or forecast is None or reserved.spare is not None:
+            return kept
+        long = [job for job in kept if reserved.outlasts(job, ledger)]
+        if not long:
+            return kept
+        fits = set(map(id, self._screen(long, usable & ~forecast.nodes)))
+        return [job for job in kept if id(job) in fits or not reserved.outlasts(job, ledger)]
+
+    def _start(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
+        if job.spec.het_id is not None:
+            outcome = self._passes.het.try_start(job, partition, allowed, preempt=False)
+        else:
+            outcome = self._placer.try_start(job, partition, allowed, preempt=False)
+        return outcome is Outcome.STARTED
+
+
+def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
+    """Return by identity of a job where it is to be tried, in order."""
+    places: dict[int, list[Partition]] = {}
+    for _, job, partition in entries:
+        places.setdefault(id(job), []).append(partition)
+    return places
+
+
+class _Reserved:
+    """The reservation of the first blocked job; holds until something is given back or overtakes it."""
+
+    __slots__ = ("_freed", "_shadow", "entry", "forecast", "spare", "version")
+
+    def __init__(self, entry: Entry, forecast: Forecast | None, ledger: Ledger) -> None:
+        self.entry = entry
+        self.forecast = forecast
+        self.version = ledger.version
+        self._freed = ledger.freed
+        self.spare = forecast.spare if forecast is not None else None
+        """How many nodes more than the job needs there will be; None: the forecast names its nodes."""
+        self._shadow = forecast.at if forecast is not None else 0.0
+
+    def outlasts(self, job: Job, ledger: Ledger) -> bool:
+        """Whether `job`, started now, might still run when the reserved job wants to start."""
+        if self.forecast is None:
+            return False
+        limit, now = job.time_limit, ledger.now
+        return limit is None or now + limit > (self._shadow if self._shadow > now else now)
+
+    def holds(self, ledger: Ledger) -> bool:
+        """Whether nothing happened that could change it."""
+        return (
+            self.entry[1].state is JobState.PENDING
+            and self._freed == ledger.freed
+            and self.version == ledger.version
+            and (self.forecast is None or self.forecast.at >= ledger.now)
+        )
