@@ -125,6 +125,12 @@ def test_all_that_is_not_modelled_is_named_in_one_warning() -> None:
 OLD = f"{ON}preempt_prio: 'starving_jobs, normal_jobs'\npreempt_order: 'SCR 50 R'\npreempt_queue_prio: 100\n"
 
 
+@pytest.mark.parametrize("word", ["ALL", "none", "non_prime"])
+def test_a_prime_word_is_ignored_where_there_is_no_such_form(word: str) -> None:
+    """6.1: preempt_order is no prime option."""
+    assert settings(f"{ON}preempt_order: 'R' {word}\n")["preempt_order"] == "R"
+
+
 def test_parameters_in_sched_config_are_of_19_1() -> None:
     """Effective, and said."""
     found = settings(OLD)
@@ -310,10 +316,13 @@ def test_check_names_lines(site: Path) -> None:
     [
         (
             'set sched preempt_order = "SCR SC"',
-            "preempt_order: got 'SC' in 'SCR SC'; allowed here: a percent",
+            "qmgr.txt:{}: preempt_order: got 'SC' in 'SCR SC'; allowed here",
         ),
-        ('set sched preempt_prio = "nrmal_jobs"', "got 'nrmal_jobs'; allowed: express_queue"),
-        ("set queue express max_run = 4", "max_run: got '4'; allowed: [u:NAME=n]"),
+        (
+            'set sched preempt_prio = "nrmal_jobs"',
+            "qmgr.txt:{}: preempt_prio: got 'nrmal_jobs'; allowed: express_queue",
+        ),
+        ("set queue express max_run = 4", "qmgr.txt:{}: max_run: got '4'; allowed: [u:NAME=n]"),
         ("set queue express Priority = 2000", "got 2000; allowed: a whole number from -1024 to 1023"),
         ("set server restrict_res_to_release_on_suspend = ncpsu", "no resource 'ncpsu'; allowed: "),
     ],
@@ -326,6 +335,7 @@ def test_what_is_wrong_is_one_clear_error(site: Path, command: str, line: str, s
     words = ["replay", "sched_config", "jobs.toml"] if command == "replay" else ["check", "sched_config"]
     done = makeway(site, *words)
     assert done.returncode != 0
+    said = said.format(len((site / "qmgr.txt").read_text().splitlines()))
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

@@ -166,6 +166,25 @@ def test_targets_that_are_refused_keep_the_job_out(pbs: Pbs) -> None:
     assert run.table.reason("E1") == "preempt_targets is refused"
 
 
+def test_without_preemption_there_are_no_values(pbs: Pbs) -> None:
+    """1.2: the queue is in its usual order, here queue by queue, and nobody makes way."""
+    text = "J1 workq 0 1 100; J2 workq 5 1 10; E1 expressq 6 1 10"
+    off = pbs(text, preemptive_sched=False, by_queue=False)
+    assert off.victims == ()
+    assert (off.starts("J2"), off.starts("E1")) == ((100.0,), (110.0,))
+    by_queue = pbs(text, preemptive_sched=False)
+    assert (by_queue.starts("E1"), by_queue.starts("J2")) == ((100.0,), (110.0,))
+
+
+def test_round_robin(pbs: Pbs) -> None:
+    """3.2: queues of one Priority take turns within a cycle."""
+    text = "J0 workq 0 2 10; A1 workq 1 1 10; A2 workq 2 1 10; B1 workq2 3 1 10"
+    turns = pbs(text, nodes=2, round_robin=True)
+    assert [turns.starts(name) for name in ("A1", "B1", "A2")] == [(10.0,), (10.0,), (20.0,)]
+    plain = pbs(text, nodes=2)
+    assert [plain.starts(name) for name in ("A1", "A2", "B1")] == [(10.0,), (10.0,), (20.0,)]
+
+
 def test_targets_can_be_switched_off(pbs: Pbs) -> None:
     """1.7: preempt_targets_enable."""
     more = {"E1": {"attributes": {"preempt_targets": "None"}}}

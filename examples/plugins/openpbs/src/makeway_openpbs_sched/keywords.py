@@ -6,6 +6,11 @@ MODELLED = (
     *("preemptive_sched", "preempt_attempts", "preempt_queue_prio", "preempt_prio", "preempt_order"),
     *("preempt_sort", "by_queue", "round_robin", "strict_ordering", "help_starving_jobs", "max_starve"),
 )
+WITH_PRIME = (
+    *("preemptive_sched", "by_queue", "round_robin", "strict_ordering", "help_starving_jobs"),
+    *("fair_share", "job_sort_key", "node_sort_key", "load_balancing", "sort_queues", "backfill"),
+)
+"""Options that may differ between prime and non-prime time; on others a prime word is ignored."""
 OPTIONS = (
     *("backfill", "backfill_prime", "cpus_per_ssinode", "dedicated_prefix", "fair_share"),
     *("fairshare_decay_factor", "fairshare_decay_time", "fairshare_enforce_no_shares"),

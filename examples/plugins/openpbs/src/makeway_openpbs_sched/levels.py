@@ -68,8 +68,6 @@ def levels_of(text: str, *, starving: bool = True) -> Levels:
     listed: list[Level] = []
     for place, element in enumerate(elements, start=1):
         statuses = _statuses(element, known)
-        if any(level.statuses == statuses for level in listed):
-            raise ValueError(f"level {element!r} is there twice")
         listed.append(Level(statuses, TOP - STEP * place, element))
     return Levels(tuple(listed))
 

@@ -28,6 +28,11 @@ def _levels(site: Site) -> Iterator[Finding]:
     if not site.levels.normal:
         text = "normal_jobs is not listed: a job that no level fits has value 0, the lowest"
         yield _warning("preempt_prio", text, "2.2")
+    seen: set[frozenset[str]] = set()
+    for level in site.levels.listed:
+        if level.statuses in seen:
+            yield _warning("preempt_prio", f"{level.text} is there twice; the first counts", "2.2")
+        seen.add(level.statuses)
     for name in sorted(site.express):
         if site.priorities[name] >= 1000:
             at = next(queue.index for queue in site.cluster.partitions if queue.name == name)

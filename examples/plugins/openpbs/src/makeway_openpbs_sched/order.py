@@ -16,13 +16,16 @@ def in_order(jobs: Sequence[Job], view: ClusterView, now: Seconds, site: Site) -
     queue, the higher Priority first; with round_robin queues of one Priority take turns, without such a head.
     """
     usage = usage_of(site, view)
+    on = (
+        bool(jobs) and site.is_on(jobs[0], now)[0]
+    )  # while preemption is off nobody has a value (section 1.2)
 
     def place(job: Job) -> tuple[bool, bool, int, bool, Seconds]:
         preempted = is_preempted(job)
         return (
             QRUN not in job.spec.flags,
             job.spec.reservation is None,
-            -site.value(job, usage, now),
+            -site.value(job, usage, now) if on else 0,
             not preempted,
             preempted_at(job) if preempted else 0.0,
         )

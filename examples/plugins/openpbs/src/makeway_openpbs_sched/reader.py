@@ -18,8 +18,9 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.foreign import ForeignConfig, Source
 from makeway_openpbs_sched import keywords
 from makeway_openpbs_sched.grammar import Command, Option, command_of, lines_of, option_of
-from makeway_openpbs_sched.letters import duration
-from makeway_openpbs_sched.limits import amount_of, is_limit
+from makeway_openpbs_sched.letters import duration, order_of
+from makeway_openpbs_sched.levels import levels_of
+from makeway_openpbs_sched.limits import amount_of, is_limit, limits_of
 from makeway_openpbs_sched.settings import NAME, PATH
 
 QMGR = "qmgr.txt"
@@ -85,6 +86,7 @@ class SchedConfigReader:
             draft.has_qmgr = True
             _read_qmgr(text, draft)
         _choose_version(draft)
+        _judge(draft)
         if draft.problems:
             raise ConfigError(source.name, draft.problems)
         if draft.unknown:
@@ -116,9 +118,9 @@ def _read_options(source: Source, draft: _Draft) -> None:
             text = f"skipped as OpenPBS does, for it is not 'name: value [prime]': {line.text.strip()!r}"
             draft.said.append(f"{line.place}: {text}")
             continue
-        if option.oddity:
+        if option.oddity and option.name in keywords.MODELLED:
             draft.wrong(option.place, f"{option.name}: {option.oddity}")
-        elif option.prime != "none":
+        elif option.prime != "none" or option.name not in keywords.WITH_PRIME:
             said_on.add(option.name)
             _read_option(option, draft, source.name)
     for name, (value, place) in draft.non_prime.items():
@@ -255,14 +257,19 @@ def _read_server(command: Command, draft: _Draft) -> None:
     elif name == "default_queue":
         draft.server[name] = command.value
     elif is_limit(name) or name.startswith(("resources_available.", "resources_default.preempt_targets")):
-        _add(draft.server, command)
+        _add(draft.server, command, draft)
         draft.places.setdefault(f"{PATH}.server", place)
     elif command.verb == "set":
         _not_modelled(name, draft)
 
 
-def _add(into: dict[str, Any], command: Command) -> None:
+def _add(into: dict[str, Any], command: Command, draft: _Draft) -> None:
     """Set an attribute, or add to one of several values."""
+    try:
+        limits_of({command.attribute: command.value})
+    except ValueError as error:
+        draft.wrong(command.place, str(error))
+        return
     before = into.get(command.attribute)
     if command.sign == "+=" and before:
         into[command.attribute] = f"{before},{command.value}"
@@ -294,7 +301,7 @@ def _read_queue(command: Command, draft: _Draft) -> None:
     elif name == "queue_type":
         queue[name] = value
     elif is_limit(name) or name.startswith(("resources_available.", "resources_default.preempt_targets")):
-        _add(queue, command)
+        _add(queue, command, draft)
     else:
         _not_modelled(name, draft)
 
@@ -344,6 +351,21 @@ def _choose_version(draft: _Draft) -> None:
 
 
 # --------------------------------------------------------------------------------------- tables
+def _judge(draft: _Draft) -> None:
+    """Refuse values that OpenPBS refuses, with their lines."""
+    version = draft.settings.get("version", "22.05")
+    rules: Mapping[str, Callable[[str], object]] = {
+        "preempt_prio": lambda text: levels_of(text, starving=version != "22.05"),
+        "preempt_order": lambda text: order_of(text, deletion=version != "19.1"),
+    }
+    for name, rule in rules.items():
+        if name in draft.settings:
+            try:
+                rule(draft.settings[name])
+            except ValueError as error:
+                draft.wrong(draft.places[f"{PATH}.{name}"], f"{name}: {error}")
+
+
 def _tables(draft: _Draft) -> dict[str, Any]:
     settings = dict(draft.settings)
     other = settings.get("preemptive_sched_non_prime")
