@@ -537,3 +537,95 @@ def test_a_distribution_that_works(install: Install) -> None:
     )
     install("makeway-x-fake", "fake_kind", source)
     assert replay_table(JOBS, config=PREEMPTING | {"protect": ["x/fake"]}).victims == ()
+
+
+# ---------------------------------------------------------------------------------- whom to blame
+def silent() -> Any:
+    """Pass."""
+    return None
+
+
+def nobody() -> dict[str, Any]:
+    """Say nothing about anybody."""
+    return {}
+
+
+@pytest.mark.parametrize("answer", [boom, lambda: 7], ids=["raises", "answers nonsense"])
+@pytest.mark.parametrize("first", [True, False], ids=["asked first", "asked last"])
+def test_the_one_that_answered_is_blamed(answer: Callable[..., Any], first: bool) -> None:
+    """Not the other one, which implements the same hook and passes."""
+    hook = "makeway_preempt_candidates"
+    plugins = {"x/good": answering(hook, silent), NAME: answering(hook, answer)}
+    names = [NAME, "x/good"] if first else ["x/good", NAME]
+    with pytest.raises(PolicyError) as caught:
+        replay_table(JOBS, config=PREEMPTING | {"plugins": names}, plugins=plugins)
+    assert (caught.value.plugin, caught.value.job) == (NAME, "next")
+
+
+@pytest.mark.parametrize("hook", ["makeway_protect", "makeway_admit"])
+def test_the_one_that_joined_nonsense_is_blamed(hook: str) -> None:
+    """Where all are asked, too."""
+    plugins = {
+        "x/good": answering(hook, nobody),
+        NAME: answering(hook, lambda: {"low": 7}),
+        "x/fine": answering(hook, nobody),
+    }
+    config = PREEMPTING | {"plugins": ["x/good", NAME, "x/fine"]}
+    with pytest.raises(PolicyError) as caught:
+        replay_table(JOBS, config=config, plugins=plugins)
+    assert caught.value.plugin == NAME
+
+
+def test_a_hook_that_ends_the_program() -> None:
+    """It would look as if all were well."""
+
+    def leave() -> Any:
+        sys.exit(0)
+
+    error = asked("makeway_preempt_candidates", leave)
+    assert error.message.startswith("raised SystemExit: 0")
+    assert error.job == "next"
+
+
+def named(**values: Any) -> Callable[..., Candidates]:
+    """Return an answer that names the first active job, with other values in place of some."""
+
+    def answer(active: Sequence[Job]) -> Candidates:
+        sound: dict[str, Any] = {"jobs": tuple(active[:1]), "modes": (PreemptMode.REQUEUE,)}
+        return Candidates(**sound | {key: made(active) for key, made in values.items()})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        pytest.param(named(jobs=iter), "as jobs; allowed: a tuple", id="an iterator of jobs"),
+        pytest.param(named(modes=lambda _: None), "gave None as modes; allowed: a tuple", id="no modes"),
+        pytest.param(
+            named(ask_again_at=lambda _: "soon"),
+            "wants to be asked again at 'soon'; allowed: seconds since the start, or None",
+            id="again in words",
+        ),
+        pytest.param(
+            named(jobs=lambda _: (7,)), "named 7, which is not among the active jobs", id="a number"
+        ),
+    ],
+)
+def test_odd_candidates(answer: Callable[..., Any], message: str) -> None:
+    """The right class with the wrong things in it."""
+    error = asked("makeway_preempt_candidates", answer)
+    assert message in error.message
+    assert error.job == "next"
+
+
+def test_an_answer_that_cannot_be_looked_at() -> None:
+    """Whatever looking at it raises, the plugin is blamed."""
+
+    class Odd(tuple[Job, ...]):
+        def __iter__(self) -> Any:
+            raise LookupError("nothing here")
+
+    error = asked("makeway_preempt_candidates", named(jobs=Odd))
+    assert "nothing here" in error.message
+    assert error.job == "next"

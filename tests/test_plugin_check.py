@@ -183,7 +183,12 @@ FAULTS = {
         "hook makeway_selector for job 1: raised ZeroDivisionError: division by zero",
     ),
     "exception in an observer": (hook("on_line(line)", "line.nonsense"), "hook makeway_on_line"),
+    "exit in a hook": (
+        hook(CANDIDATES, "raise SystemExit(0)"),
+        "hook makeway_preempt_candidates for job 4: raised SystemExit: 0 (makeway-x-fake/makeway_x_fake.py, line 7",
+    ),
     # ---- endless loops
+    "endless loop in an observer": (hook("on_line(line)", "while True: pass"), "hook makeway_on_line"),
     "endless loop": (
         hook(CANDIDATES, "while True: pass"),
         "hook makeway_preempt_candidates for job 4: did not end within 0.2 s (makeway-x-fake/makeway_x_fake.py, ",
@@ -208,6 +213,10 @@ FAULTS = {
     "victim not offered": (
         hook(CANDIDATES, "return Candidates(jobs=(preemptor,), modes=(PreemptMode.CANCEL,))"),
         "hook makeway_preempt_candidates for job 4: named job 4, which is not among the active jobs",
+    ),
+    "candidates from a generator": (
+        hook(CANDIDATES, "return Candidates(jobs=(job for job in active), modes=())"),
+        "as jobs; allowed: a tuple",
     ),
     "mode in words": (
         hook(CANDIDATES, "return Candidates(jobs=active[:1], modes=('cancel',))"),

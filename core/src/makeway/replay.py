@@ -103,7 +103,7 @@ def answerable(policies: Policies) -> Iterator[None]:
         yield
     except MakewayError:
         raise
-    except (Exception, OutOfTime) as error:
+    except (Exception, SystemExit, OutOfTime) as error:
         blamed = policies.blamed(error)
         if blamed is None:
             raise
@@ -167,7 +167,7 @@ def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
             actions = engine.step(now, events)
         except MakewayError:
             raise
-        except Exception:
+        except (Exception, SystemExit):
             with answerable(engine.policies):
                 raise
         if actions:

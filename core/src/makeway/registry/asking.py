@@ -84,7 +84,7 @@ class Asker:
                 answer = call(arguments)
             except MakewayError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._raised(call.plugin, hook, about, error)
             if self._trace:
                 self._show(call, hook, arguments, answer)
@@ -100,7 +100,7 @@ class Asker:
                 answer = call(arguments)
             except MakewayError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._raised(call.plugin, hook, about, error)
             if self._trace:
                 self._show(call, hook, arguments, answer)
@@ -123,7 +123,7 @@ class Asker:
         log.warning("hook %s of %s %s -> %s", hook, call.plugin, given, str(answer)[:200])
 
     # ----------------------------------------------------------------------------- blaming
-    def _raised(self, plugin: str, hook: str, about: Job | None, error: Exception) -> NoReturn:
+    def _raised(self, plugin: str, hook: str, about: Job | None, error: BaseException) -> NoReturn:
         text = f"raised {type(error).__name__}: {error}{place_of(error)}"
         raise self._error(plugin, hook, about, text) from error
 
@@ -145,7 +145,7 @@ class Asker:
         item = next((each for each in finding.installed() if each.name == plugin), None)
         return f"{item.distribution} {item.version}" if item else ""
 
-    def blame(self, hook: str, job: Job | None, error: Exception) -> MakewayError:
+    def blame(self, hook: str, job: Job | None, error: BaseException) -> MakewayError:
         """Return the error to raise for what an object that the plugin behind `hook` built has raised."""
         if isinstance(error, MakewayError):
             return error
@@ -163,9 +163,18 @@ class Asker:
                 plugin, hook = found
                 method = "" if hook == frame.f_code.co_name else f"its {frame.f_code.co_name}() "
                 what = (
-                    f"raised {type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+                    str(error) if isinstance(error, OutOfTime) else f"raised {type(error).__name__}: {error}"
                 )
                 return self._error(plugin, hook, _job_of(frames[:at]), f"{method}{what}{place_of(error)}")
+        return self._unusable(frames, error)
+
+    def _unusable(self, frames: Sequence[FrameType], error: BaseException) -> PolicyError | None:
+        """Return the error for an answer so odd that looking at it failed; None: it was something else."""
+        for frame in reversed(frames):
+            hook = frame.f_locals.get("hook")
+            if frame.f_globals.get("__name__") == "makeway.registry.policies" and hook in self._answered:
+                text = f"its answer cannot be used: {type(error).__name__}: {error}"
+                return self._error(self._answered[hook], hook, _job_of(frames), text)
         return None
 
     def _owner(self, frame: FrameType) -> tuple[str, str] | None:
@@ -228,7 +237,7 @@ def guarded(asker: Asker, hook: str, job: Job | None, call: Callable[[], Any]) -
         return call()
     except MakewayError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise asker.blame(hook, job, error) from error
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.errors import Finding, PluginError
+from makeway.errors import Finding, OutOfTime, PluginError
 from makeway.model import (
     Attempt,
     Blocked,
@@ -122,21 +122,24 @@ class Policies(Asker):
 
     def queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
         """Order the queue; None: the default order."""
-        answer = self._first("makeway_queue_order", None, pending=pending, view=view, now=view.now)
+        hook = "makeway_queue_order"
+        answer = self._first(hook, None, pending=pending, view=view, now=view.now)
         if answer is None:
             return None
-        ordered = self._listed("makeway_queue_order", None, answer)
+        ordered = self._listed(hook, None, answer)
         if sorted(map(id, ordered)) != sorted(map(id, pending)):
-            self._blame("makeway_queue_order", None, "its order leaves jobs out, adds some, or repeats them")
+            self._blame(hook, None, "its order leaves jobs out, adds some, or repeats them")
         return ordered
 
     def admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why."""
+        hook = "makeway_admit"
         joined: dict[str, Blocked] = {}
-        for answer in self._all("makeway_admit", None, jobs=jobs, view=view, now=view.now):
+        for answer in self._all(hook, None, jobs=jobs, view=view, now=view.now):
             if not _is_table(answer, Blocked):
-                self._blame("makeway_admit", None, f"returned {_shown(answer)}; allowed: job id -> Blocked")
+                self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> Blocked")
             for job_id, blocked in answer.items():
+                self._check_instant(hook, None, blocked.ask_again_at)
                 joined.setdefault(job_id, blocked)
         return joined
 
@@ -194,11 +197,12 @@ class Policies(Asker):
 
     def vocabulary(self) -> Vocabulary:
         """Return the words to be shown to people."""
-        answer = self._first("makeway_vocabulary", None)
+        hook = "makeway_vocabulary"
+        answer = self._first(hook, None)
         if answer is None:
             return Vocabulary()
         if not isinstance(answer, Vocabulary):
-            self._blame("makeway_vocabulary", None, f"returned {_shown(answer)}; allowed: a Vocabulary")
+            self._blame(hook, None, f"returned {_shown(answer)}; allowed: a Vocabulary")
         return answer
 
     def findings(self, config: Config, cluster: Cluster) -> list[Finding]:
@@ -220,6 +224,8 @@ class Policies(Asker):
             return Candidates(note="no plugin names candidates")
         if not isinstance(answer, Candidates):
             self._blame(hook, preemptor, f"returned {_shown(answer)}; allowed: Candidates")
+        self._check_sequences(hook, preemptor, jobs=answer.jobs, modes=answer.modes)
+        self._check_instant(hook, preemptor, answer.ask_again_at)
         if len(answer.jobs) != len(answer.modes):
             self._blame(hook, preemptor, f"{len(answer.jobs)} jobs but {len(answer.modes)} modes")
         if answer.modes and set(map(type, answer.modes)) != {PreemptMode}:
@@ -276,6 +282,7 @@ class Policies(Asker):
         placement: object = getattr(answer, "placement", None)
         if not isinstance(answer, Choice) or not isinstance(placement, Placement):
             self._blame(hook, job, f"returned {_shown(answer)}; allowed: a Choice with a placement")
+        self._check_sequences(hook, job, victims=answer.victims, modes=answer.modes)
         size = len(candidates.jobs)
         for at in answer.victims:
             position: object = at
@@ -321,9 +328,20 @@ class Policies(Asker):
                 self._blame(
                     hook, plan.job, f"planned a {name} of {_shown(value)}; allowed: 0 or more seconds"
                 )
+        self._check_sequences(hook, plan.job, notice=plan.notice, farewell=plan.farewell)
         for signal in (*plan.notice, *plan.farewell):
             if not isinstance(signal, Signal):
                 self._blame(hook, plan.job, f"planned to send {_shown(signal)}; allowed: a Signal")
+
+    def _check_sequences(self, hook: str, job: Job, **values: object) -> None:
+        for name, value in values.items():
+            if not isinstance(value, tuple | list):
+                self._blame(hook, job, f"gave {_shown(value)} as {name}; allowed: a tuple")
+
+    def _check_instant(self, hook: str, job: Job | None, at: object) -> None:
+        if at is not None and (not isinstance(at, int | float) or at != at):
+            text = f"wants to be asked again at {_shown(at)}; allowed: seconds since the start, or None"
+            self._blame(hook, job, text)
 
     def jobs_named(self, expression: str, command: str, user: str | None, view: ClusterView) -> list[str]:
         """Return the ids of the jobs that a person means."""
@@ -353,12 +371,11 @@ class Policies(Asker):
                 continue
             try:
                 call({"line": line})
-            except Exception as error:
+            except (Exception, SystemExit, OutOfTime) as error:
                 self._observers_off.add(call.plugin)
+                what = str(error) if isinstance(error, OutOfTime) else f"raised {error!r}"
                 place = place_of(error)
-                log.warning(
-                    "observer of plugin %r raised %r%s; its observers are off", call.plugin, error, place
-                )
+                log.warning("observer of plugin %r %s%s; its observers are off", call.plugin, what, place)
 
 
 def _is_table(answer: object, of: type[Any]) -> bool:
