@@ -97,16 +97,16 @@ ROWS = [
         jobs="L1 low; L2 low start=1; H1 high start=5",
     ),
     _row(
-        # the shortest run first: A frees two slots, B four, which alone are enough
+        # the shortest run first, on one host: A frees two slots, B four, which alone are enough
         "over_preempt",
         False,
         _victims,
         ["A", "B"],
         ["B"],
         queues=PAIR,
-        hosts="h1(2) h2(4)",
+        hosts="h1(6)",
         params="PREEMPT_FOR = LEAST_RUN_TIME",
-        jobs="B low n=4 host=h2; A low n=2 host=h1 start=1; H1 high n=4 start=5",
+        jobs="B low n=4; A low n=2 start=1; H1 high n=4 start=5",
     ),
     _row(
         # L is estimated to run 20 min and limited to 100: the share of 50% is 10 or 50 min

@@ -57,11 +57,18 @@ def test_parallel_victims(lsf: Lsf, params: str, allowed: list[set[str]], loaded
     ],
 )
 def test_the_default_may_take_more(lsf: Lsf, params: str, taken: list[str]) -> None:
-    """3.4: parallel victims on the way stay taken; MINI_JOB gives them back, and other keywords do not switch it."""
-    site = lsf(PAIR, "h1(2) h2(4)", f"PREEMPT_FOR = {params}")
-    run = site.run("B low n=4 host=h2; A low n=2 host=h1 start=1; H1 high n=4 start=5", until=6)
+    """3.4: parallel victims on a chosen host stay taken; MINI_JOB gives them back, as other keywords do not."""
+    site = lsf(PAIR, "h1(6)", f"PREEMPT_FOR = {params}")
+    run = site.run("B low n=4; A low n=2 start=1; H1 high n=4 start=5", until=6)
     assert run.victims == taken
     assert run.at(5)["H1"] == "RUN"
+
+
+def test_nobody_is_taken_on_hosts_that_are_not_chosen(lsf: Lsf) -> None:
+    """3.4: A is met first, but a job of four slots on one host has no use for its two."""
+    site = lsf(PAIR, "h1(2) h2(4)", "PREEMPT_FOR = LEAST_RUN_TIME")
+    jobs = "B low n=4 host=h2; A low n=2 host=h1 start=1; H1 high n=4 start=5"
+    assert site.run(jobs, until=6, H1={"max_nodes": 1}).victims == ["B"]
 
 
 @pytest.mark.parametrize("params", ["LEAST_RUN_TIME", "LEAST_RUN_TIME MINI_JOB"])

@@ -2,8 +2,8 @@
 
 Method of the walk: take candidates in order until the job fits (found by doubling and halving, so that few probes
 are needed), then give back, last one first, whoever is not needed. Without MINI_JOB parallel victims of a
-parallel preemptor are not given back: LSF may suspend more of them than needed. All or nothing: if all
-candidates together do not make room, nobody is touched.
+parallel preemptor are not given back on the hosts that it will use: LSF may suspend more of them than needed. All
+or nothing: if all candidates together do not make room, nobody is touched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
         taken = _fewest(prober, free, costly, taken, site.settings.exact_search)
         method = "fewest jobs (OPTIMAL_MINI_JOB)"
     else:
-        keeps = jobs.hosts_of(attempt.job) if _keeps_needless(attempt.job, site) else 0
+        keeps = _keeps_needless(attempt.job, site)
         taken = _give_back(prober, free, taken, keeps=keeps)
         method = "in order until it fits" + ("" if keeps else ", then given back who is not needed")
     placement = prober.place([*free, *taken])
@@ -137,21 +137,22 @@ def _walk(prober: _Prober, free: list[int], costly: list[int]) -> list[int] | No
     return costly[:high]
 
 
-def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: NodeBits) -> list[int]:
+def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: bool) -> list[int]:
     """Return `taken` without those who are not needed, asked last one first.
 
-    Parallel jobs on hosts of `keeps` stay taken all the same.
+    With `keeps`, parallel jobs stay taken all the same if they are on the hosts that the walk has chosen.
 
     The last one that the walk took is needed, else the walk had ended before it.
     """
     listed = prober.jobs
     placement = prober.place([*free, *taken])
+    chosen = placement.allocation.nodes if keeps and placement is not None else 0
     if placement is not None and len(taken) > 1:
         near = [at for at in taken if listed[at].nodes & placement.allocation.nodes]
         if len(near) < len(taken) and prober.place([*free, *near]) is not None:
-            taken = [at for at in taken if at in near or _stays(listed[at], keeps)]
+            taken = [at for at in taken if at in near or _stays(listed[at], chosen)]
     for at in reversed(taken[:-1]):
-        if _stays(listed[at], keeps):
+        if _stays(listed[at], chosen):
             continue
         fewer = [other for other in taken if other != at]
         if prober.place([*free, *fewer]) is not None:
@@ -159,8 +160,8 @@ def _give_back(prober: _Prober, free: list[int], taken: list[int], *, keeps: Nod
     return taken
 
 
-def _stays(job: Job, keeps: NodeBits) -> bool:
-    return bool(job.nodes & keeps) and jobs.is_parallel(job)
+def _stays(job: Job, chosen: NodeBits) -> bool:
+    return bool(job.nodes & chosen) and jobs.is_parallel(job)
 
 
 def _fewest(
@@ -168,11 +169,11 @@ def _fewest(
 ) -> list[int]:
     """Return as few victims as can be found: exactly up to `exact`, else the largest first."""
     listed = prober.jobs
-    best = _give_back(prober, free, taken, keeps=0)
+    best = _give_back(prober, free, taken, keeps=False)
     largest = sorted(costly, key=lambda at: (-listed[at].spec.cpus, at))
     prefix = _walk(prober, free, largest)
     if prefix is not None:
-        other = _give_back(prober, free, prefix, keeps=0)
+        other = _give_back(prober, free, prefix, keeps=False)
         if len(other) < len(best):
             best = sorted(other)
     tried = 0
