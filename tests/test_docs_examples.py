@@ -26,6 +26,7 @@ from click.testing import CliRunner
 from makeway.cli import cli
 from makeway.cli.loose import load_files
 from makeway.config import Config, parse_toml
+from makeway.registry import fitting
 from makeway.settings import structure
 
 ROOT = Path(__file__).parents[1]
@@ -187,6 +188,18 @@ def test_links_to_elsewhere_are_links(page: Path) -> None:
         if parts.scheme != "https" or "." not in (parts.hostname or "") or re.search(r"\s", link):
             wrong.append(link)
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "docs/_static/way-of-a-job.svg", *WALKS, ROOT / "README.md"], ids=lambda page: page.name
+)
+def test_hooks_that_are_named_exist(page: Path) -> None:
+    """In the drawing, too; packages of plugins have such names as well."""
+    words = set(re.findall(r"\bmakeway_[a-z_]+", page.read_text()))
+    # What the walk does wrong on purpose, and packages.
+    others = {"makeway_preempt_candidate", "makeway_preempt_own_jobs", "makeway_preempt_youngest"}
+    assert words & set(fitting.specified())
+    assert words - set(fitting.specified()) - others == set()
 
 
 # ---------------------------------------------------------------------------------------- walks

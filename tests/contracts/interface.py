@@ -17,7 +17,10 @@ import pluggy
 from makeway import hookspecs
 
 ROOT = Path(__file__).parents[2]
-PROMISED = ("bitmap", "errors", "foreign", "hookspecs", "levels", "model", "preemption", "settings")
+PROMISED = (
+    *("bitmap", "errors", "features", "foreign", "hookspecs", "hostlist", "levels", "model"),
+    *("preemption", "settings"),
+)
 """Modules of the contract that plugin authors import."""
 
 

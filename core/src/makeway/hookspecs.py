@@ -14,7 +14,10 @@ Three kinds of hooks:
 
 Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.search``, ``policy.preempt``,
 ``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others.
-A hook takes the arguments that it names and no others, so arguments may be added at any time.
+A hook takes the arguments that it names and no others, so arguments may be added at any time; one with a
+default keeps it where the contract does not have it. Wrappers of other plugins' answers are refused. An answer
+has to come within ``policy.decision_time_limit``, if one is set. What may change and what may not is in
+docs/contract.md.
 Hooks take and return whole collections. They are pure:
 same arguments, same answer; no clock, no I/O, no chance. What a policy wants to know it asks the view
 (`makeway.model.ClusterView`), its settings included: ``view.settings(Settings)``.
