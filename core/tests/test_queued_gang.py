@@ -92,23 +92,27 @@ QUEUED = SimpleNamespace(
 )
 
 
-def replay(jobs: str, plugin: Any = QUEUED, **more: Any) -> Any:
+def replay(jobs: str, plugin: Any = QUEUED, scheduler: str = "greedy", **more: Any) -> Any:
     """Replay on a node of 4 CPUs under the plugin."""
-    config = TIERS | {"preempt": "preempt/test"}
+    config = TIERS | {"preempt": "preempt/test", "scheduler": scheduler}
     return replay_table(
         jobs, cluster=one_node(cpus=4), config=config, plugins={"preempt/test": plugin}, **more
     )
 
 
-def test_a_suspended_job_waits_in_the_order_of_the_queue() -> None:
+@pytest.mark.parametrize("scheduler", ["greedy", "easy", "builtin", "backfill"])
+def test_a_suspended_job_waits_in_the_order_of_the_queue(scheduler: str) -> None:
     """Behind the pending job of a higher tier, before the pending one of its own tier that came later."""
-    run = replay("""
+    run = replay(
+        """
         job   partition  submit  cpus  run_time
         low   low             0     4        60
         high  hi             10     4        20
         more  mid            15     4        10
         late  low            16     4        10
-    """)
+    """,
+        scheduler=scheduler,
+    )
     assert run.timeline == timeline("""
          0  low   start
         10  low   suspend  for high

@@ -9,7 +9,7 @@ import pytest
 
 from makeway.errors import ConfigError
 from makeway.hookspecs import hookimpl
-from makeway.model import Attempt, Candidates, Choice, Placement
+from makeway.model import Attempt, Candidates, Choice, JobSpec, Placement
 from makeway.testing import cluster, replay_table, tiers, timeline
 
 NAME = "preempt/least_work_lost"
@@ -173,6 +173,32 @@ def test_suspension(suspension: str, victim: str) -> None:
         until=105,
     )
     assert run.victims == (victim,)
+
+
+def test_all_components_of_a_heterogeneous_job_count() -> None:
+    """At 100 s: a has run 40 s on two nodes (320 core-seconds), b 60 s on one (240)."""
+    run = replay_table(
+        [
+            *(_component(offset) for offset in range(2)),
+            JobSpec(id="b", partitions=("low",), submit_at=40.0, run_time=1000.0),
+            JobSpec(id="rush", partitions=("high",), submit_at=100.0, run_time=10.0),
+        ],
+        cluster=cluster(3),
+        config=config(),
+        until=105,
+    )
+    assert run.victims == ("b",)
+
+
+def _component(offset: int) -> JobSpec:
+    return JobSpec(
+        id=f"a+{offset}",
+        partitions=("low",),
+        submit_at=60.0,
+        run_time=1000.0,
+        het_id="a",
+        het_offset=offset,
+    )
 
 
 # --------------------------------------------------------------------------------------- who may

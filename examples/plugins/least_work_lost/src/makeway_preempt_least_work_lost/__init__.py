@@ -131,8 +131,12 @@ def seconds_lost(job: Job, mode: PreemptMode, view: ClusterView, now: Seconds) -
 
 
 def work_lost(job: Job, mode: PreemptMode, view: ClusterView, now: Seconds) -> float:
-    """Return the core-seconds that `job` loses by making way in `mode`."""
-    return cores_of(job, view) * seconds_lost(job, mode, view, now)
+    """Return the core-seconds that `job` loses by making way in `mode`, with all its components."""
+    return sum(
+        cores_of(part, view) * seconds_lost(part, mode, view, now)
+        for part in view.components(job)
+        if part.state.active
+    )
 
 
 # ----------------------------------------------------------------------------- the loop guard
