@@ -340,6 +340,20 @@ def test_what_is_wrong_is_one_clear_error(site: Path, command: str, line: str, s
     assert "Traceback" not in done.stderr
 
 
+def test_check_knows_the_attributes_of_queues(tmp_path: Path) -> None:
+    """One that is spelled otherwise would be without effect."""
+    (tmp_path / "site.toml").write_text(
+        """
+        node = [{ name = "n1", cpus = 2 }]
+        partition = [{ name = "express", default = true, attributes = { priority = 200 } }]
+        policy = { select = "openpbs/vnodes", preempt = "openpbs/sched", preempt_mode = ["suspend"] }
+        """
+    )
+    done = makeway(tmp_path, "check", "site.toml")
+    message = "priority: no such attribute is modelled; did you mean 'Priority'? (openpbs 6.3)"
+    assert f"warning: partition[0].attributes: {message}" in done.stdout
+
+
 def test_explain_goes_through_the_list(site: Path) -> None:
     """Why a normal job waits: everybody who runs is at its level."""
     (site / "wait.toml").write_text(

@@ -205,6 +205,10 @@ def test_targets_can_be_switched_off(pbs: Pbs) -> None:
         ({"dedicated_time": [[5.0]]}, "dedicated_time[0]: got [5.0]; allowed: [begin, end]"),
         ({"prime_time": ["Mun 08:00-09:00"]}, "prime_time[0]: got 'Mun 08:00-09:00'; allowed days"),
         ({"server": {"max_run": "3"}}, "server.max_run: got '3'"),
+        (
+            {"server": {"max_rnu": "[u:a=3]"}},
+            "server.max_rnu: no such attribute is modelled; did you mean 'max_run'?",
+        ),
         ({"restrict_res_to_release_on_suspend": ["ncpsu"]}, "no resource 'ncpsu'"),
         ({"preempt_ordr": "S"}, "preempt_ordr: unknown key; did you mean 'preempt_order'?"),
         ({"fairshare": {"u": {"share": 2.0}}}, "'share' must be <= 1"),

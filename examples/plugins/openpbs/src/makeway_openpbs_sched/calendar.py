@@ -178,6 +178,8 @@ class _Plan:
 def awaited(job: Job, view: ClusterView) -> NodeBits:
     """Return the vnodes that victims are leaving for another job; the scheduler waits for them, and so do all."""
     found = 0
+    if not view.completing:
+        return found
     for other in view.pending:
         if other.id != job.id and other.asked_nodes & view.completing:
             found |= other.asked_nodes

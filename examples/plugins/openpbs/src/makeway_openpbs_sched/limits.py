@@ -65,6 +65,22 @@ def limits_of(attributes: Mapping[str, object]) -> Limits:
     return Limits(hard, soft, total)
 
 
+def unknown_attribute(key: str, further: Iterable[str] = ()) -> str:
+    """Say that an attribute is none that is modelled, with the nearest that is; empty: it is one.
+
+    :param further: attributes that are no limits.
+    """
+    name, _, resource = key.partition(".")
+    if is_limit(key) or key in further or (name == "resources_available" and resource):
+        return ""
+    known = [
+        *NAMES,
+        *(f"{each}_soft" for each in NAMES if each != "max_running"),
+        "resources_available.RESOURCE",
+    ]
+    return f"{key}: no such attribute is modelled{nearest(key, (*known, *further))}"
+
+
 def is_limit(key: str) -> bool:
     """Whether an attribute is a limit that counts running jobs."""
     return key.partition(".")[0].removesuffix("_soft") in NAMES

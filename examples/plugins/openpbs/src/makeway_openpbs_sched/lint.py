@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from makeway.errors import ConfigError, Finding
 from makeway.model import Cluster
+from makeway_openpbs_sched.limits import unknown_attribute
 from makeway_openpbs_sched.settings import PATH, Settings
 from makeway_openpbs_sched.site import Site
 from makeway_openpbs_sched.targets import targets_of
@@ -17,7 +18,19 @@ def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
         site = Site(settings, cluster)
     except ConfigError as error:
         return [Finding(level="error", where=each.where, message=each.message) for each in error.problems]
-    return [*_levels(site), *_order(site), *_targets(site), *_times(settings)]
+    return [*_queues(cluster), *_levels(site), *_order(site), *_targets(site), *_times(settings)]
+
+
+_OF_QUEUE = ("Priority", "enabled", "started", "resources_default.preempt_targets")
+
+
+def _queues(cluster: Cluster) -> Iterator[Finding]:
+    for queue in cluster.partitions:
+        for key in queue.attributes:
+            message = unknown_attribute(key, _OF_QUEUE)
+            if message:
+                where = f"partition[{queue.index}].attributes"
+                yield Finding(level="warning", where=where, message=message, section="openpbs 6.3")
 
 
 def _warning(key: str, message: str, section: str) -> Finding:

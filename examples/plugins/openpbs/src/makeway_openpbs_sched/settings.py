@@ -11,7 +11,7 @@ import attrs
 
 from makeway_openpbs_sched.letters import order_of
 from makeway_openpbs_sched.levels import levels_of
-from makeway_openpbs_sched.limits import limits_of
+from makeway_openpbs_sched.limits import limits_of, unknown_attribute
 from makeway_openpbs_sched.windows import windows_of
 
 NAME = "openpbs/sched"
@@ -89,6 +89,9 @@ def _parsed(parse: Callable[[str], object]) -> Any:
 
 def _limits(instance: Any, attribute: attrs.Attribute[Any], value: Mapping[str, object]) -> None:
     del instance
+    for key in value:
+        if unknown := unknown_attribute(key, ("resources_default.preempt_targets",)):
+            raise ValueError(f"{attribute.name}.{unknown}")
     try:
         limits_of(value)
     except ValueError as error:

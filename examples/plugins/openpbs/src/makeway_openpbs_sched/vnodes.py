@@ -114,7 +114,13 @@ class VnodeSelector:
         """Say why `job` could not run on the empty cluster; None: it could."""
         empty = VnodeAttempt(self, job, job.partition.nodes, view, Room(self.cluster, self.given_back))
         found = empty.place()
-        return None if isinstance(found, Placement) else attrs.evolve(found, never=True)
+        if isinstance(found, Placement):
+            return None
+        asked = request_of(job)
+        chunk = ", ".join(f"{name}={amount:g}" for name, amount in {**asked.per_vnode, **asked.chunk}.items())
+        vnodes = f" on {asked.vnodes} vnodes" if asked.vnodes > 1 else ""
+        detail = f"the empty cluster has no room for {asked.chunks} x ({chunk}){vnodes}: {found.reason}"
+        return attrs.evolve(found, never=True, detail=detail)
 
 
 class VnodeAttempt:
