@@ -104,7 +104,7 @@ def test_every_parameter_of_other_lines_has_a_row() -> None:
     assert listed == known | names.DOWN_KEYS | names.FRONTEND_KEYS | names.SWITCH_KEYS
     read = {name: verdict for name, verdict, _ in rows(LINES) if name in names.NODE_MODELLED - {"State"}}
     assert "absent" not in read.values()
-    others = {slurm_conf.names.RECORDS[kind] for kind in slurm_conf._OTHER_RECORDS}
+    others = {names.RECORDS[kind] for kind in slurm_conf._OTHER_RECORDS}
     assert [kind for kind in others if f"`{kind}`" not in section(LINES)] == []
 
 

@@ -266,6 +266,18 @@ FAULTS = {
         SELECTOR.replace("BODY", "return on(*range(self.job.size))"),
         "hook makeway_selector for job 2: gave it cores of n1 that job 1 holds",
     ),
+    "reader of workloads that cannot read": (
+        IMPORTS + "class Reader:\n    name = 'mine'\n    def claims(self, name, head): return False\n"
+        "@hookimpl\ndef makeway_workload_readers():\n    return [Reader()]\n",
+        "hook makeway_workload_readers: the reader 'mine' has no method read or translate",
+    ),
+    "claims fails": (
+        IMPORTS + "class Reader:\n    name = 'mine'\n    def claims(self, name, head): return name.stem\n"
+        "    def recorded(self, source): pass\n"
+        "@hookimpl\ndef makeway_recordings():\n    return [Reader()]\n",
+        "hook makeway_recordings: claims() of the reader 'mine' raised AttributeError: 'str' object has no "
+        "attribute 'stem' (makeway-x-fake/makeway_x_fake.py, line 7, in claims)",
+    ),
     "claims all files": (
         IMPORTS + "class Reader:\n    name = 'all'\n    def claims(self, name, head): return True\n"
         "    def translate(self, source): pass\n"

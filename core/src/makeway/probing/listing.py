@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makeway.readers.foreign import adapted
+from makeway.readers.foreign import adapted, adapted_workload
 from makeway.registry.finding import place_of
 from makeway.registry.fitting import listed
 
 _METHODS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "makeway_config_readers": (("claims",), ("read", "translate")),
-    "makeway_workload_readers": (("claims",), ("read",)),
+    "makeway_workload_readers": (("claims",), ("read", "translate")),
     "makeway_recordings": (("claims",), ("recorded",)),
     "makeway_runners": (),
 }
@@ -50,10 +50,10 @@ def _wrong_claims(hook: str, reader: Any, label: str) -> Iterator[str]:
     try:
         if hook == "makeway_recordings":
             claims = reader.claims(file, head)
+        elif hook == "makeway_config_readers":
+            claims = adapted(reader).claims(Path(file), head)
         else:
-            claims = (adapted(reader) if hook == "makeway_config_readers" else reader).claims(
-                Path(file), head
-            )
+            claims = adapted_workload(reader).claims(Path(file), head)
     except Exception as error:
         yield f"claims() of the reader {label!r} raised {type(error).__name__}: {error}{place_of(error)}"
     else:
