@@ -220,6 +220,15 @@ class TaskAttempt:
         request, books = self._request, self._selector.books
         if not request.wants_memory:
             return False
+        given_back = sum(
+            (books.busy[index] & cores).bit_count()
+            for index, cores in self._cores.items()
+            if self._static >> index & 1
+        )
+        # At the most: whatever lies on one node might not make a whole task.
+        most = (books.room(self._static, 1, None) + given_back) * self._selector.most_threads
+        if most < request.processors:
+            return False
         free = sum(
             (books.free(index) + (books.busy[index] & self._cores.get(index, 0)).bit_count())
             * books.threads[index]

@@ -50,8 +50,8 @@ class TaskSelector:
         self._order = _allocation_order(settings.node_allocation_policy, view.cluster)
         self._requests: dict[str, Request] = {}
         self._possible: dict[tuple[str, str], Blocked | None] = {}
-        self._most_threads = max(self.books.threads, default=1)
-        self.counts_alone = self._most_threads == 1 and not self._one_user
+        self.most_threads = max(self.books.threads, default=1)
+        self.counts_alone = self.most_threads == 1 and not self._one_user
         """Whether room is a matter of counting free cores: of one thread each, whoever is beside."""
 
     # ----------------------------------------------------------------------------- notices
@@ -157,7 +157,7 @@ class TaskSelector:
 
     def cores_of_task(self, request: Request) -> int:
         """Return the free cores that a node needs for a task at the least."""
-        return -(-request.per_task // self._most_threads)
+        return -(-request.per_task // self.most_threads)
 
     def ordered(self, nodes: NodeBits) -> Iterable[int]:
         """Return nodes in the order in which they are filled (NODEALLOCATIONPOLICY)."""
