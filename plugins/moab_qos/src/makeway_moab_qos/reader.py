@@ -70,16 +70,7 @@ def translate(source: Source, *, maui: bool) -> ForeignConfig:
         draft.warn(place, f"{why}: {text[:60]!r}")
     for entry in parsed.entries:
         draft.take(entry)
-    found = draft.finish()
-    return attrs.evolve(found, places={**_unset(source.name, maui=maui), **found.places})
-
-
-def _unset(name: str, *, maui: bool) -> dict[str, str]:
-    """Return what to show in place of a line for parameters that the file does not set."""
-    settings = {path(each.key): param for param, each in PLAIN.items() if each.maui or not maui}
-    weights = {path("weights", key): param for param, key in WEIGHTS.items()}
-    found = {**{key: weights[key] for key in reversed(weights)}, **settings}
-    return {key: f"{param} is not set in {name}" for key, param in found.items()}
+    return draft.finish()
 
 
 @attrs.define
