@@ -268,7 +268,9 @@ def makeway_gang(view: ClusterView) -> Gang | None:
         beside the pending ones. None: no opinion; if nobody answers, nobody is ever suspended.
     :raises: whatever is raised ends the run as PolicyError.
 
-    First answer wins.
+    First answer wins. With ``gang`` among the preempt modes the arbiter does the suspending as well: the engine
+    starts the preemptor, and the arbiter's answer to ``started`` has to stop the victims whose cores it took. In
+    any case whoever was suspended by policy goes on by its orders only.
 
     Nobody takes turns::
 
