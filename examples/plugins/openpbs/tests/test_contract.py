@@ -9,7 +9,12 @@ from typing import Any, ClassVar
 import attrs
 from hypothesis import strategies as st
 
-from makeway.testing.contracts import ConfigReaderContract, PreemptPolicyContract, SelectContract
+from makeway.testing.contracts import (
+    ConfigReaderContract,
+    GangContract,
+    PreemptPolicyContract,
+    SelectContract,
+)
 from makeway.testing.strategies import Scenario, scenarios
 
 SITE = Path(__file__).parent / "site"
@@ -86,3 +91,15 @@ class TestReader(ConfigReaderContract):
     beside: ClassVar[Mapping[str, str]] = {"qmgr.txt": (SITE / "qmgr.txt").read_text()}
     strange = "no_such_option"
     strange_lines = "no_such_option: 3 ALL"
+
+
+class TestArbiter(GangContract):
+    """Suspended jobs wait in the queue; nobody takes turns."""
+
+    __test__ = True
+    plugin = "openpbs/sched"
+    timeslice = None
+
+    def scenarios(self) -> st.SearchStrategy[Scenario]:
+        """Draw sites."""
+        return sites()

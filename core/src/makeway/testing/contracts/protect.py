@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from hypothesis.strategies import SearchStrategy
 
+from makeway.model import Protection
 from makeway.testing.contracts.base import DecisionContract
 from makeway.testing.policies import lower_tiers
 from makeway.testing.strategies import Scenario, scenarios
@@ -61,9 +62,23 @@ class ProtectContract(DecisionContract):
         """Every veto has a reason in words."""
 
         def check(call: Call) -> str | None:
-            for job_id, reason in _protected(call.answer).items():
+            for job_id, given in _protected(call.answer).items():
+                reason = given.reason if isinstance(given, Protection) else given
                 if not isinstance(reason, str) or not reason.strip():
                     return f"the reason for {job_id} is {reason!r}; allowed: words that people can read"
+            return None
+
+        self.every(_HOOK, check)
+
+    def test_the_end_of_a_veto_lies_ahead(self) -> None:
+        """A veto that says when it ends by itself ends later than now."""
+
+        def check(call: Call) -> str | None:
+            now = call.arguments["view"].now
+            for job_id, given in _protected(call.answer).items():
+                until = given.until if isinstance(given, Protection) else None
+                if until is not None and not until > now:
+                    return f"that of {job_id} ended at {until:g} s; it is {now:g} s"
             return None
 
         self.every(_HOOK, check)
