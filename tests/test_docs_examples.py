@@ -40,6 +40,7 @@ PAGES = sorted(
 )
 WALKS = [ROOT / "docs/write-a-preempt-plugin.md", ROOT / "docs/how-a-decision-is-made.md"]
 """Pages whose blocks are run one after another in one folder; files are named in the line before a block."""
+INDEX = ROOT / "docs/index.md"
 PLAYED_ELSEWHERE = ("README.md", "hooks.md", *(page.name for page in WALKS))
 """Pages whose Python is run by another test."""
 
@@ -79,6 +80,20 @@ def blocks_of(page: Path, *languages: str) -> Iterator[Block]:
 
 def _all(*languages: str) -> list[Block]:
     return [block for page in PAGES for block in blocks_of(page, *languages)]
+
+
+# ---------------------------------------------------------------------------------------- menus
+def test_every_page_is_in_a_menu() -> None:
+    """The build of the site says so too, but not everybody builds it: add the page to docs/index.md."""
+    listed: set[Path] = set()
+    for block in re.findall(r"^```\{toctree\}\n(.*?)^```", INDEX.read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            name = line.rpartition("<")[2].rstrip(">").strip()
+            if name and not name.startswith(":"):
+                base = ROOT if name.startswith("/") else INDEX.parent
+                listed |= set(base.glob(f"{name.lstrip('/')}.md"))
+    pages = {page for page in PAGES if page.name in ("README.md",) or page.parent in (ROOT, INDEX.parent)}
+    assert {str(page.relative_to(ROOT)) for page in pages - listed - {INDEX}} == set()
 
 
 # ------------------------------------------------------------------------------- configurations
