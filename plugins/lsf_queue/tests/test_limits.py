@@ -103,6 +103,22 @@ def test_suspended_jobs_keep_their_memory(lsf: Lsf, resources: str, state: str) 
     assert run.at(5)["H1"] == state
 
 
+@pytest.mark.parametrize(
+    ("queues", "state"),
+    [("low 20 {}; high 80 {}", "PEND"), (PAIR, "RUN")],
+    ids=["preemption off: running and suspended", "preemption on: running only"],
+)
+@pytest.mark.parametrize("files", ["users", "resources"])
+def test_totals_count_suspended_jobs_while_preemption_is_off(
+    lsf: Lsf, queues: str, state: str, files: str
+) -> None:
+    """1.1: the total of a user, MAX_JOBS or SLOTS, with a job that a person has suspended."""
+    users = {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nEnd User\n"}
+    site = lsf(queues, "h1(2)", files=users if files == "users" else _limit("USERS = u", "SLOTS = 1"))
+    run = site.run("L1 low user=u; L2 low user=u start=2", until=3, commands="60 suspend L1")
+    assert run.at(2)["L2"] == state
+
+
 # ------------------------------------------------------------------------------ reserved slots
 def test_a_job_at_its_own_limit_reserves_nothing(lsf: Lsf) -> None:
     """R1 and X1 together are over QJOB_LIMIT = 2, so R1 collects nothing, and R2 may start beside X1."""

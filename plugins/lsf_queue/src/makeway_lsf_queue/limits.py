@@ -78,6 +78,9 @@ def limits_of(site: Site) -> tuple[Limit, ...]:
     found += _of_hosts(site)
     for at, table in enumerate(site.settings.limits):
         found += _of_table(site, groups, table, at)
+    if not site.preemption:
+        # Without preemption running and suspended jobs count alike (1.1).
+        found = [attrs.evolve(limit, suspended=True, lifted_by="") for limit in found]
     return tuple(found)
 
 
