@@ -148,7 +148,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("block", "arguments"), COMMANDS)
-def test_commands_run(block: Block, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_run(
+    block: Block, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From the root of the repository; where a site's own file is needed, the words are right at least.
 
     A file of the repository is named with its folder, a site's own by its bare name.
@@ -157,8 +159,17 @@ def test_commands_run(block: Block, arguments: list[str], monkeypatch: pytest.Mo
     absent = [path for path in _files(_context(arguments)) if not path.exists()]
     assert [str(path) for path in absent if len(path.parts) > 1] == [], f"{block}: no such file"
     if not absent and not _is_slow(arguments):
-        done = CliRunner().invoke(cli, arguments, prog_name="makeway")
+        done = CliRunner().invoke(cli, _writing_to(tmp_path, arguments), prog_name="makeway")
         assert done.exit_code == 0, done.output
+
+
+def _writing_to(folder: Path, arguments: list[str]) -> list[str]:
+    """Return the command line with what it writes in `folder`."""
+    options = ("-o", "--json", "--log", "--rejected")
+    return [
+        str(folder / Path(word).name) if before in options and word != "-" else word
+        for before, word in zip(["", *arguments], arguments, strict=False)
+    ]
 
 
 def _is_slow(arguments: list[str]) -> bool:
@@ -266,7 +277,8 @@ class Walk:
         return printed
 
     def _makeway(self, block: Block, arguments: list[str]) -> str:
-        with contextlib.chdir(self.folder if not (ROOT / arguments[1]).is_file() else ROOT):
+        of_ours = "/" in arguments[1] and (ROOT / arguments[1]).is_file()
+        with contextlib.chdir(ROOT if of_ours else self.folder):
             done = CliRunner().invoke(cli, arguments, prog_name="makeway")
         assert done.exit_code == 0, f"{block}: {done.output}"
         return done.stdout
