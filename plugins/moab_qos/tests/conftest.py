@@ -107,6 +107,8 @@ def _job(name: str, inside: str, *, running: bool, ran: Seconds) -> JobSpec:
         "batch": extra.pop("batch", "yes") == "yes",
         "on_term": extra.pop("on_term", "default"),
     }
+    if "most" in extra:
+        values["max_nodes"] = int(extra.pop("most"))
     if "wall" in extra:
         values["wall_submit"] = float(extra.pop("wall"))
     if "mem" in extra:

@@ -294,3 +294,28 @@ def test_x4_only_while_the_reservation_is_active(play: Any) -> None:
     run = play("L(low,4p,account=sat)", waiting, more, site={"monday_at": _at(7 * 3600.0)}, until=4000.0)
     assert run.victims == [("L", "requeue")]
     assert run.started("J") == 3600
+
+
+# -------------------------------------------------------------------------------- nodes at the most
+@pytest.mark.parametrize(
+    ("request_", "nodes"),
+    [
+        pytest.param("W(med,8p,most=1)", 0b0100, id="one node: only the third has eight"),
+        pytest.param("W(med,6p,most=2)", 0b0101, id="two: the first, with the third"),
+        pytest.param("W(med,4p,most=2)", 0b0011, id="two: the first two will do"),
+        pytest.param("W(med,14p,most=4)", 0b1111, id="four: all of them"),
+        pytest.param("W(med,9p,most=1)", None, id="none has nine"),
+    ],
+)
+def test_no_more_nodes_than_the_job_accepts(play: Any, request_: str, nodes: int | None) -> None:
+    """Nodes of 2, 2, 8 and 2 processors, filled in this order where that is possible."""
+    run = play("", request_, nodes="n1=2 n2=2 n3=8 n4=2")
+    job = run.table.engine.ledger.job("W")
+    assert (job.nodes if job is not None else None) == nodes
+
+
+def test_a_reservation_on_no_more_nodes_than_accepted(play: Any) -> None:
+    """W waits for n2 alone, until D ends; the other nodes are free for L all the time."""
+    running = "D(med,8p,node=n2,run=7200,limit=7200)"
+    waiting = "W(med,8p,most=1) L(low,4p,run=36000,limit=36000)"
+    assert _when(play(running, waiting, nodes="n1=4 n2=8 n3=4"), "W", "L") == [None, 0]

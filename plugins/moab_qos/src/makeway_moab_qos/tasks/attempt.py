@@ -19,6 +19,7 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway_moab_qos.tasks.books import cores_of
+from makeway_moab_qos.tasks.request import within
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 if TYPE_CHECKING:
@@ -122,7 +123,21 @@ class TaskAttempt:
                 break
             if request.max_nodes is not None and len(taken) >= request.max_nodes:
                 break
+        if left and request.max_nodes is not None and not request.required:
+            taken = self._on_few(request.max_nodes)
+            left = request.tasks - sum(use for _, use in taken)
         return taken, request.tasks - left
+
+    def _on_few(self, most: int) -> _Taken:
+        """Fill not the first nodes in order, but those on so few of which all tasks sit, if there are any."""
+        per_node = self._request.most_per_node
+        room = []
+        for index in self._in_order():
+            fits = self.capacity(index)
+            fits = fits if per_node is None else min(fits, per_node)
+            if fits > 0:
+                room.append((index, fits))
+        return within(room, self._request.tasks, most)
 
     def _room(self) -> int | None:
         """Return how many tasks there is room for, without looking at each node; None: it takes a look."""

@@ -8,7 +8,7 @@ could not start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -19,7 +19,7 @@ from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.order import ahead_of, kept_reservations, reservation_holders
 from makeway_moab_qos.reservations import is_locked
 from makeway_moab_qos.tasks.books import cores_of
-from makeway_moab_qos.tasks.request import Request
+from makeway_moab_qos.tasks.request import Request, within
 
 if TYPE_CHECKING:
     from makeway_moab_qos.tasks.selector import TaskSelector
@@ -178,12 +178,12 @@ class Promises:
     ) -> dict[int, int] | None:
         selector = self._selector
         cores, threads = selector.books.cores, selector.books.threads
-        left = request.tasks
-        found: dict[int, int] = {}
         required = request.required & nodes
         if required != request.required:
             return None
         promised = [each.cores for each in before if each.at <= at < each.until]
+        room: list[tuple[int, int]] = []
+        left = request.tasks
         for index in (*bitmap.indices(required), *selector.ordered(nodes & ~required)):
             taken = held[index] + sum(each.get(index, 0) for each in promised)
             if request.whole and taken:
@@ -193,13 +193,18 @@ class Promises:
                 fits = min(fits, self._by_memory(request, index, at, view))
             if request.most_per_node is not None:
                 fits = min(fits, request.most_per_node)
-            use = min(fits, left)
-            if use > 0:
-                found[index] = -(-use * request.per_task // threads[index])
-                left -= use
-                if not left:
-                    return found if required & ~bitmap.of(list(found)) == 0 else None
-        return None
+            if fits > 0:
+                room.append((index, fits))
+                left -= fits
+            if left <= 0 and (request.max_nodes is None or len(room) <= request.max_nodes):
+                break
+        if left > 0:
+            return None
+        most = len(room) if request.max_nodes is None or required else request.max_nodes
+        chosen = within(room, request.tasks, most) if len(room) > most else _in_turn(room, request.tasks)
+        if sum(use for _, use in chosen) < request.tasks or required & ~bitmap.of([at for at, _ in chosen]):
+            return None
+        return {index: -(-use * request.per_task // threads[index]) for index, use in chosen}
 
     def _by_memory(self, request: Request, index: int, at: Seconds, view: ClusterView) -> int:
         """Return how many tasks the memory of a node will have room for."""
@@ -215,3 +220,13 @@ class Promises:
 
 def _keeps_memory_at(job: Job, at: Seconds) -> bool:
     return job.state is JobState.SUSPENDED or _holds_at(job, at)
+
+
+def _in_turn(room: Sequence[tuple[int, int]], tasks: int) -> list[tuple[int, int]]:
+    """Fill nodes one after the other."""
+    found = []
+    for index, fits in room:
+        if tasks > 0:
+            found.append((index, min(fits, tasks)))
+            tasks -= fits
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from makeway.bitmap import NodeBits
@@ -66,6 +68,29 @@ def request_of(job: Job, *, alone: bool, one_task: bool = False) -> Request:
         whole=alone or spec.exclusive is Exclusive.NODE,
         required=job.required,
     )
+
+
+def within(room: Sequence[tuple[int, int]], tasks: int, most: int) -> list[tuple[int, int]]:
+    """Choose at most `most` nodes that take `tasks` together, the first ones of `room` where that is possible.
+
+    :param room: nodes in the order of preference, each with the tasks that fit on it.
+    :returns: nodes with the tasks on each; the widest ones, which take fewer than `tasks`, if it is impossible.
+    """
+    widest = sorted((fits for _, fits in room), reverse=True)
+    if sum(widest[:most]) < tasks:
+        return sorted(room, key=lambda each: -each[1])[:most]
+    chosen: list[tuple[int, int]] = []
+    rest = list(room)
+    while tasks > 0:
+        for at, (index, fits) in enumerate(rest):
+            others = sorted((each for place, (_, each) in enumerate(rest) if place != at), reverse=True)
+            use = min(fits, tasks)
+            if tasks - use <= sum(others[: most - len(chosen) - 1]):
+                chosen.append((index, use))
+                tasks -= use
+                del rest[at]
+                break
+    return chosen
 
 
 def cores_for(node: Node, processors: int) -> int:

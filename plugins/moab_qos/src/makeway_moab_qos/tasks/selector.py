@@ -100,6 +100,7 @@ class TaskSelector:
     def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)
         room = 0
+        widest: list[int] = []
         for index in bitmap.indices(self.static(job, job.partition.nodes & view.up)):
             fits = self.books.cores[index] * self.books.threads[index] // request.per_task
             if request.memory_per_node > self.books.capacity[index]:
@@ -109,7 +110,13 @@ class TaskSelector:
                 fits = min(fits, spare // request.memory_per_task)
             if request.most_per_node is not None:
                 fits = min(fits, request.most_per_node)
-            room += fits
+            widest.append(fits)
+            if request.max_nodes is None:
+                room += fits
+            if room >= request.tasks:
+                return None
+        if request.max_nodes is not None:
+            room = sum(sorted(widest, reverse=True)[: request.max_nodes])
             if room >= request.tasks:
                 return None
         detail = (
