@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from makeway.builtin.gang_timeslice import GangPartition
 from makeway.hookspecs import hookimpl
 from makeway.model import JobState
 from makeway.testing import cluster, one_node, replay_table
@@ -244,6 +245,18 @@ def test_suspension_costs_no_work(scenario: Scenario) -> None:
         rules={"linear_suspend_keeps_deadline": False},
     ).replay()
     assert run.run.recorder.metrics.core_seconds_lost == 0.0
+
+
+@examples(150)
+@given(
+    scenarios([("preempt/partition_prio", "suspend,gang"), ("preempt/qos", "suspend,gang")], most_jobs=12)
+)
+def test_rows_kept_up_to_date_are_rows_put_together_anew(scenario: Scenario) -> None:
+    """The arbiter leaves rows alone that an update would not change: nobody can tell."""
+    kept = scenario.replay().timeline
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GangPartition, "quiet", property(lambda partition: False))
+        assert scenario.replay().timeline == kept
 
 
 def test_two_tiers_meet_everywhere() -> None:

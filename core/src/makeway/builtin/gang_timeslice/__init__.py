@@ -18,6 +18,7 @@ from makeway.builtin.gang_timeslice.row import Kind, Row, kind_of
 from makeway.clockwork import Clockwork
 from makeway.hookspecs import hookimpl
 from makeway.model import (
+    Allocation,
     ClusterView,
     Gang,
     GangOrder,
@@ -58,6 +59,8 @@ class Member:
     running: bool = True
     """What gang last asked for, not the real state."""
     place: Place = Place.NONE
+    held: Allocation | None = None
+    """What it held when it was last let into a row; at its end the job itself holds nothing any more."""
 
 
 class GangPartition:
@@ -66,22 +69,64 @@ class GangPartition:
     def __init__(self, name: str, tier: int, row: Row) -> None:
         self.name = name
         self.tier = tier
-        self.jobs: list[Member] = []
-        self.shadows: list[Member] = []
+        self.jobs: dict[str, Member] = {}
+        """The queue, by job id."""
+        self.shadows: dict[str, Member] = {}
         self.active_count = 0
         self.row = row
         self.settled = False
         """Whether another tick would change nothing."""
+        self.changed = False
+        """Whether the row has to be put together anew, whoever is in it."""
 
     @property
     def contended(self) -> bool:
         """Whether somebody is not in the row (section 3.1)."""
         return self.active_count < len(self.jobs) + len(self.shadows)
 
+    @property
+    def quiet(self) -> bool:
+        """Whether putting the row together anew would change nothing: all are in it, and nothing has changed."""
+        return not self.changed and not self.contended
+
     def admit(self, member: Member) -> None:
         """Add a job to the row."""
+        member.held = member.job.allocation
         self.row.add(member.job, first=self.active_count == 0)
         self.active_count += 1
+
+    def overcast(self, shadow: Member, *, swift: bool) -> None:
+        """Lay a shadow over the partition.
+
+        :param swift: whether one that disturbs nobody may take its place in the row at once, and count in it.
+        """
+        beside = swift and self.quiet and self.fits(shadow)
+        self.shadows[shadow.job.id] = shadow
+        self.settled = False
+        if beside:
+            self.admit(shadow)
+        else:
+            self.changed = True
+
+    def clear_up(self, shadow: Member, *, swift: bool) -> None:
+        """Take a shadow away, if it lies here."""
+        if shadow.job.id in self.shadows:
+            self._let_go(shadow, swift=swift)
+            del self.shadows[shadow.job.id]
+
+    def drop(self, member: Member, *, swift: bool) -> None:
+        """Take a job out of the queue."""
+        self._let_go(member, swift=swift)
+        del self.jobs[member.job.id]
+
+    def _let_go(self, member: Member, *, swift: bool) -> None:
+        """Take out of the row whoever leaves, if nobody can have waited for it and nothing overlaps."""
+        self.settled = False
+        if swift and self.quiet and self.row.exact and member.held is not None:
+            self.row.remove(member.held)
+            self.active_count -= 1
+        else:
+            self.changed = True
 
     def fits(self, member: Member) -> bool:
         """Whether the row has room (section 1.3)."""
@@ -90,8 +135,9 @@ class GangPartition:
     def restart_row(self) -> None:
         """Begin the row anew with the shadows."""
         self.active_count = 0
+        self.changed = False
         self.row.clear()
-        for shadow in self.shadows:
+        for shadow in self.shadows.values():
             self.admit(shadow)
 
 
@@ -111,6 +157,8 @@ class Timeslicer:
         self._orders: list[GangOrder] = []
         self._view = view
         self._now: Seconds = 0.0
+        self._swift = False
+        """Whether all rows are about to be updated: until then nobody looks at what counts as active (3.5)."""
         self._stale_shadows = view.rule("stale_shadows")
 
     # ------------------------------------------------------------------------------ protocol
@@ -127,8 +175,10 @@ class Timeslicer:
         """Section 2.2."""
         self._view = view
         partition = self._partition_of(job)
+        self._swift = job.id not in self._members
         if self._add_job(partition, job):
             self._update_all()
+        self._swift = False
         self._drain()
         return self._take_orders()
 
@@ -139,11 +189,12 @@ class Timeslicer:
         if found is None:
             return ()
         member, partition = found
+        self._swift = True
         self._clear_shadow(member)
-        partition.jobs.remove(member)
-        partition.settled = False
+        partition.drop(member, swift=True)
         self._doomed = [doomed for doomed in self._doomed if doomed is not member]
         self._update_all()
+        self._swift = False
         return self._take_orders()
 
     def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
@@ -152,13 +203,14 @@ class Timeslicer:
         found = self._members.get(job.id)
         if found is not None:
             found[1].settled = False
+            found[1].changed = True
         return ()
 
     def tick(self, view: ClusterView) -> Sequence[GangOrder]:
         """Section 3.1."""
         self._view = view
         self._now = view.now
-        before = {p.name: tuple(map(id, p.shadows)) for p in self._partitions.values()}
+        before = {p.name: tuple(p.shadows) for p in self._partitions.values()}
         cycled = set()
         for partition in self._by_tier():
             if partition.contended:
@@ -166,10 +218,7 @@ class Timeslicer:
                 cycled.add(partition.name)
         if not self._stale_shadows:
             for partition in self._by_tier():
-                if (
-                    partition.name not in cycled
-                    and tuple(map(id, partition.shadows)) != before[partition.name]
-                ):
+                if partition.name not in cycled and tuple(partition.shadows) != before[partition.name]:
                     self._update_row(partition, add_new=True)
         self._drain()
         return self._take_orders()
@@ -193,7 +242,7 @@ class Timeslicer:
             found = GangPartition(partition.name, partition.priority_tier, row)
             for member, home in self._members.values():
                 if home.tier > found.tier and member.running and member.place is not Place.NONE:
-                    found.shadows.append(member)
+                    found.shadows[member.job.id] = member
             found.restart_row()
             self._partitions[partition.name] = found
         return found
@@ -204,22 +253,19 @@ class Timeslicer:
     def _cast_shadow(self, member: Member, tier: int) -> None:
         """Section 1.4: lay a running job over every partition of a lower tier."""
         for partition in self._partitions.values():
-            if partition.tier < tier and member not in partition.shadows:
-                partition.shadows.append(member)
-                partition.settled = False
+            if partition.tier < tier and member.job.id not in partition.shadows:
+                partition.overcast(member, swift=self._swift)
 
     def _clear_shadow(self, member: Member) -> None:
         for partition in self._partitions.values():
-            if member in partition.shadows:
-                partition.shadows.remove(member)
-                partition.settled = False
+            partition.clear_up(member, swift=self._swift)
 
     def _update_row(self, partition: GangPartition, *, add_new: bool) -> None:
         """Section 2.1: keep who is active, then fillers, then let others in."""
         partition.settled = False
         partition.restart_row()
         for place in (Place.ACTIVE, Place.FILLER):
-            for member in partition.jobs:
+            for member in partition.jobs.values():
                 if member.place is place:
                     if partition.fits(member):
                         partition.admit(member)
@@ -229,7 +275,7 @@ class Timeslicer:
                             self._displace(partition, member)
                         member.place = Place.NONE
         if add_new:
-            for member in partition.jobs:
+            for member in partition.jobs.values():
                 if member.place is Place.NONE and not member.job.held and partition.fits(member):
                     partition.admit(member)
                     self._cast_shadow(member, partition.tier)
@@ -238,7 +284,8 @@ class Timeslicer:
 
     def _update_all(self) -> None:
         for partition in self._by_tier():
-            self._update_row(partition, add_new=True)
+            if not partition.quiet:
+                self._update_row(partition, add_new=True)
 
     def _add_job(self, partition: GangPartition, job: Job) -> bool:
         """Section 2.1: append a job; return whether it runs."""
@@ -246,7 +293,7 @@ class Timeslicer:
         if known is not None:
             self._forget(*known)
         member = Member(job)
-        partition.jobs.append(member)
+        partition.jobs[job.id] = member
         partition.settled = False
         self._members[job.id] = (member, partition)
         if job.state is not JobState.SUSPENDED and partition.fits(member):
@@ -259,7 +306,7 @@ class Timeslicer:
 
     def _forget(self, member: Member, partition: GangPartition) -> None:
         self._clear_shadow(member)
-        partition.jobs.remove(member)
+        partition.drop(member, swift=False)
         if not member.running and not member.job.held:
             self._resume(member)
         self._update_row(partition, add_new=False)
@@ -277,7 +324,7 @@ class Timeslicer:
         self._clear_shadow(member)
 
     def _shadow_over(self, partition: GangPartition, member: Member) -> Member | None:
-        for shadow in partition.shadows:
+        for shadow in partition.shadows.values():
             if self._kind.conflict(shadow.job, member.job, self._cluster):
                 return shadow
         return None
@@ -289,19 +336,20 @@ class Timeslicer:
 
     def _cycle(self, partition: GangPartition) -> None:
         """Section 3.2: rotate the queue and rebuild the row."""
-        former = [member for member in partition.jobs if member.place is Place.ACTIVE]
-        partition.jobs = [m for m in partition.jobs if m.place is not Place.ACTIVE] + former
-        for member in partition.jobs:
+        former = [member for member in partition.jobs.values() if member.place is Place.ACTIVE]
+        queue = [member for member in partition.jobs.values() if member.place is not Place.ACTIVE] + former
+        partition.jobs = {member.job.id: member for member in queue}
+        for member in queue:
             member.place = Place.NONE
         partition.restart_row()
-        for member in partition.jobs:
+        for member in queue:
             if not member.job.held and partition.fits(member):
                 partition.admit(member)
                 member.place = Place.ACTIVE
-        for member in partition.jobs:
+        for member in queue:
             if member.place is Place.NONE and member.running:
                 self._displace(partition, member)
-        for member in partition.jobs:
+        for member in queue:
             if member.place is Place.ACTIVE and not member.running and not member.job.held:
                 self._resume(member)
                 self._cast_shadow(member, partition.tier)
@@ -311,8 +359,8 @@ class Timeslicer:
         """Whether more ticks change nothing: nobody waits for anybody of the same partition."""
         if any(member.place is not Place.ACTIVE for member in former):
             return False
-        waiting = [m for m in partition.jobs if m.place is Place.NONE and not m.job.held]
-        if any(member.running for member in partition.jobs if member.place is Place.NONE):
+        waiting = [m for m in partition.jobs.values() if m.place is Place.NONE and not m.job.held]
+        if any(member.running for member in partition.jobs.values() if member.place is Place.NONE):
             return False
         return all(self._shadow_over(partition, member) is not None for member in waiting)
 

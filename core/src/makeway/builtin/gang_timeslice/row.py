@@ -51,12 +51,15 @@ class Row:
         self._whole: NodeBits = 0
         self._cores: dict[int, CoreBits] = {}
         self._cpus: dict[int, int] = {}
+        self.exact = True
+        """Whether nothing in the row overlaps, so that whatever is in it can be taken out again."""
 
     def clear(self) -> None:
         """Empty the row."""
         self._touched = self._whole = 0
         self._cores.clear()
         self._cpus.clear()
+        self.exact = True
 
     def fits(self, job: Job) -> bool:
         """Whether `job` has everything it holds to itself beside the row."""
@@ -87,6 +90,8 @@ class Row:
         allocation = job.allocation
         if allocation is None:
             return
+        if self.exact and allocation.nodes & self._touched and not self.fits(job):
+            self.exact = False  # shadows are let in whether they fit or not
         self._touched |= allocation.nodes
         if self._kind is Kind.CPU:
             for at, index in enumerate(allocation.node_indices):
@@ -100,6 +105,25 @@ class Row:
                 if self._kind is Kind.SOCKET:
                     held = _whole_sockets(held, self._nodes[index])
                 self._cores[index] = self._cores.get(index, 0) | held
+
+
+    def remove(self, allocation: Allocation) -> None:
+        """Take out what a job in the row holds; only while the row is `exact`."""
+        if self._kind is not Kind.CPU and allocation.cores is None:
+            self._whole &= ~allocation.nodes
+            self._touched &= ~allocation.nodes
+            return
+        for at, index in enumerate(allocation.node_indices):
+            node = self._nodes[index]
+            if self._kind is Kind.CPU:
+                left = self._cpus[index] = self._cpus[index] - _cpus_on(allocation, at, node)
+            else:
+                held = allocation.cores[at] if allocation.cores is not None else 0
+                if self._kind is Kind.SOCKET:
+                    held = _whole_sockets(held, node)
+                left = self._cores[index] = self._cores[index] & ~held
+            if not left:
+                self._touched &= ~(1 << index)
 
 
 def _cpus_on(allocation: Allocation, at: int, node: Node) -> int:
