@@ -14,11 +14,22 @@ from hypothesis import HealthCheck, given, settings
 import makeway_lsf_queue
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.hookspecs import hookimpl
-from makeway.model import Attempt, Candidates, Choice, ClusterView, JobSpec, Placement, PreemptMode
+from makeway.model import (
+    Attempt,
+    Candidates,
+    Choice,
+    ClusterView,
+    Job,
+    JobSpec,
+    JobState,
+    Placement,
+    PreemptMode,
+)
 from makeway.testing import TableRun, replay_table
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
+from makeway_lsf_queue.site import Site
 
 QUEUES = ("top", "mid", "low", "idle")
 LINES = (
@@ -116,6 +127,45 @@ def test_the_relation_and_the_slots(config: Config, jobs: list[JobSpec]) -> None
 def test_same_input_same_record(config: Config, jobs: list[JobSpec]) -> None:
     """Byte for byte."""
     assert run(config, jobs).record == run(config, jobs).record
+
+
+@FEW
+@given(sites(), workloads())
+def test_nobody_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
+    """A job that starts leaves the slots of suspended jobs of unrelated queues alone, by count (5.3)."""
+    found = run(config, jobs)
+    site = build_site(found.run.recorder.cluster, Settings())
+    nodes = found.run.recorder.cluster.nodes
+    held = [
+        (history.job, state, start, end, dict(zip(kept.node_indices, kept.cpus or (), strict=True)))
+        for history in found.run.recorder.histories.values()
+        for state, start, end, kept, _ in history.intervals
+        if kept is not None and state in (JobState.RUNNING, JobState.SUSPENDED)
+    ]
+    begun = {(job.id, start) for job, state, start, _, _ in held if state is JobState.RUNNING}
+    resumed = {(job.id, end) for job, state, _, end, _ in held if state is JobState.SUSPENDED}
+    for job, state, at, _, slots in held:
+        if state is not JobState.RUNNING or (job.id, at) not in begun - resumed:
+            continue
+        there = [each for each in held if each[2] < at < each[3] and each[0] is not job]
+        for index, count in slots.items():
+            running = sum(h.get(index, 0) for _, s, _, _, h in there if s is JobState.RUNNING)
+            kept = sum(
+                h.get(index, 0)
+                for other, s, _, _, h in there
+                if s is JobState.SUSPENDED and not _is_related(site, there, job, other)
+            )
+            if kept:
+                assert running + kept + count <= nodes[index].cpus, (job.id, at)
+
+
+def _is_related(site: Site, there: list[Any], job: Job, stopped: Job) -> bool:
+    """Whether `job` may use the slots of `stopped`: by a relation, or through one that stands on them."""
+    mine, name = job.partition.name, stopped.partition.name
+    between = [other.partition.name for other, *_ in there if other.nodes & stopped.nodes or not other.nodes]
+    return site.related(mine, name) or any(
+        site.may_preempt(mine, each) and site.may_preempt(each, name) for each in between
+    )
 
 
 def _watched(needless: list[str]) -> types.ModuleType:
