@@ -128,6 +128,9 @@ def _story(run: Run, history: History, witness: Witness) -> Iterator[str]:
     yield _paragraph("what was decided about it", told, "it was never tried")
     taken = [each for each in recorder.preemptions if each.preemptor == job_id]
     yield _paragraph("whom it displaced", (_victim(run, each) for each in taken), "nobody")
+    unable = [(at, victim, why) for at, preemptor, victim, why in recorder.failures if preemptor == job_id]
+    if unable:
+        yield _paragraph("whom it told to make way in vain", _unable(run, unable), "nobody")
     lost = [each for each in recorder.preemptions if each.victim == job_id]
     yield _paragraph("who displaced it", (_preemptor(run, each) for each in lost), "nobody")
 
@@ -262,6 +265,16 @@ def _few(names: Sequence[str]) -> str:
 # ------------------------------------------------------------------------------- preemptions
 def _victim(run: Run, entry: Preemption) -> str:
     return f"{instant(entry.at)}: {_named(run, entry.victim)} by {_how(entry)}"
+
+
+def _unable(run: Run, entries: Iterable[tuple[Seconds, str, str]]) -> Iterator[str]:
+    """Tell who could not make way, and why; what came again and again is told once."""
+    times: dict[tuple[str, str], list[Seconds]] = {}
+    for at, victim, why in entries:
+        times.setdefault((victim, why), []).append(at)
+    for (victim, why), instants in times.items():
+        again = f" ({count(len(instants), 'time')})" if len(instants) > 1 else ""
+        yield f"{_span(instants[0], instants[-1])}{again}: {_named(run, victim)}: {why}"
 
 
 def _preemptor(run: Run, entry: Preemption) -> str:

@@ -340,6 +340,31 @@ def test_what_is_wrong_is_one_clear_error(site: Path, command: str, line: str, s
     assert "Traceback" not in done.stderr
 
 
+def test_explain_says_why_victims_could_not_make_way(tmp_path: Path) -> None:
+    """Scenario S12: both are told, one after the other."""
+    (tmp_path / "site.toml").write_text(
+        """
+        node = [{ name = "n1", cpus = 2 }]
+        partition = [{ name = "workq", default = true }, { name = "express", attributes = { Priority = 200 } }]
+        job = [
+          { id = "J1", cpus = 1, run_time = 100, requeue = false },
+          { id = "J2", submit = 2, cpus = 1, run_time = 100, requeue = false },
+          { id = "E1", partition = "express", submit = 5, cpus = 1, run_time = 10 },
+        ]
+        scheduler = { type = "greedy" }
+        [policy]
+        select = "openpbs/vnodes"
+        preempt = "openpbs/sched"
+        preempt_mode = ["suspend"]
+        settings."openpbs/sched".preempt_order = "CR"
+        """
+    )
+    done = makeway(tmp_path, "explain", "site.toml", "--job", "E1")
+    why = "C refused: there is no checkpoint_abort script; R refused: Rerunable = n; preempt_order CR"
+    said = done.stdout.partition("whom it told to make way in vain\n")[2].splitlines()[:2]
+    assert said == [f"  5 s: job {victim} (queue workq): {why}" for victim in ("J2", "J1")]
+
+
 def test_check_knows_the_attributes_of_queues(tmp_path: Path) -> None:
     """One that is spelled otherwise would be without effect."""
     (tmp_path / "site.toml").write_text(

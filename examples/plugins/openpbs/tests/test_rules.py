@@ -46,6 +46,14 @@ def test_soft_walltime_comes_first_and_cput_last() -> None:
     assert percent_left(job(nodes=1), 0.0, single=False) is None
 
 
+@pytest.mark.parametrize(("used", "mode"), [("running", "suspend"), ("elapsed", "requeue")])
+def test_time_suspended(pbs: Pbs, used: str, mode: str) -> None:
+    """4.1: of 100 s J1 has run 20 and been suspended for 60 when E2 comes."""
+    text = "J1 workq 0 1 90 limit=100; E1 expressq 10 1 60; E2 expressq 80 1 5"
+    run = pbs(text, preempt_order="S 50 R", walltime_used=used, until=90)
+    assert run.modes == (("J1", "suspend"), ("J1", mode))
+
+
 @pytest.mark.parametrize(
     ("text", "groups"),
     [

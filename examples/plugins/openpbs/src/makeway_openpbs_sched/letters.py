@@ -90,14 +90,15 @@ def _group(word: str, letters: str, text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------ time left
-def percent_left(job: Job, now: Seconds, *, single: bool) -> int | None:
+def percent_left(job: Job, now: Seconds, *, single: bool, elapsed: bool = False) -> int | None:
     """Return the share of its time that `job` has left, cut to whole percent; None: it has no limit.
 
     soft_walltime comes before walltime; cput only where there is neither.
 
     :param single: by single precision arithmetic, as the source has it, which may give one percent less.
+    :param elapsed: whether time spent suspended counts as used.
     """
-    basis = basis_of(job)
+    basis = basis_of(job, elapsed=elapsed)
     if basis is None:
         return None
     requested, used = basis[0], basis[1](now)
@@ -105,12 +106,12 @@ def percent_left(job: Job, now: Seconds, *, single: bool) -> int | None:
     return left if left >= 0 else 1
 
 
-def basis_of(job: Job) -> tuple[Seconds, Callable[[Seconds], Seconds]] | None:
+def basis_of(job: Job, *, elapsed: bool = False) -> tuple[Seconds, Callable[[Seconds], Seconds]] | None:
     """Return the time asked for, and what tells how much of it is used."""
     soft = duration(job.spec.attributes.get("soft_walltime"))
     limit = soft if soft else job.time_limit
     if limit:
-        return limit, job.ran_until
+        return limit, (lambda now: now - (job.started_at or 0.0)) if elapsed else job.ran_until
     cput = duration(job.spec.attributes.get("cput"))
     if cput:
         return cput, lambda now: job.ran_until(now) * job.spec.cpus

@@ -47,6 +47,14 @@ class Percent(enum.Enum):
     """In single precision, as the source: sometimes one percent less."""
 
 
+class WalltimeUsed(enum.Enum):
+    """Whether time spent suspended counts as walltime used (section 4.1)."""
+
+    RUNNING = "running"
+    """It does not."""
+    ELAPSED = "elapsed"
+
+
 class OverLimit(enum.Enum):
     """What becomes of a suspended job that is over a soft limit by itself (section 5.2)."""
 
@@ -162,6 +170,7 @@ class Settings:
 
     gate: Gate = Gate.PLAIN
     percent: Percent = Percent.EXACT
+    walltime_used: WalltimeUsed = WalltimeUsed.RUNNING
     over_limit_resume: OverLimit = OverLimit.AS_SOURCE
     unsorted: Unsorted = Unsorted.SOURCE
     project_limit_by_user: bool = True

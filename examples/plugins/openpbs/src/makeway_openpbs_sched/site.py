@@ -15,6 +15,7 @@ from makeway_openpbs_sched.settings import (
     Percent,
     Settings,
     Version,
+    WalltimeUsed,
 )
 from makeway_openpbs_sched.targets import Targets
 from makeway_openpbs_sched.windows import is_open, windows_of
@@ -168,7 +169,10 @@ class Site:
     def group(self, job: Job, now: Seconds) -> str:
         """Return the letters of `job` for its share of time left; empty: none."""
         single = self.settings.percent is Percent.SINGLE
-        left = letters.percent_left(job, now, single=single) if self.order.percents else None
+        elapsed = self.settings.walltime_used is WalltimeUsed.ELAPSED
+        left = None
+        if self.order.percents:
+            left = letters.percent_left(job, now, single=single, elapsed=elapsed)
         return self.order.group(left)
 
     def usable(self, job: Job, now: Seconds) -> str:
