@@ -147,6 +147,10 @@ FAULTS = {
         hook("preempt_candidate(active)", "return None"),
         "unknown hook 'makeway_preempt_candidate'; did you mean 'makeway_preempt_candidates'?",
     ),
+    "hook without its prefix": (
+        IMPORTS + "@hookimpl\ndef protect(candidates):\n    return None\n",
+        "unknown hook 'protect'; did you mean 'makeway_protect'?",
+    ),
     "misspelt argument": (
         hook("protect(candidate)", "return None"),
         "hook makeway_protect: unknown argument 'candidate'; allowed: preemptor, candidates, view, now; "

@@ -70,15 +70,16 @@ def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
     found: list[str] = []
     implemented = 0
     for name in dir(plugin):
-        if not name.startswith(PREFIX):
+        options: Mapping[str, Any] | None = manager.parse_hookimpl_opts(plugin, name)
+        if options is None and not name.startswith(PREFIX):
             continue
         function = getattr(plugin, name)
         if isinstance(function, types.ModuleType):
             continue  # a package of that name, imported
-        options: Mapping[str, Any] | None = manager.parse_hookimpl_opts(plugin, name)
         hook = (options or {}).get("specname") or name
         if hook not in hooks:
-            found.append(deprecated.removed(hook) or f"unknown hook {hook!r}{nearest(hook, hooks)}")
+            close = nearest(hook, hooks) or nearest(PREFIX + hook, hooks)
+            found.append(deprecated.removed(hook) or f"unknown hook {hook!r}{close}")
             continue
         implemented += 1
         if options is None:
