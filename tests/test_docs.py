@@ -12,7 +12,6 @@ import pytest
 
 from makeway.builtin import gang_timeslice
 from makeway.cli import COMMANDS
-from makeway.cli.inputs import ActionTable
 from makeway.clockwork import PRESETS, Clockwork
 from makeway.config import (
     ClusterTable,
@@ -27,6 +26,7 @@ from makeway.config import (
     WorkloadTable,
 )
 from makeway.preemption import PreemptionTable
+from makeway.readers.commands import ActionTable
 from makeway.readers.native import JobTable, SignalTable
 from makeway.rules import RULES
 

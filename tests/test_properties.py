@@ -20,6 +20,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from makeway.builtin.gang_timeslice import GangPartition
+from makeway.config import Config
 from makeway.hookspecs import hookimpl
 from makeway.model import JobState
 from makeway.testing import cluster, one_node, replay_table
@@ -106,6 +107,12 @@ def test_same_input_same_record(scenario: Scenario) -> None:
     assert fingerprint(scenario) == fingerprint(scenario)
 
 
+def tables_of(scenario: Scenario) -> Mapping[str, Any]:
+    """Return the settings of a drawn scenario, which are no configuration yet."""
+    assert not isinstance(scenario.settings, Config)
+    return scenario.settings
+
+
 def shuffled(table: Mapping[str, Any], order: Callable[[list[str]], list[str]]) -> dict[str, Any]:
     """Return `table` with its keys, and those of tables in it, in another order."""
     found = {}
@@ -130,7 +137,7 @@ def test_the_order_of_keys_changes_nothing(scenario: Scenario, chance: Any) -> N
 
     other = Scenario(
         machine=scenario.machine,
-        settings=shuffled(scenario.settings, order),
+        settings=shuffled(tables_of(scenario), order),
         specs=scenario.specs,
     )
     assert fingerprint(other) == fingerprint(scenario)
@@ -237,7 +244,7 @@ def test_equal_jobs_wait_at_most_for_each_others_turn(
 def test_suspension_costs_no_work(scenario: Scenario) -> None:
     """Where every partition suspends, nothing is thrown away."""
     partitions = {
-        name: {**table, "preempt_mode": "suspend"} for name, table in scenario.settings["partitions"].items()
+        name: {**table, "preempt_mode": "suspend"} for name, table in tables_of(scenario)["partitions"].items()
     }
     run = scenario.with_settings(
         partitions=partitions,

@@ -15,6 +15,7 @@ from makeway.engine.engine import Engine
 from makeway.errors import MakewayError, OutOfTime
 from makeway.events import Event, Finished
 from makeway.model import Cluster, Job, JobSpec, Seconds
+from makeway.readers.commands import commands_of
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.runners.api import Runner, RunnerFactory
@@ -63,17 +64,20 @@ class Options:
 def replay(
     config: Config,
     jobs: Iterable[JobSpec],
-    commands: Sequence[tuple[Seconds, Event]] = (),
+    commands: Sequence[tuple[Seconds, Event]] | None = None,
     options: Options | None = None,
     cluster: Cluster | None = None,
 ) -> Run:
     """Replay `jobs` under `config`.
 
     :param jobs: in order of submission; read as time goes on.
-    :param commands: people's commands and other events from outside, each with its instant.
+    :param commands: people's commands and other events from outside, each with its instant. None: those of
+        ``config.action``.
     :raises PluginError, PolicyError, ConfigError: see `makeway.errors`.
     """
     options = options or Options()
+    if commands is None:
+        commands = commands_of(config, "config")
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
         recorder = Recorder(

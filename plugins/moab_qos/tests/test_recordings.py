@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway.cli.inputs import commands_of as actions_of
 from makeway.config import Config
 from makeway.errors import ConfigError
 from makeway.foreign import Judgement, Played
+from makeway.readers.commands import commands_of as actions_of
 from makeway.readers.foreign import FileSource
 from makeway.replay import Options, replay
 from makeway.settings import structure

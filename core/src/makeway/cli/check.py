@@ -10,10 +10,11 @@ import click
 
 from makeway.check import Finding, combinations, wrong_values
 from makeway.cli.group import FAILED
-from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config
+from makeway.cli.inputs import Loaded, check_plugins, load_config
 from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError
+from makeway.readers.commands import commands_of
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import check_mapping
 from makeway.readers.native import workload_of_tables

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from makeway.cli.group import TRACE, switched_on
-from makeway.cli.inputs import check_plugins, commands_of, load_config, with_actions
+from makeway.cli.inputs import check_plugins, load_config, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
 from makeway.cli.replay import CONFIGURED, Request, changed, watched
@@ -19,6 +19,7 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.explain import Witness
 from makeway.explain import explain as story
 from makeway.model import Seconds
+from makeway.readers.commands import commands_of
 from makeway.replay import Options
 from makeway.replay import replay as run_replay
 from makeway.report import count

@@ -15,11 +15,11 @@ import click
 from makeway import registry
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
-from makeway.errors import ConfigError, MakewayError, PluginError, Problem, nearest, place_of
-from makeway.events import Command, Event
-from makeway.model import NOTHING, Seconds
+from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
+from makeway.model import NOTHING
 from makeway.readers.accounting import NO_ACCOUNTING, Accounting, merged
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
+from makeway.readers.commands import commands_of
 from makeway.readers.foreign import Adapted, adapted, adapted_workload, read_companion
 from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
@@ -223,26 +223,6 @@ def _workload_readers(path: Path, format: str | None) -> Sequence[WorkloadReader
 
 
 # -------------------------------------------------------------------------------------- commands
-COMMANDS = (
-    *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),
-    "priority",
-)
-
-
-@attrs.frozen(kw_only=True)
-class ActionTable:
-    """``[[action]]``: what a person does during the run."""
-
-    at: float
-    command: str
-    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, or priority."""
-    job: str | int
-    user: str | None = None
-    """Who asks; None: an administrator."""
-    value: str | int = ""
-    """The new priority; with start what to ignore: ignorepolicies, ignorersv."""
-
-
 def with_actions(config: Config, texts: Sequence[str]) -> Config:
     """Add what ``--do`` asks for: ``AT COMMAND JOB [by USER]``.
 
@@ -268,32 +248,6 @@ def _action(text: str) -> dict[str, Any]:
 
 
 _DO = re.compile(r"(?P<at>\d+(?:\.\d+)?)\s+(?P<command>\S+)\s+(?P<job>.+?)(?:\s+by\s+(?P<user>\S+))?")
-
-
-def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
-    """Return the commands of a configuration, each with its instant.
-
-    :raises ConfigError: with all problems.
-    """
-    problems: list[Problem] = []
-    commands: list[tuple[Seconds, Event]] = []
-    for at, data in enumerate(config.action):
-        try:
-            table = structure(data, ActionTable, source, f"action[{at}]")
-        except ConfigError as error:
-            problems += error.problems
-            continue
-        if table.command not in COMMANDS:
-            close = nearest(table.command, COMMANDS)
-            text = f"got {table.command!r}; allowed: {', '.join(COMMANDS)}{close}"
-            problems.append(Problem(f"action[{at}].command", text))
-        elif table.at < 0:
-            problems.append(Problem(f"action[{at}].at", f"got {table.at}; allowed: 0 or more"))
-        command = Command(table.command, str(table.job), table.user, str(table.value))
-        commands.append((table.at, command))
-    if problems:
-        raise ConfigError(source, problems)
-    return commands
 
 
 # --------------------------------------------------------------------------------------- plugins

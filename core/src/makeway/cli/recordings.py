@@ -10,12 +10,13 @@ import attrs
 import click
 
 from makeway import registry
-from makeway.cli.inputs import commands_of, guarded
+from makeway.cli.inputs import guarded
 from makeway.cli.terminal import note
 from makeway.config import Config, validate
 from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
 from makeway.foreign import Judgement, Played, RecordedScenario, RecordingReader
+from makeway.readers.commands import commands_of
 from makeway.readers.foreign import FileSource
 from makeway.readers.lines import read_head
 from makeway.replay import Options, replay

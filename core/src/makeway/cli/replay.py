@@ -16,7 +16,7 @@ import click
 from makeway import registry
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, switched_on
-from makeway.cli.inputs import Loaded, check_plugins, commands_of, load_config, open_jobs, with_actions
+from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
@@ -27,6 +27,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.events import Event
 from makeway.model import Seconds
 from makeway.readers.api import ReadOptions, Workload
+from makeway.readers.commands import commands_of
 from makeway.readers.mapping import check_mapping
 from makeway.record import to_json
 from makeway.replay import Options, Run

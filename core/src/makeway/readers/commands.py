@@ -1,0 +1,56 @@
+"""Read what people do during a run: the ``[[action]]`` tables of a configuration."""
+
+from __future__ import annotations
+
+import attrs
+
+from makeway.config import Config
+from makeway.errors import ConfigError, Problem, nearest
+from makeway.events import Command, Event
+from makeway.model import Seconds
+from makeway.settings import structure
+
+COMMANDS = (
+    *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),
+    "priority",
+)
+
+
+@attrs.frozen(kw_only=True)
+class ActionTable:
+    """``[[action]]``: what a person does during the run."""
+
+    at: float
+    command: str
+    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, or priority."""
+    job: str | int
+    user: str | None = None
+    """Who asks; None: an administrator."""
+    value: str | int = ""
+    """The new priority; with start what to ignore: ignorepolicies, ignorersv."""
+
+
+def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
+    """Return the commands of a configuration, each with its instant.
+
+    :raises ConfigError: with all problems.
+    """
+    problems: list[Problem] = []
+    commands: list[tuple[Seconds, Event]] = []
+    for at, data in enumerate(config.action):
+        try:
+            table = structure(data, ActionTable, source, f"action[{at}]")
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        if table.command not in COMMANDS:
+            close = nearest(table.command, COMMANDS)
+            text = f"got {table.command!r}; allowed: {', '.join(COMMANDS)}{close}"
+            problems.append(Problem(f"action[{at}].command", text))
+        elif table.at < 0:
+            problems.append(Problem(f"action[{at}].at", f"got {table.at}; allowed: 0 or more"))
+        command = Command(table.command, str(table.job), table.user, str(table.value))
+        commands.append((table.at, command))
+    if problems:
+        raise ConfigError(source, problems)
+    return commands
