@@ -165,6 +165,11 @@ FAULTS = {
         "hook makeway_protect: wrappers of other plugins' answers are not part of the contract",
     ),
     "no hook": ("x = 1\n", "it implements no hook"),
+    "class": (
+        IMPORTS + "class Policy:\n    @hookimpl\n    def makeway_protect(self, candidates): pass\n"
+        "import sys\nsys.modules[__name__] = Policy\n",
+        "hook makeway_protect: it is a method that no object is there for",
+    ),
     "two misfits": (
         hook("protect(candidate)", "return None") + "@hookimpl\ndef makeway_serch(attempt):\n    pass\n",
         "does not fit the contract: 2 problems: ",

@@ -65,7 +65,8 @@ def _show(trial: Trial) -> None:
         wants = f", requires makeway {item.wants}" if item.wants else ""
         lines.append(f"{item}, module {item.target}{wants}; this is contract {CONTRACT_VERSION}")
     if trial.hooks and not (trial.faults and not trial.calls):
-        shown = table("hook", f"calls in {trial.scenes} scenes", left=1)
+        scenes = f" in {trial.scenes} scenes" if trial.scenes else ""
+        shown = table("hook", f"calls{scenes}", left=1)
         for hook in trial.hooks:
             shown.add_row(hook, f"{trial.calls[hook]:,}" if trial.calls[hook] else "not called for")
         lines.append(shown)

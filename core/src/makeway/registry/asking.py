@@ -260,4 +260,4 @@ def _text_of(value: Any) -> str:
     return repr(value)
 
 
-__all__ = ["Asker", "OutOfTime", "guarded", "shown"]
+__all__ = ["Asker", "Call", "guarded", "shown"]

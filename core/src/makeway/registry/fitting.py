@@ -108,6 +108,10 @@ def _wrong_arguments(function: Any, hook: str, allowed: Sequence[str]) -> list[s
         return ["it is no function"]
     for parameter in parameters:
         name = parameter.name
+        if name == "self":
+            return [
+                "it is a method that no object is there for; let the entry point name a module or an object"
+            ]
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             found.append(f"it takes {parameter}; allowed: arguments by name, out of {shown}")
         elif name not in allowed:
