@@ -212,3 +212,31 @@ def test_a_veto_that_ends_by_itself(until: float | None, start: float) -> None:
         plugins={"preempt/test": QUEUED, "protect/test": SimpleNamespace(makeway_protect=makeway_protect)},
     )
     assert run.starts("b") == (start,)
+
+
+def test_an_arbiter_may_have_a_job_checkpointed() -> None:
+    """One that may not be requeued from nothing keeps its work all the same, and is not killed."""
+
+    class Saves(InTurn):
+        def tick(self, view: ClusterView) -> Sequence[GangOrder]:
+            """Checkpoint whoever runs, once, at 10 s."""
+            running = [job for job in view.active if view.now == 10.0 and not job.preempted_at]
+            return [GangOrder(verb=GangVerb.PREEMPT, job=job, mode=PreemptMode.CHECKPOINT) for job in running]
+
+        before_pass = tick
+
+    @hookimpl
+    def makeway_gang(view: ClusterView) -> Saves:
+        return Saves()
+
+    plugin = SimpleNamespace(makeway_gang=makeway_gang, makeway_preempt_candidates=makeway_preempt_candidates)
+    run = replay(
+        """
+        job  partition  submit  cpus  run_time  requeue
+        a    low             0     4        60  false
+        b    hi             10     1         5  -
+        """,
+        plugin,
+    )
+    assert run.timeline[-1] == "65 a complete"  # 10 s saved, 5 s behind b, 50 s more
+    assert run.engine.metrics()["core_seconds_lost"] == 0.0

@@ -306,7 +306,8 @@ class Placer:
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
         modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        return self._take(job, choice, candidates, victims, modes, Blocked())
+        outcome = self._take(job, choice, candidates, victims, modes, Blocked())
+        return None if outcome is Outcome.FAILED else outcome
 
     def find_room(self, job: Job, allowed: NodeBits) -> Room | None:
         """Say who would have to make way for a job that starts later, with its other components.

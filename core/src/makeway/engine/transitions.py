@@ -431,7 +431,7 @@ class Transitions:
 
     def _preempt_now(self, order: GangOrder) -> None:
         job = order.job
-        if order.mode is PreemptMode.CHECKPOINT and job.requeueable:
+        if order.mode is PreemptMode.CHECKPOINT:
             self._displaced(order, PreemptMode.CHECKPOINT)
             self.checkpoint(job)
             self.requeue(job, order.why)
