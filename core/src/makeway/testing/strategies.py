@@ -330,6 +330,57 @@ def scenarios(
     return Scenario(machine=machine, settings=chosen, specs=specs, commands=done)
 
 
+@st.composite
+def contended(
+    draw: st.DrawFn,
+    policies: Sequence[tuple[str, str]] = POLICIES,
+    schedulers: Sequence[str] = SCHEDULERS,
+    *,
+    most_jobs: int = 8,
+    with_qos: bool = False,
+    sharing: Sequence[str] = ("NO", "NO", "NO", "EXCLUSIVE", "FORCE:1", "FORCE:2", "YES:2"),
+) -> Scenario:
+    """Draw everything that a replay needs, so that jobs are in one another's way from the start.
+
+    Few nodes, partitions of different tiers mostly over all of them, jobs that run long; the first ones are in the
+    lowest tier, with the QOS that others may preempt.
+    """
+    base = draw(scenarios(policies, schedulers, most_jobs=1))
+    assert isinstance(base.settings, Mapping)
+    size = size_of(base.machine)
+    names = ("a", "b", "c")[: draw(st.sampled_from((2, 2, 3)))]
+    tables = {
+        name: {
+            "nodes": _hosts(draw(st.sampled_from((1, 1, 1, size))), size),
+            "priority_tier": tier,
+            "oversubscribe": draw(st.sampled_from(sharing)),
+            "grace_time": draw(st.sampled_from((0.0, 0.0, 0.0, 10.0))),
+        }
+        for tier, name in enumerate(names, 1)
+    }
+    chosen: dict[str, Any] = {**base.settings, "partitions": tables}
+    if with_qos:
+        chosen["qos"] = {"low": {}, "mid": {"preempt": "low"}, "high": {"priority": 9, "preempt": "low,mid"}}
+    count = draw(st.integers(3, most_jobs))
+    ranks = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    specs = []
+    for at, rank in enumerate([0, 0, *ranks[2:]]):
+        spec = draw(_jobs(f"j{at + 1}", at, 5.0 * at, size, names))
+        specs.append(
+            attrs.evolve(
+                spec,
+                partitions=(names[min(rank, len(names) - 1)],)
+                if draw(st.integers(0, 5))
+                else spec.partitions,
+                qos=("low", "mid", "high")[rank] if with_qos else None,
+                run_time=draw(st.sampled_from((20.0, 40.0, 60.0))),
+                depends_on=(),
+                begin_at=None,
+            )
+        )
+    return Scenario(machine=base.machine, settings=chosen, specs=tuple(specs))
+
+
 __all__ = [
     "MEMORY_MB",
     "POLICIES",
@@ -340,6 +391,7 @@ __all__ = [
     "Scenario",
     "clockworks",
     "commands",
+    "contended",
     "instants",
     "machines",
     "partitions",

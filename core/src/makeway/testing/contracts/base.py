@@ -51,6 +51,8 @@ PURE_HOOKS = (
 EXAMPLES = "MAKEWAY_EXAMPLES"
 """Environment variable: how many random runs each rule is held against."""
 MOST_STEPS = 5_000
+_ENOUGH = 25
+"""Random runs that are enough for most plugins to have something to do in them."""
 _HASH_SEEDS = ("1", "2", "3")
 _IN_OTHER_PROCESSES = 40
 """Random runs that are played in processes of their own."""
@@ -75,6 +77,8 @@ class Contract:
     """Further plugins by name that need no installation."""
     examples: ClassVar[int] = 25
     """How many random runs each rule is held against; ``MAKEWAY_EXAMPLES`` in the environment wins."""
+    trials: ClassVar[int] = 400
+    """How many smaller scenarios are tried once a rule is found broken."""
     found: ClassVar[Sequence[Scenario]] = ()
     """Scenarios that are played first for every rule: what was found once is kept here (`Scenario.of`)."""
     hook: ClassVar[str] = ""
@@ -210,13 +214,14 @@ class Contract:
             if not shown:
                 raise
         if shown:
-            smallest(shown[0][0], shows)
+            smallest(shown[0][0], shows, self.trials)
             scenario, error = shown[-1]
             self.fail(error, scenario=scenario)
 
     def _effort(self, times: int = 1) -> hypothesis.settings:
+        count = int(os.environ.get(EXAMPLES) or self.examples)
         return hypothesis.settings(
-            max_examples=times * int(os.environ.get(EXAMPLES) or self.examples),
+            max_examples=count if times == 1 else times * max(count, _ENOUGH),
             derandomize=EXAMPLES not in os.environ,
             deadline=None,
             database=None,

@@ -17,7 +17,7 @@ from makeway.testing.failures import BreachError
 from makeway.testing.invariants import InvariantChecker
 from makeway.testing.policies import lower_tiers
 from makeway.testing.scenario import TableRun
-from makeway.testing.strategies import Scenario, instants, scenarios
+from makeway.testing.strategies import Scenario, contended, instants
 from makeway.testing.watching import Call, short
 
 _HOOK = "makeway_gang"
@@ -48,7 +48,9 @@ class GangContract(DecisionContract):
 
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw small clusters whose partitions share nodes, and up to eight jobs."""
-        return scenarios(self.policies).map(self._with_rules)
+        return contended(self.policies, sharing=("NO", "FORCE:1", "FORCE:2", "FORCE:3", "FORCE:4")).map(
+            self._with_rules
+        )
 
     def _with_rules(self, scenario: Scenario) -> Scenario:
         """Leave out what Slurm does against the invariants: that is the affair of its own arbiter."""
@@ -100,14 +102,14 @@ class GangContract(DecisionContract):
             seen.extend(orders)
             return None
 
-        self.ordered(rule)
+        self.ordered(rule, times=4)
         acted = {GangVerb.SUSPEND, GangVerb.PREEMPT}
         if self.timeslice is None:
             acted.add(GangVerb.RESUME)
         if not any(order.verb in acted for order in seen):
             self.fail(f"it gave {len(seen)} orders and stopped nobody; override scenarios()", hook=_HOOK)
 
-    def ordered(self, rule: Rule) -> None:
+    def ordered(self, rule: Rule, *, times: int = 1) -> None:
         """Hold a rule about what the arbiter orders; the docstring of the calling test says what it is."""
 
         def replace(hook: str, answer: Any) -> Any:
@@ -116,7 +118,7 @@ class GangContract(DecisionContract):
         def played(scenario: Scenario) -> None:
             self.play(scenario, replace=replace)
 
-        self.hold(played)
+        self.hold(played, times=times)
 
     # -------------------------------------------------------------------------------- fairness
     def test_equal_jobs_take_turns(self) -> None:

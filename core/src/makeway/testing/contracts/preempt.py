@@ -14,7 +14,7 @@ from makeway.record import Preemption
 from makeway.testing.contracts.base import DecisionContract, PatientChecker
 from makeway.testing.contracts.needless import needless
 from makeway.testing.invariants import InvariantChecker
-from makeway.testing.strategies import Scenario, scenarios
+from makeway.testing.strategies import Scenario, contended
 from makeway.testing.watching import Call, plain, short
 
 _HOOK = "makeway_preempt_candidates"
@@ -46,7 +46,7 @@ class PreemptPolicyContract(DecisionContract):
 
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw one to five nodes, one to three partitions of several tiers, and up to eight jobs."""
-        return scenarios([(self.plugin, mode) for mode in self.modes], with_qos=self.by_qos)
+        return contended([(self.plugin, mode) for mode in self.modes], with_qos=self.by_qos)
 
     # ---------------------------------------------------------------------------- candidates
     def test_candidates_or_none(self) -> None:
@@ -105,7 +105,7 @@ class PreemptPolicyContract(DecisionContract):
         self.every(_HOOK, check)
 
     def test_protection_has_a_reason(self) -> None:
-        """Whoever is listed as protected is an active job, is no candidate, and has a reason in words."""
+        """Whoever is listed as protected is no candidate, and has a reason in words."""
 
         def check(call: Call) -> str | None:
             answer = call.answer

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from makeway.model import Protection
 from makeway.testing.contracts.base import DecisionContract
 from makeway.testing.policies import lower_tiers
-from makeway.testing.strategies import Scenario, scenarios
+from makeway.testing.strategies import Scenario, contended
 from makeway.testing.watching import Call, plain, short
 
 _HOOK = "makeway_protect"
@@ -31,7 +31,7 @@ class ProtectContract(DecisionContract):
 
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw small clusters, several tiers, and up to eight jobs."""
-        return scenarios([(self.preempt, mode) for mode in self.modes])
+        return contended([(self.preempt, mode) for mode in self.modes])
 
     def test_reasons_by_job_id(self) -> None:
         """The answer maps job ids to reasons; None or an empty one protects nobody."""

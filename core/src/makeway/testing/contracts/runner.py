@@ -39,7 +39,7 @@ from makeway.testing import builders, nuisances
 from makeway.testing.contracts.base import Contract, PatientChecker, anybody
 from makeway.testing.failures import BreachError
 from makeway.testing.policies import lower_tiers
-from makeway.testing.strategies import Scenario, scenarios
+from makeway.testing.strategies import Scenario, contended
 
 _TINY = 1e-6
 _MOST_WAITS = 5_000
@@ -70,7 +70,7 @@ class RunnerContract(Contract):
 
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw small clusters and up to eight jobs; no latencies, no epilogs."""
-        return scenarios(self.policies).map(_without_latencies)
+        return contended(self.policies).map(_without_latencies)
 
     def _wired(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return {**self.config}  # no configuration names a runner

@@ -12,7 +12,7 @@ from makeway.model import Blocked, Candidates, Choice, ClusterView, Job, Placeme
 from makeway.testing.contracts.base import DecisionContract
 from makeway.testing.contracts.needless import needless, without
 from makeway.testing.policies import lower_tiers
-from makeway.testing.strategies import Scenario, scenarios
+from makeway.testing.strategies import Scenario, contended
 from makeway.testing.watching import Call, short
 
 _HOOK = "makeway_search"
@@ -37,7 +37,7 @@ class SearchContract(DecisionContract):
 
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw small clusters, several tiers, and up to twelve jobs."""
-        return scenarios([(self.preempt, mode) for mode in self.modes], most_jobs=12)
+        return contended([(self.preempt, mode) for mode in self.modes], most_jobs=12)
 
     def test_choice_or_none(self) -> None:
         """The answer is a Choice with a placement, or None if nothing helps."""

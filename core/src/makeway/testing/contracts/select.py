@@ -28,7 +28,7 @@ from makeway.model import (
 from makeway.testing.contracts.base import DecisionContract
 from makeway.testing.failures import BreachError
 from makeway.testing.policies import lower_tiers
-from makeway.testing.strategies import Scenario, scenarios
+from makeway.testing.strategies import Scenario, contended
 from makeway.testing.watching import Call, plain, short
 
 _HOOK = "makeway_selector"
@@ -115,7 +115,7 @@ class SelectContract(DecisionContract):
         given: dict[str, Any] = {"select_parameters": ",".join(self.parameters)} if self.parameters else {}
         if not hasattr(self._plugin(), "makeway_search"):
             given["search"] = "search/least_disruption"
-        return scenarios(self.policies).map(lambda scenario: scenario.with_settings(**given))
+        return contended(self.policies).map(lambda scenario: scenario.with_settings(**given))
 
     # ------------------------------------------------------------------------------ placements
     def test_it_places_on_nodes_it_was_given(self) -> None:
