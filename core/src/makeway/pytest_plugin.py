@@ -100,6 +100,7 @@ def pytest_runtest_makereport(
     failures = sys.modules.get(_FAILURES)
     if failures is not None and isinstance(call.excinfo.value, failures.ContractError):
         report.longrepr = str(call.excinfo.value)
-    for at, run in enumerate(item.stash.get(_RUNS, ()), 1):
+    runs: list[Any] = item.stash.get(_RUNS, [])
+    for at, run in enumerate(runs, 1):
         report.sections.append((f"makeway: replay {at}", "\n".join(run.timeline)))
     return report

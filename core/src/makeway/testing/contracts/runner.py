@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from makeway.clockwork import Clockwork
 from makeway.config import build_clockwork, build_cluster
 from makeway.engine.engine import Engine
-from makeway.errors import InvariantError, RunnerError
+from makeway.errors import InvariantError, MakewayError, RunnerError
 from makeway.events import (
     Action,
     Cleaned,
@@ -192,7 +192,12 @@ class RunnerContract(Contract):
             seen.append(world)
         checker = PatientChecker(allowed=anybody)
         options = Options(after_step=checker if checked else _Counter())
-        ended_at = drive(engine, world, options)
+        try:
+            ended_at = drive(engine, world, options)
+        except MakewayError:
+            raise
+        except Exception as error:
+            raise BreachError(f"it raised {type(error).__name__}: {error}", hook=self.hook) from error
         if checked:
             checker.finish(Run(engine=engine, recorder=engine.recorder, ended_at=ended_at), scenario.specs)
         return [to_json(line) for line in lines]
