@@ -106,6 +106,7 @@ class Row:
                     held = _whole_sockets(held, self._nodes[index])
                 self._cores[index] = self._cores.get(index, 0) | held
 
+
     def remove(self, allocation: Allocation) -> None:
         """Take out what a job in the row holds; only while the row is `exact`."""
         if self._kind is not Kind.CPU and allocation.cores is None:
