@@ -25,6 +25,9 @@ S = TypeVar("S")
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
+PREEMPTIONS_KEPT = 100
+"""How many instants `Job.preempted_at` holds at the most."""
+
 
 # ------------------------------------------------------------------------------- closed sets
 class PreemptMode(enum.Enum):
@@ -482,7 +485,7 @@ class Job:
     preemptions_before: int = 0
     """How often of these in earlier incarnations."""
     preempted_at: tuple[Seconds, ...] = ()
-    """When it had to make way, earlier incarnations included; one instant for each of `preemptions`."""
+    """When it had to make way, earlier incarnations included; the last `PREEMPTIONS_KEPT` instants at the most."""
     stopped: Seconds = 0.0
     """Time that it spent suspended, up to the suspension that it is in."""
     resume_after: Seconds | None = None

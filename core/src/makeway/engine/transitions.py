@@ -15,6 +15,7 @@ from makeway.engine.queue import Queue
 from makeway.events import Action, Kill, Resume, SendSignal, Start, Suspend
 from makeway.events import Checkpoint as SaveState
 from makeway.model import (
+    PREEMPTIONS_KEPT,
     Allocation,
     Gang,
     GangOrder,
@@ -448,7 +449,8 @@ class Transitions:
     def displaced(self, victim: Job, preemptor: Job | None, mode: PreemptMode, why: str) -> None:
         """Take note that a job makes way for another."""
         now = self.ledger.now
-        put(victim, preemptions=victim.preemptions + 1, preempted_at=(*victim.preempted_at, now))
+        before = victim.preempted_at[1 - PREEMPTIONS_KEPT :]
+        put(victim, preemptions=victim.preemptions + 1, preempted_at=(*before, now))
         by = self._by_preempt or self._by_gang
         self.recorder.preempted(victim, preemptor, mode, by, why, self.ledger.now)
 

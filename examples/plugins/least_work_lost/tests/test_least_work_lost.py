@@ -294,6 +294,7 @@ def test_another_job_goes_in_place_of_a_guarded_one() -> None:
             "by: got 'teir'; allowed: tier, qos, tier_or_qos, tier_and_qos; did you mean 'tier'?",
         ),
         ({"guard_count": -1}, "'guard_count' must be >= 0: -1"),
+        ({"guard_count": 101}, "'guard_count' must be <= 100: 101"),
         ({"guard_window": 0}, "'guard_window' must be > 0: 0.0"),
         ({"guard_window": "1 day"}, "guard_window: got '1 day'; allowed: a number"),
         ({"guard_cuont": 1}, "guard_cuont: unknown key; did you mean 'guard_count'?"),

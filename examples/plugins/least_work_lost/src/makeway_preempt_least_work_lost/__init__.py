@@ -15,7 +15,7 @@ import attrs
 
 from makeway.clockwork import Clockwork
 from makeway.hookspecs import hookimpl
-from makeway.model import Candidates, ClusterView, Job, Plan, PreemptMode, Seconds
+from makeway.model import PREEMPTIONS_KEPT, Candidates, ClusterView, Job, Plan, PreemptMode, Seconds
 from makeway.preemption import Policy, action_of, candidates, plans
 
 NAME = "preempt/least_work_lost"
@@ -47,7 +47,9 @@ class Settings:
 
     by: By = By.TIER
     suspension: Suspension = Suspension.COUNTS
-    guard_count: int = attrs.field(default=3, validator=attrs.validators.ge(0))
+    guard_count: int = attrs.field(
+        default=3, validator=[attrs.validators.ge(0), attrs.validators.le(PREEMPTIONS_KEPT)]
+    )
     """A job that had to make way so many times within `guard_window` is protected; 0: no guard."""
     guard_window: float = attrs.field(default=86400.0, validator=attrs.validators.gt(0))
     """Seconds."""
