@@ -116,6 +116,16 @@ def test_wheels_hold_types_and_licence(wheels: dict[str, Path], package: str) ->
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {package}
 
 
+def test_templates_are_in_the_wheel(wheels: dict[str, Path]) -> None:
+    """Every one that ``makeway new-plugin`` fills in."""
+    source = ROOT / "core/src"
+    templates = {
+        str(path.relative_to(source)) for path in (source / "makeway/templates").rglob("*") if path.is_file()
+    }
+    assert len(templates) > 30
+    assert templates <= set(zipfile.ZipFile(wheels["makeway"]).namelist())
+
+
 def test_plugins_come_and_go_with_their_wheels(
     fresh: Environment, wheels: dict[str, Path], config: Path
 ) -> None:

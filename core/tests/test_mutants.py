@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import time
+import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -759,7 +760,8 @@ def test_minimal_is_only_held_against_who_claims_it() -> None:
     """A search that takes more than it needs breaks no rule unless it promised not to."""
     contract = contract_of(SearchContract, TakesAll())
     type(contract).minimal = False  # type: ignore[attr-defined]  # as its author would have written
-    contract.test_no_needless_victim()  # type: ignore[attr-defined]  # of this contract
+    with pytest.raises(unittest.SkipTest):
+        contract.test_no_needless_victim()  # type: ignore[attr-defined]  # of this contract
 
 
 def test_the_search_that_comes_with_makeway_is_sound() -> None:

@@ -151,8 +151,9 @@ class RunnerContract(Contract):
                         f"it has\n{line or 'nothing more'}\nthe simulated world\n{other or 'no more'}"
                     )
 
-        if self.exact:
-            self.hold(rule)
+        if not self.exact:
+            self.skip("it does not claim to be exact")
+        self.hold(rule)
 
     # ---------------------------------------------------------------------------------- driving
     def watched(self, about: str) -> None:
