@@ -26,6 +26,10 @@ class Alternatives:
     nodes: NodeBits
     counts: tuple[tuple[NodeBits, int], ...] = ()
 
+    def among(self, nodes: NodeBits) -> NodeBits:
+        """Return those of `nodes` that the job may use: all of them where it counts what has a feature."""
+        return nodes if self.counts else nodes & self.nodes
+
 
 def alternatives(expression: str, cluster: Cluster) -> Sequence[Alternatives]:
     """Return the alternatives of `expression`, first choice first; one with all nodes if it is empty.

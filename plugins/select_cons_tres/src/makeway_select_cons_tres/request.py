@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import NOTHING, Cluster, Exclusive, Job, JobSpec, OverSubscribe, Partition, Sharing
+from makeway.memory import MemoryRequest, memory_request
+from makeway.model import NOTHING, Cluster, Exclusive, Job, OverSubscribe, Partition, Sharing
 from makeway_select_cons_tres.parameters import Parameters, Unit
 
 AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
@@ -97,7 +98,9 @@ def request_of(job: Job, cluster: Cluster, parameters: Parameters, *, implicit_m
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
     """
     spec, partition = job.spec, job.partition
-    memory = _memory(spec, partition, cluster) if parameters.memory else _Memory(spec.cpus_per_task)
+    memory = (
+        memory_request(spec, partition, cluster) if parameters.memory else MemoryRequest(spec.cpus_per_task)
+    )
     min_nodes = max(job.size, partition.min_nodes, job.required.bit_count())
     if spec.tasks is not None and spec.tasks_per_node is not None:
         min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
@@ -188,59 +191,3 @@ def _block(distribution: str | None, *, default: bool) -> bool:
     if len(parts) < 2 or parts[1] in ("*", ""):
         return default
     return parts[1] == "block"
-
-
-# -------------------------------------------------------------------------------------- memory
-@attrs.frozen
-class _Memory:
-    """Memory asked for, and the CPUs that a limit per CPU turns it into."""
-
-    cpus_per_task: int
-    per_cpu: int | None = None
-    per_node: int | None = None
-    cpus_per_node: int = 1
-    over_limit: str = ""
-
-
-def _memory(spec: JobSpec, partition: Partition, cluster: Cluster) -> _Memory:
-    """Return what is asked, else the first default, else whole nodes' memory; under the limits (4.1.5)."""
-    per_cpu, per_node = _asked(spec, partition, cluster)
-    tasks = spec.cpus_per_task
-    limit_cpu, limit_node = _limits(partition, cluster)
-    if per_cpu is not None:
-        if limit_cpu and per_cpu > limit_cpu:
-            factor = math.ceil(per_cpu / limit_cpu)
-            return _Memory(tasks * factor, per_cpu=math.ceil(per_cpu / factor))
-        if limit_node and per_cpu * max(1, spec.cpus_per_node) > limit_node:
-            wanted = per_cpu * spec.cpus_per_node
-            return _Memory(tasks, per_cpu=per_cpu, over_limit=_over(wanted, limit_node))
-        return _Memory(tasks, per_cpu=per_cpu)
-    wanted = per_node or 0
-    if limit_cpu and wanted > limit_cpu:
-        return _Memory(tasks, per_node=wanted, cpus_per_node=math.ceil(wanted / limit_cpu))
-    over = _over(wanted, limit_node) if limit_node and wanted > limit_node else ""
-    return _Memory(tasks, per_node=wanted, over_limit=over)
-
-
-def _over(wanted: int, limit: int) -> str:
-    return f"{wanted} MB per node; MaxMemPerNode is {limit} MB"
-
-
-def _asked(spec: JobSpec, partition: Partition, cluster: Cluster) -> tuple[int | None, int | None]:
-    if spec.memory_mb_per_cpu is not None:
-        return spec.memory_mb_per_cpu, None
-    if spec.memory_mb_per_node is not None:
-        return None, spec.memory_mb_per_node
-    for source in (partition, cluster):
-        if source.def_mem_per_cpu:
-            return source.def_mem_per_cpu, None
-        if source.def_mem_per_node:
-            return None, source.def_mem_per_node
-    return None, 0
-
-
-def _limits(partition: Partition, cluster: Cluster) -> tuple[int | None, int | None]:
-    for source in (partition, cluster):
-        if source.max_mem_per_cpu or source.max_mem_per_node:
-            return source.max_mem_per_cpu, source.max_mem_per_node
-    return None, None

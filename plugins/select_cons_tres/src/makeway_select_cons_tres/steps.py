@@ -92,7 +92,7 @@ class CoreTest:
         self._exempt = exempt
         self._extra = extra
         self._counts = choice.counts
-        self._nodes = self._admitted(nodes & kind.able if choice.counts else nodes & kind.able & choice.nodes)
+        self._nodes = self._admitted(choice.among(nodes & kind.able))
         self.short: Short | None = None
         """What was missing on that of the maps where the least was; None: nothing was tried."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.features import Alternatives
 from makeway.model import (
     NOTHING,
     Allocation,
@@ -111,7 +112,7 @@ class LinearAttempt:
         if self._thought is not None and self.view.rule("last_alternative_preempts"):
             choices = choices[-1:]  # only the last alternative may preempt (slurm-preemption 5.0 no. 6)
         for choice in choices:
-            taken = self._place(choice.nodes, request)
+            taken = self._place(choice, request)
             if taken is not None:
                 return self._placement(*taken)
         return self._blocked()
@@ -148,15 +149,15 @@ class LinearAttempt:
             detail=f"{wanted[name]} of licence {name} wanted, {free.get(name, 0)} free",
         )
 
-    def _place(self, choice: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
+    def _place(self, choice: Alternatives, request: Request) -> tuple[NodeBits, str] | None:
         if self._thought is not None:
-            usable = self._thought.usable() & choice
-            taken = best_fit(usable, request, self.selector.cpus, self.selector.uniform)
+            usable = choice.among(self._thought.usable())
+            taken = self.selector.best_fit(usable, request, choice)
             return (taken, "nodes of candidates") if taken is not None else None
-        static = self.selector._static(self.job, self.nodes & choice, request)
+        static = self.selector._static(self.job, choice.among(self.nodes), request)
         node_sets = self.selector.node_sets if request.shares else self.selector.record_sets
         if len(node_sets) == 1 or self.planning:
-            return self._search_levels(static, request)
+            return self._search_levels(static, request, choice)
         reached = 0
         last = len(node_sets) - 1
         for at, node_set in enumerate(node_sets):
@@ -165,12 +166,14 @@ class LinearAttempt:
             size = some.bit_count()
             if size < request.min_nodes or (size < request.target and at < last):
                 continue
-            found = self._search_levels(some, request)
+            found = self._search_levels(some, request, choice)
             if found is not None:
                 return found
         return None
 
-    def _search_levels(self, nodes: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
+    def _search_levels(
+        self, nodes: NodeBits, request: Request, choice: Alternatives
+    ) -> tuple[NodeBits, str] | None:
         """Try idle nodes, then ever more loaded ones (spec slurm-gang-and-select 4.2.3)."""
         selector = self.selector
         before = -1
@@ -185,7 +188,7 @@ class LinearAttempt:
                 before = size
                 if running > 0 and (mate := self._job_mate(usable, request)) is not None:
                     return mate
-                found = best_fit(usable, request, selector.cpus, selector.uniform)
+                found = selector.best_fit(usable, request, choice)
                 if found is not None:
                     return found, "idle nodes" if running == 0 else "nodes shared with other jobs"
         return None

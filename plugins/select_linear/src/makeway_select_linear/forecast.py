@@ -26,8 +26,8 @@ def forecast(
     """Say when `job` could start (4.2.9); ends beyond the limits count as "now"."""
     request = selector.request(job)
     usable = selector._static(job, nodes, request)
-    choice = selector.alternatives(job)[-1].nodes if job.spec.features else selector.all_nodes
-    usable &= choice
+    if job.spec.features:
+        usable = selector.alternatives(job)[-1].among(usable)
     if _plain(request, job, selector):
         return _plain_forecast(selector, job, request, usable, view, removable)
     attempt = LinearAttempt(selector, job, nodes, view, planning=True)
@@ -137,6 +137,7 @@ def _plain(request: Request, job: Job, selector: LinearSelector) -> bool:
         and not request.contiguous
         and not books.track_memory
         and not job.spec.gres
+        and not (job.spec.features and selector.alternatives(job)[-1].counts)
         and request.target == request.min_nodes
         and not books.running.above(1)
     )

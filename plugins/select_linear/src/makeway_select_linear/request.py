@@ -7,6 +7,7 @@ import math
 import attrs
 
 from makeway.bitmap import NodeBits
+from makeway.memory import MemoryRequest, memory_request
 from makeway.model import Cluster, Job, Node, Partition, Sharing
 
 GetsAll = None
@@ -33,8 +34,11 @@ class Request:
     contiguous: bool
 
 
-def request_of(job: Job, cluster: Cluster) -> Request:
-    """Normalise the request of `job` in its partition."""
+def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:
+    """Normalise the request of `job` in its partition.
+
+    :param memory: whether memory is counted at all.
+    """
     spec = job.spec
     partition = job.partition
     shares = shares_nodes(job)
@@ -44,17 +48,19 @@ def request_of(job: Job, cluster: Cluster) -> Request:
     min_nodes = max(job.size, partition.min_nodes, job.required.bit_count())
     if spec.tasks is not None and spec.tasks_per_node is not None:
         min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
-    per_cpu, per_node = memory_of(job, cluster)
+    asked = memory_request(spec, partition, cluster) if memory else MemoryRequest(spec.cpus_per_task)
+    if asked.cpus_per_task != spec.cpus_per_task:
+        spec = attrs.evolve(spec, cpus_per_task=asked.cpus_per_task)
     return Request(
         min_nodes=min_nodes,
         target=max(min_nodes, spec.max_nodes or min_nodes) if spec.max_nodes else min_nodes,
         max_nodes=most,
         min_cpus=spec.cpus,
-        cpus_per_node=spec.cpus_per_node,
+        cpus_per_node=max(spec.cpus_per_node, asked.cpus_per_node),
         limit=partition.oversubscribe.count if shares else 1,
         shares=shares,
-        memory_per_cpu=per_cpu,
-        memory_per_node=per_node,
+        memory_per_cpu=asked.per_cpu,
+        memory_per_node=asked.per_node,
         required=job.required,
         contiguous=spec.contiguous,
     )
@@ -73,21 +79,6 @@ def shares_nodes(job: Job) -> bool:
     if job.spec.exclusive is not None and job.spec.exclusive.value == "node":
         return False
     return job.spec.oversubscribe and over.sharing in (Sharing.YES, Sharing.FORCE)
-
-
-def memory_of(job: Job, cluster: Cluster) -> tuple[int | None, int | None]:
-    """Return memory per CPU and per node, the first that is given (section 4.1.5); both None: none is."""
-    spec, partition = job.spec, job.partition
-    if spec.memory_mb_per_cpu is not None:
-        return spec.memory_mb_per_cpu, None
-    if spec.memory_mb_per_node is not None:
-        return None, spec.memory_mb_per_node
-    for source in (partition, cluster):
-        if source.def_mem_per_cpu:
-            return source.def_mem_per_cpu, None
-        if source.def_mem_per_node:
-            return None, source.def_mem_per_node
-    return None, None
 
 
 def over_limit(request: Request, partition: Partition, cluster: Cluster, node: Node) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives, alternatives
@@ -87,7 +89,7 @@ class LinearSelector:
         if request is None:
             if len(self._by_shape) > 100_000:
                 self._by_shape.clear()
-            request = self._by_shape[key] = request_of(job, self.cluster)
+            request = self._by_shape[key] = request_of(job, self.cluster, memory=self.books.track_memory)
         self._requests[job.id] = (job.partition, request)
         return request
 
@@ -115,7 +117,7 @@ class LinearSelector:
         request = self.request(job)
         nodes = self._static(job, job.partition.nodes, request)
         for choice in self.alternatives(job):
-            if best_fit(nodes & choice.nodes, request, self.cpus, self.uniform) is not None:
+            if self.best_fit(choice.among(nodes), request, choice) is not None:
                 return None
         return Blocked(
             reason="BadConstraints",
@@ -138,6 +140,26 @@ class LinearSelector:
     def alternatives(self, job: Job) -> Sequence[Alternatives]:
         """Return the sets of nodes with the wanted features, in the order in which they are tried."""
         return alternatives(job.spec.features, self.cluster)
+
+    def best_fit(self, nodes: NodeBits, request: Request, choice: Alternatives) -> NodeBits | None:
+        """Return the nodes to take out of `nodes` for one feature alternative; None if they do not suffice.
+
+        Where features are counted, each is solved for its count; what comes out is required (4.1.3 no. 3).
+        """
+        for having, count in choice.counts:
+            part = attrs.evolve(
+                request,
+                min_nodes=count,
+                target=count,
+                max_nodes=count,
+                min_cpus=count * max(request.cpus_per_node, 1),
+                required=0,
+            )
+            taken = best_fit(nodes & having & ~request.required, part, self.cpus, self.uniform)
+            if taken is None:
+                return None
+            request = attrs.evolve(request, required=request.required | taken)
+        return best_fit(nodes, request, self.cpus, self.uniform)
 
     def _static(self, job: Job, nodes: NodeBits, request: Request) -> NodeBits:
         """Drop nodes that could never serve the job."""
