@@ -7,6 +7,7 @@ selector's forecast accounts for them.
 
 from __future__ import annotations
 
+import bisect
 import math
 
 from makeway.bitmap import NodeBits
@@ -34,26 +35,28 @@ class Plan:
 
     def available(self, start: Seconds, end: Seconds) -> NodeBits:
         """Return the nodes that nobody was promised at any instant between `start` and `end`."""
-        nodes = -1
-        for at, begin in enumerate(self.begins):
-            stop = self.begins[at + 1] if at + 1 < len(self.begins) else math.inf
-            if begin < end and stop > start:
-                nodes &= self.free[at]
+        begins, free = self.begins, self.free
+        at = max(0, bisect.bisect_right(begins, start) - 1)
+        nodes = free[at] if begins[at] < end else -1
+        at += 1
+        while at < len(begins) and begins[at] < end:
+            nodes &= free[at]
+            at += 1
         return nodes
 
     def next_begin(self, start: Seconds) -> Seconds | None:
         """Return the next instant after `start` at which the promises change."""
-        for begin in self.begins:
-            if begin > start:
-                return begin
-        return None
+        at = bisect.bisect_right(self.begins, start)
+        return self.begins[at] if at < len(self.begins) else None
 
     def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
         """Return the end of the first record that lacks some of `nodes` in that time; None: none does."""
-        for at, begin in enumerate(self.begins):
-            stop = self.begins[at + 1] if at + 1 < len(self.begins) else math.inf
-            if begin < end and stop > start and nodes & ~self.free[at]:
-                return stop
+        begins, free = self.begins, self.free
+        at = max(0, bisect.bisect_right(begins, start) - 1)
+        while at < len(begins) and begins[at] < end:
+            if nodes & ~free[at]:
+                return begins[at + 1] if at + 1 < len(begins) else math.inf
+            at += 1
         return None
 
     def promise(self, start: Seconds, end: Seconds, nodes: NodeBits) -> None:
@@ -61,23 +64,17 @@ class Plan:
         grain = self._grain
         first = self._origin + math.floor((start - self._origin) / grain) * grain
         last = self._origin + math.ceil((end - self._origin) / grain) * grain
-        first = max(first, self._origin)
-        self._cut(first)
-        self._cut(last)
-        for at, begin in enumerate(self.begins):
-            if first <= begin < last:
-                self.free[at] &= ~nodes
+        begun, over = self._cut(max(first, self._origin)), self._cut(last)
+        for at in range(begun, over):
+            self.free[at] &= ~nodes
 
-    def _cut(self, at: Seconds) -> None:
-        for position, begin in enumerate(self.begins):
-            if begin == at:
-                return
-            if begin > at:
-                self.begins.insert(position, at)
-                self.free.insert(position, self.free[position - 1])
-                return
-        self.begins.append(at)
-        self.free.append(self.free[-1])
+    def _cut(self, at: Seconds) -> int:
+        """Let a record begin at `at`, and return its place."""
+        place = bisect.bisect_left(self.begins, at)
+        if place == len(self.begins) or self.begins[place] != at:
+            self.begins.insert(place, at)
+            self.free.insert(place, self.free[place - 1])
+        return place
 
 
 class Backfill:
