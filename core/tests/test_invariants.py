@@ -182,3 +182,30 @@ def test_rule_6_work_that_was_not_counted() -> None:
     found = broken(lambda: check_conservation(run.run, run.specs))
     assert found.startswith("rule 6, work is counted")
     assert found.endswith("ran 100 s, lost 0 s, worked 99 s (jobs a)")
+
+
+@pytest.mark.parametrize(
+    ("sharing", "fine"),
+    [
+        pytest.param("FORCE:2", True, id="two rows of each partition: yes"),
+        pytest.param("NO", False, id="a partition that shares nothing: no"),
+    ],
+)
+def test_rows_are_counted_by_partition(sharing: str, fine: bool) -> None:
+    """With cons_tres FORCE:n counts the jobs of one partition on a core, not of all (gang 4.5)."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time
+        j1   a               0      1        20
+        j2   a               5      1        20
+        j3   b              10      1        20
+        """,
+        cluster=one_node(cpus=1),
+        config={
+            "partitions": {"a": {"oversubscribe": "FORCE:2"}, "b": {"oversubscribe": sharing}},
+            "select": "select/cons_tres",
+            "select_parameters": "CR_Core",
+        },
+        until=12.0,
+    )
+    assert run.starts("j3") == ((10.0,) if fine else ())

@@ -278,16 +278,49 @@ def _overlap_excuse(engine: Engine, job: Job, other: Job, resumed: frozenset[str
 
 
 def _oversubscribed(engine: Engine, job: Job, other: Job) -> bool:
-    """Whether all jobs on every common node share it, no more than the most generous partition allows."""
+    """Whether all jobs in common places share them, no more than partitions allow.
+
+    select/linear counts the jobs of a node, over all partitions; others the jobs of one partition on a core (4.5).
+    """
     for index in bitmap.indices(job.nodes & other.nodes):
         there = [
             one for one in engine.ledger.active if one.nodes >> index & 1 and one.state is JobState.RUNNING
         ]
-        if any(one.allocation is None or not one.allocation.shared for one in there):
-            return False
-        if len(there) > max(one.partition.oversubscribe.count for one in there):
+        if engine.config.policy.select == "select/linear":
+            most = max(one.partition.oversubscribe.count for one in there)
+            if len(there) > most or not all(map(_is_shared, there)):
+                return False
+        elif not _rows_allow(there, index, _core_bits(job, index) & _core_bits(other, index)):
             return False
     return True
+
+
+def _rows_allow(there: Sequence[Job], node: int, cores: CoreBits) -> bool:
+    """Whether no partition has more jobs on one of `cores` than it allows."""
+    for core in bitmap.each(cores):
+        counts: dict[str, int] = {}
+        for job in there:
+            if _core_bits(job, node) & core:
+                name = job.partition.name
+                counts[name] = counts.get(name, 0) + 1
+                if not _is_shared(job) or counts[name] > job.partition.oversubscribe.count:
+                    return False
+    return True
+
+
+def _is_shared(job: Job) -> bool:
+    return job.allocation is not None and job.allocation.shared
+
+
+_ALL_CORES = bitmap.full(64)
+"""Stands for the cores of a whole node, where only those that another job holds are looked at."""
+
+
+def _core_bits(job: Job, node: int) -> CoreBits:
+    allocation = job.allocation
+    if allocation is None or allocation.cores is None:
+        return _ALL_CORES
+    return _cores_on(allocation, node)
 
 
 def _is_sliced(engine: Engine, job: Job) -> bool:
