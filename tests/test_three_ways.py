@@ -34,7 +34,11 @@ def _full_machine() -> Iterator[tuple[int, int, int, str]]:
 
 @pytest.mark.parametrize(
     ("preempt", "mode", "lost"),
-    [("preempt/partition_prio", "requeue", 1000 * 80), ("moab/qos", "requeue", 1000 * 80), ("lsf/queue", "suspend", 0)],
+    [
+        ("preempt/partition_prio", "requeue", 1000 * 80),
+        ("moab/qos", "requeue", 1000 * 80),
+        ("lsf/queue", "suspend", 0),
+    ],
 )
 def test_one_key(tmp_path: Path, preempt: str, mode: str, lost: int) -> None:
     """The urgent job displaces one long job of 80 cores, each scheduler in its way, and starts at once."""
@@ -56,12 +60,18 @@ def test_one_key(tmp_path: Path, preempt: str, mode: str, lost: int) -> None:
 
 @pytest.mark.parametrize(
     ("preempt", "warnings"),
-    [("preempt/partition_prio", 0), ("moab/qos", 1), ("lsf/queue", 0)],  # Moab's: GUARANTEEDPREEMPTION is not TRUE
+    [
+        ("preempt/partition_prio", 0),
+        ("moab/qos", 1),
+        ("lsf/queue", 0),
+    ],  # Moab's: GUARANTEEDPREEMPTION is not TRUE
 )
 def test_nothing_to_complain_about(tmp_path: Path, preempt: str, warnings: int) -> None:
     """`makeway check` finds no errors under any of the three, and one warning in all."""
     config = tmp_path / "c.toml"
-    config.write_text(CONFIG.read_text().replace('preempt = "preempt/partition_prio"', f'preempt = "{preempt}"'))
+    config.write_text(
+        CONFIG.read_text().replace('preempt = "preempt/partition_prio"', f'preempt = "{preempt}"')
+    )
     result = CliRunner().invoke(cli, ["check", str(config)])
     assert result.exit_code == 0, result.output
     assert result.output.count("warning: ") == warnings, result.output

@@ -86,12 +86,9 @@ class Site:
         """The configuration, with the options of the test."""
         config = self.imported.config
         own = {**config.policy.settings["lsf/queue"], **self.changes.get("options", {})}
-        policy = attrs.evolve(
-            config.policy, settings={"lsf/queue": own}, **self.changes.get("policy", {})
-        )
+        policy = attrs.evolve(config.policy, settings={"lsf/queue": own}, **self.changes.get("policy", {}))
         nodes = tuple(
-            attrs.evolve(node, **self.changes.get("nodes", {}).get(node.name, {}))
-            for node in config.node
+            attrs.evolve(node, **self.changes.get("nodes", {}).get(node.name, {})) for node in config.node
         )
         return attrs.evolve(config, policy=policy, node=nodes)
 

@@ -32,7 +32,12 @@ def test_import_loses_nothing(tmp_path: Path) -> None:
     _makeway("import", SITE / "lsb.queues", "-o", made)
     assert _summary(made) == _summary(SITE / "lsb.queues")
     text = made.read_text()
-    for each in ("PREEMPTIVE[short normal+1 long+2]", "MAX_RESERVE_TIME[100]", "LEAST_RUN_TIME MINI_JOB", "long_cap"):
+    for each in (
+        "PREEMPTIVE[short normal+1 long+2]",
+        "MAX_RESERVE_TIME[100]",
+        "LEAST_RUN_TIME MINI_JOB",
+        "long_cap",
+    ):
         assert each in text
 
 
@@ -67,13 +72,18 @@ def test_tables_and_explain_speak_lsf() -> None:
     """States, reasons with numbers, the limit and the count."""
     table = _makeway("replay", SITE / "lsb.queues", JOBS, "--squeue-at", "720").output
     assert "bjobs at 720 s\nJOBID  QUEUE NAME USER  STAT  TIME HOSTS HOSTLIST(REASON)\n" in table
-    rows = {line.split()[0]: line for line in table.splitlines() if line.split()[:1] and line.split()[0].isdigit()}
+    rows = {
+        line.split()[0]: line for line in table.splitlines() if line.split()[:1] and line.split()[0].isdigit()
+    }
     assert "SSUSP" in rows["101"]
     assert "SUSP_MBD_PREEMPT (0x00000080)" in rows["101"]
     assert "RUN" in rows["106"]
     assert "PEND_UGRP_JOB_LIMIT (602)" in rows["107"]
     told = _makeway("explain", SITE / "lsb.queues", JOBS, "--job", "107").output
-    assert "MAX_JOBS of group chem in lsb.users is 12; 8 in use (8 suspended), 8 wanted; suspended jobs count" in told
+    assert (
+        "MAX_JOBS of group chem in lsb.users is 12; 8 in use (8 suspended), 8 wanted; suspended jobs count"
+        in told
+    )
     assert "unless PREEMPT_FOR has GROUP_MAX" in told
     lift = 'policy.settings."lsf/queue".params.PREEMPT_FOR="LEAST_RUN_TIME MINI_JOB GROUP_MAX"'
     lifted = _makeway("replay", SITE / "lsb.queues", JOBS, "--squeue-at", "720", "--set", lift).output

@@ -94,9 +94,7 @@ def test_s58_conditions(tmp_path: Path, hour: int, line: str | None) -> None:
         pytest.param("#IF time(0-1)\na\n#EndIf\nb", ["a", "b"], id="directives in any case"),
         pytest.param("#if time(5-6)\na\n#elif time(0-2)\nb\n#else\nc\n#endif", ["b"], id="elif"),
         pytest.param("#define night time(0-6)\n#if night\na\n#else\nb\n#endif", ["a"], id="define"),
-        pytest.param(
-            "#if time(5-6)\n#if time(0-1)\na\n#else\nb\n#endif\nc\n#endif\nd", ["d"], id="nested"
-        ),
+        pytest.param("#if time(5-6)\n#if time(0-1)\na\n#else\nb\n#endif\nc\n#endif\nd", ["d"], id="nested"),
     ],
 )
 def test_logical_lines(text: str, expected: list[str]) -> None:
@@ -153,7 +151,7 @@ def test_bad_windows(text: str) -> None:
 
 def test_lsf_conf_counts_quotes() -> None:
     """9.2, last paragraph."""
-    text = 'A="x # y" # z\nB=1 \\\n2\n# C=3\nno\nD=\'q\'\n'
+    text = "A=\"x # y\" # z\nB=1 \\\n2\n# C=3\nno\nD='q'\n"
     messages = Messages("lsf.conf")
     assert lsf_conf(text, messages) == {"A": "x # y", "B": "1  2", "D": "q"}
     assert messages.found == ["lsf.conf:5: 'no': no '='; the line is ignored"]

@@ -25,7 +25,8 @@ def test_user_limit_of_a_queue_counts_suspended_jobs(lsf: Lsf) -> None:
     """UJOB_LIMIT counts R + S, each user by himself."""
     site = lsf("high 80 {PREEMPTIVE}; low 20 {} UJOB_LIMIT = 1", "h1(1) h2(2)")
     run = site.run(
-        "L1 low user=u host=h1; H1 high host=h1 start=1; L2 low user=u start=2; L3 low user=v start=3", until=4
+        "L1 low user=u host=h1; H1 high host=h1 start=1; L2 low user=u start=2; L3 low user=v start=3",
+        until=4,
     )
     assert run.at(3) == {"L1": "SSUSP", "H1": "RUN", "L2": "PEND", "L3": "RUN"}
     assert "(304)" in run.reason("L2")
@@ -58,12 +59,17 @@ def test_processor_limit_of_a_queue_rounds_up(lsf: Lsf) -> None:
         pytest.param(["PER_QUEUE = all", "SLOTS = 2"], {"L3"}, "(303)", id="slots per queue"),
         pytest.param(["PER_USER = all", "SLOTS = 1"], {"L2"}, "(601)", id="slots per user: u has two jobs"),
         pytest.param(["USERS = u", "SLOTS = 1"], {"L2"}, "(601)", id="slots of one user"),
-        pytest.param(["USERS = all ~v", "SLOTS = 1"], {"L2"}, "(601)", id="slots of all users but one, together"),
+        pytest.param(
+            ["USERS = all ~v", "SLOTS = 1"], {"L2"}, "(601)", id="slots of all users but one, together"
+        ),
         pytest.param(["HOSTS = h1", "SLOTS = 2"], {"L3"}, "(1305)", id="slots of a host"),
         pytest.param(["QUEUES = low", "JOBS = 2"], {"L3"}, "(4701)", id="jobs of a queue"),
         pytest.param(["PER_HOST = all", "USERS = u", "SLOTS = 1"], {"L2"}, "(1309)", id="of a user per host"),
         pytest.param(
-            ["PER_HOST = all", "USERS = u", "SLOTS_PER_PROCESSOR = 0.25"], {"L2"}, "(1308)", id="per processor"
+            ["PER_HOST = all", "USERS = u", "SLOTS_PER_PROCESSOR = 0.25"],
+            {"L2"},
+            "(1308)",
+            id="per processor",
         ),
         pytest.param(["QUEUES = low", "MEM = 2500"], {"L3"}, "memory", id="memory of a queue"),
     ],
@@ -122,7 +128,9 @@ def test_totals_count_suspended_jobs_while_preemption_is_off(
 # ------------------------------------------------------------------------------ reserved slots
 def test_a_job_at_its_own_limit_reserves_nothing(lsf: Lsf) -> None:
     """R1 and X1 together are over QJOB_LIMIT = 2, so R1 collects nothing, and R2 may start beside X1."""
-    site = lsf("R 80 {PREEMPTIVE} SLOT_RESERVE = MAX_RESERVE_TIME[1000] | QJOB_LIMIT = 2", "h1(1) h2(1) h3(1)")
+    site = lsf(
+        "R 80 {PREEMPTIVE} SLOT_RESERVE = MAX_RESERVE_TIME[1000] | QJOB_LIMIT = 2", "h1(1) h2(1) h3(1)"
+    )
     jobs = "X1 R host=h2 run=60; R1 R n=2 host=h1,h2 start=1 run=10; R2 R start=2 run=10"
     run = site.run(jobs, until=3)
     assert "(303)" in run.reason("R1")
@@ -136,7 +144,9 @@ def test_reserved_slots_count_against_those_behind(lsf: Lsf) -> None:
         "h1(1) h2(1) h3(2)",
         files={"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 3\nEnd User\n"},
     )
-    jobs = "X1 R user=u host=h2 run=60; R1 R user=u n=2 host=h1,h2 start=1 run=10; L1 low user=u start=2 host=h3"
+    jobs = (
+        "X1 R user=u host=h2 run=60; R1 R user=u n=2 host=h1,h2 start=1 run=10; L1 low user=u start=2 host=h3"
+    )
     run = site.run(jobs + "; L2 low user=u start=3 host=h3; L3 low start=4 host=h3", until=5)
     assert run.at(4) == {"X1": "RUN", "R1": "PEND", "L1": "RUN", "L2": "PEND", "L3": "RUN"}
     assert "(601)" in run.reason("L2")
@@ -179,7 +189,9 @@ def test_explain_names_the_limit_that_preempting_would_break(lsf: Lsf, tmp_path:
         ],
     )
     count = "1; 1 in use, 1 wanted; suspended jobs count too, unless PREEMPT_FOR has GROUP_MAX"
-    assert f"(602): the user group has reached a slot limit: MAX_JOBS of group g in lsb.users is {count}" in told
+    assert (
+        f"(602): the user group has reached a slot limit: MAX_JOBS of group g in lsb.users is {count}" in told
+    )
     assert "removing all candidates would not make room" in told
     assert f"Q4 fail    is there room under MAX_JOBS of group g in lsb.users? {count} [lsb.users:3]" in told
 
@@ -203,7 +215,9 @@ def test_explain_names_the_host_that_is_nearest_to_having_room(lsf: Lsf, tmp_pat
 def test_explain_goes_through_the_list(lsf: Lsf, tmp_path: Path) -> None:
     """The right to preempt, the preemptor's wait, its kind, limits on some hosts only, resources."""
     lsf(
-        "high 80 {PREEMPTIVE} PREEMPT_DELAY = 600; low 20 {}", "h1(1) h2(1)", host_columns={"h1": {"JL/U": "0"}}
+        "high 80 {PREEMPTIVE} PREEMPT_DELAY = 600; low 20 {}",
+        "h1(1) h2(1)",
+        host_columns={"h1": {"JL/U": "0"}},
     )
     told = _explained(
         tmp_path,

@@ -30,9 +30,15 @@ def found(site: Any) -> list[str]:
     [
         pytest.param("a 1 {}", "", {}, "preemption is off: no queue", id="off"),
         pytest.param("a 1 {PREEMPTIVE}; b 1 {}", "", {}, "none is higher than another", id="nobody is lower"),
-        pytest.param("a 1 {PREEMPTIVE}; b 5 {PREEMPTIVE}", "", {}, "a is PREEMPTIVE but finds nobody", id="lowest"),
-        pytest.param("a 9 {PREEMPTABLE}; b 5 {PREEMPTABLE}", "", {}, "a is PREEMPTABLE but nobody may", id="highest"),
-        pytest.param("a 9 {PREEMPTIVE[b c]}; b 5 {}", "", {}, "'c', which does not exist", id="unknown queue"),
+        pytest.param(
+            "a 1 {PREEMPTIVE}; b 5 {PREEMPTIVE}", "", {}, "a is PREEMPTIVE but finds nobody", id="lowest"
+        ),
+        pytest.param(
+            "a 9 {PREEMPTABLE}; b 5 {PREEMPTABLE}", "", {}, "a is PREEMPTABLE but nobody may", id="highest"
+        ),
+        pytest.param(
+            "a 9 {PREEMPTIVE[b c]}; b 5 {}", "", {}, "'c', which does not exist", id="unknown queue"
+        ),
         pytest.param("a 9 {PREEMPTIVE[]}; b 5 {}", "", {}, "names nobody", id="empty brackets"),
         pytest.param("a 9 {PREEMPTIVE[b+0]}; b 5 {}", "", {}, "positive whole number", id="bad preference"),
         pytest.param(
@@ -46,16 +52,28 @@ def found(site: Any) -> list[str]:
             id="three queues",
         ),
         pytest.param(
-            "p 75 {PREEMPTIVE}; b 50 {PREEMPTABLE} BACKFILL = Y", "", {}, "PREEMPT_JOBTYPE lacks", id="backfill is safe"
+            "p 75 {PREEMPTIVE}; b 50 {PREEMPTABLE} BACKFILL = Y",
+            "",
+            {},
+            "PREEMPT_JOBTYPE lacks",
+            id="backfill is safe",
         ),
         pytest.param(
             "p 75 {PREEMPTIVE}; b 50 {} INTERRUPTIBLE_BACKFILL = 60", "", {}, "it is off", id="interruptible"
         ),
         pytest.param(
-            "p 75 {PREEMPTIVE}; b 5 {}", "PREEMPT_JOBTYPE = EXCLUSIVE", {}, "LSB_DISABLE_LIMLOCK", id="exclusive"
+            "p 75 {PREEMPTIVE}; b 5 {}",
+            "PREEMPT_JOBTYPE = EXCLUSIVE",
+            {},
+            "LSB_DISABLE_LIMLOCK",
+            id="exclusive",
         ),
         pytest.param(
-            "p 75 {PREEMPTIVE}; b 5 {}", "PREEMPT_FOR = OPTIMAL_MINI_JOB", {}, "PARALLEL_SCHED_BY_SLOT", id="optimal"
+            "p 75 {PREEMPTIVE}; b 5 {}",
+            "PREEMPT_FOR = OPTIMAL_MINI_JOB",
+            {},
+            "PARALLEL_SCHED_BY_SLOT",
+            id="optimal",
         ),
         pytest.param(
             "p 75 {PREEMPTIVE}; b 5 {}",
@@ -66,9 +84,15 @@ def found(site: Any) -> list[str]:
         ),
         pytest.param("p 75 {PREEMPTIVE}; b 5 {} MIG = 5", "", {}, "neither rerunnable", id="MIG alone"),
         pytest.param(
-            "p 75 {PREEMPTIVE}; b 5 {} JOB_CONTROLS = SUSPEND[do_it.sh]", "", {}, "not known here", id="a command"
+            "p 75 {PREEMPTIVE}; b 5 {} JOB_CONTROLS = SUSPEND[do_it.sh]",
+            "",
+            {},
+            "not known here",
+            id="a command",
         ),
-        pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "PREEMPTABLE_RESOURCES = ut", {}, "load index", id="load index"),
+        pytest.param(
+            "p 75 {PREEMPTIVE}; b 5 {}", "PREEMPTABLE_RESOURCES = ut", {}, "load index", id="load index"
+        ),
         pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "MAX_PREEMPT_JOBS = 5", {}, "OpenLava's", id="OpenLava"),
         pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "", {}, "takes jobs of b too", id="takes unmarked queues"),
         pytest.param("p 75 {PREEMPTIVE}; b 5 {}", "", {}, "again and again", id="for ever"),

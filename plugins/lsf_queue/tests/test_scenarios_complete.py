@@ -47,7 +47,9 @@ def _tested() -> dict[str, list[str]]:
             if not name.startswith("test_"):
                 continue
             numbers = [(number, name) for number in _IN_NAME.findall(name)]
-            numbers += [(number, f"{name}[{each}]") for each in _ids(function) for number in _IN_ID.findall(each)]
+            numbers += [
+                (number, f"{name}[{each}]") for each in _ids(function) for number in _IN_ID.findall(each)
+            ]
             for number, test in numbers:
                 found.setdefault(f"S{number}", []).append(test)
     return found

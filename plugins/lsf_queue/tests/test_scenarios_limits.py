@@ -185,7 +185,11 @@ def test_s51_only_what_was_reserved_comes_back(lsf: Lsf, used: int, state: str) 
 
 @pytest.mark.parametrize(
     ("rest", "gpu", "preempts"),
-    [("", True, False), (" MIG = 5 | RERUNNABLE = y", True, True), (" MIG = 5 | RERUNNABLE = y", False, False)],
+    [
+        ("", True, False),
+        (" MIG = 5 | RERUNNABLE = y", True, True),
+        (" MIG = 5 | RERUNNABLE = y", False, False),
+    ],
     ids=["not set up to migrate: no", "set up: yes", "a job without GPUs: no"],
 )
 def test_s52_gpus(lsf: Lsf, rest: str, gpu: bool, preempts: bool) -> None:

@@ -75,7 +75,9 @@ def test_nobody_is_taken_on_hosts_that_are_not_chosen(lsf: Lsf) -> None:
 def test_mini_job_is_about_parallel_jobs(lsf: Lsf, params: str) -> None:
     """3.4: no effect on one-slot jobs, neither as victims nor as preemptors."""
     site = lsf(PAIR, "h1(2) h2(4)", f"PREEMPT_FOR = {params}")
-    run = site.run("B low n=4 host=h2; A low n=1 host=h1 start=1; C low n=1 host=h1 start=2; H1 high start=5", until=6)
+    run = site.run(
+        "B low n=4 host=h2; A low n=1 host=h1 start=1; C low n=1 host=h1 start=2; H1 high start=5", until=6
+    )
     assert run.victims == ["C"]
 
 

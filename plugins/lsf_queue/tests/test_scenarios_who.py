@@ -44,9 +44,7 @@ def test_s04_only_the_named_queues(lsf: Lsf) -> None:
 @pytest.mark.parametrize(("option", "state"), [("exclusive", "PEND"), ("union", "RUN")])
 def test_s05_conflict_of_lists(lsf: Lsf, option: str, state: str) -> None:
     """2.2 step 5: an option decides, and loading warns."""
-    site = lsf(
-        "qb 90 {PREEMPTIVE}; low 20 {PREEMPTABLE[qa]}; qa 50 {}", options={"preemptable_list": option}
-    )
+    site = lsf("qb 90 {PREEMPTIVE}; low 20 {PREEMPTABLE[qa]}; qa 50 {}", options={"preemptable_list": option})
     assert "PREEMPTABLE of low does not list it" in site.warnings
     assert site.run("L1 low; X1 qb start=5", until=6).at(5)["X1"] == state
 

@@ -18,7 +18,9 @@ both = pytest.mark.parametrize("policy", [LINEAR, CONS_TRES], ids=["linear", "co
 @pytest.mark.parametrize(
     ("queues", "hosts", "params", "jobs", "expected"),
     [
-        pytest.param(PAIR, "h1(1)", "", "L low; H high start=5", {5: {"L": "SSUSP", "H": "RUN"}}, id="as S02"),
+        pytest.param(
+            PAIR, "h1(1)", "", "L low; H high start=5", {5: {"L": "SSUSP", "H": "RUN"}}, id="as S02"
+        ),
         pytest.param(
             "medium 10 {PREEMPTIVE[normal low+1]}; normal 5 {}; low 1 {}",
             "h1(1) h2(1)",
@@ -84,7 +86,9 @@ def test_one_slot_per_host(
 
 
 @pytest.mark.parametrize(
-    ("policy", "state"), [(LINEAR, "SSUSP"), (CONS_TRES, "RUN")], ids=["linear: the whole host", "cons_tres: a slot"]
+    ("policy", "state"),
+    [(LINEAR, "SSUSP"), (CONS_TRES, "RUN")],
+    ids=["linear: the whole host", "cons_tres: a slot"],
 )
 def test_hosts_with_several_slots(lsf: Lsf, policy: dict[str, object], state: str) -> None:
     """Under select/linear a job holds all four slots; else the preemptor starts beside it."""

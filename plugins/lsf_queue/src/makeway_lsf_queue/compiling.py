@@ -53,9 +53,7 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
-    def get(
-        self, table: Mapping[str, Any], key: str, where: str, read: Callable[[str], T], default: T
-    ) -> T:
+    def get(self, table: Mapping[str, Any], key: str, where: str, read: Callable[[str], T], default: T) -> T:
         """Return ``table[key]`` as `read` understands it; `default` where it is not there or wrong."""
         text = table.get(key)
         if text is None:
@@ -90,9 +88,7 @@ def build_site(cluster: Cluster, settings: Settings) -> Site:
         queues=queues,
         applications=applications,
         cluster_level=_level(params, where, reader),
-        preempt_for=frozenset(
-            reader.get(params, "PREEMPT_FOR", where, _words_of(PREEMPT_FOR), nothing)
-        ),
+        preempt_for=frozenset(reader.get(params, "PREEMPT_FOR", where, _words_of(PREEMPT_FOR), nothing)),
         jobtypes=frozenset(jobtypes),
         resources=resources,
         use_susp_slots=reader.get(params, "USE_SUSP_SLOTS", where, values.flag, True),
@@ -258,5 +254,3 @@ def _reserve_turns(said: Mapping[str, Any], where: str, reader: _Reader) -> int 
     none: Any = None
     slots: int | None = reader.get(said, "SLOT_RESERVE", where, read, none)
     return slots if slots is not None else reader.get(said, "RESOURCE_RESERVE", where, read, none)
-
-

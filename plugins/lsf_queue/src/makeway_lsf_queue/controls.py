@@ -34,7 +34,9 @@ def job_controls(text: str) -> Mapping[str, str]:
         match = _PART.match(text, at)
         if match is None or match.group(1) not in ACTIONS:
             close = nearest(match.group(1), ACTIONS) if match is not None else ""
-            raise WrongValueError(f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]{close}")
+            raise WrongValueError(
+                f"got {text[at:].strip()[:40]!r}; allowed: {'[..] '.join(ACTIONS)}[..]{close}"
+            )
         action, inside = match.group(1), match.group(2).strip()
         if action == "RESUME" and inside == "CHKPNT":
             raise WrongValueError("RESUME[CHKPNT]; CHKPNT is for SUSPEND and TERMINATE")

@@ -251,9 +251,7 @@ def _queue_of(job: Job) -> str:
     return job.partition.name
 
 
-def _shares(
-    of: Callable[[Job], str], named: Callable[[str], bool], each: bool, job: Job
-) -> str | None:
+def _shares(of: Callable[[Job], str], named: Callable[[str], bool], each: bool, job: Job) -> str | None:
     name = of(job)
     if not named(name):
         return None

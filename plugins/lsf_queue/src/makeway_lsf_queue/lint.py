@@ -60,7 +60,9 @@ def _off(site: Site) -> Iterator[Finding]:
     for queue in marked:
         name = queue.name
         if queue.line.preemptive and not site.targets[name]:
-            yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds nobody below", "2.2")
+            yield _warning(
+                _where(queue, "PREEMPTION"), f"queue {name} is PREEMPTIVE but finds nobody below", "2.2"
+            )
         if queue.line.preemptable and not any(site.may_preempt(other, name) for other in site.queues):
             yield _warning(_where(queue, "PREEMPTION"), f"queue {name} is PREEMPTABLE but nobody may", "2.2")
 
@@ -106,7 +108,9 @@ def _delayed_reservations(site: Site) -> Iterator[Finding]:
                         f"jobs of {p.name} may preempt backfill jobs of {b.name} on slots that {r.name} reserves"
                         f" (PREEMPT_JOBTYPE=BACKFILL)"
                     )
-                    text += f": jobs of {r.name} may start late" if late else "; backfill_guard 7.3 forbids it"
+                    text += (
+                        f": jobs of {r.name} may start late" if late else "; backfill_guard 7.3 forbids it"
+                    )
                     yield _warning(_where(p, "PREEMPTION"), text, "7.2")
 
 
@@ -126,7 +130,9 @@ def _backfill(site: Site) -> Iterator[Finding]:
             text = "its jobs are safe all the same: BACKFILL=Y, and PREEMPT_JOBTYPE lacks BACKFILL"
             yield _warning(_where(queue, "PREEMPTION"), text, "7.1")
         if queue.backfill and not queue.line.preemptable and "BACKFILL" in site.jobtypes:
-            higher = [other.name for other in site.queues.values() if site.may_preempt(other.name, queue.name)]
+            higher = [
+                other.name for other in site.queues.values() if site.may_preempt(other.name, queue.name)
+            ]
             if higher:
                 text = f"jobs of this backfill queue are safe from {', '.join(higher)}: it lacks PREEMPTABLE"
                 yield _note(_where(queue, "BACKFILL"), text, "7.1")
@@ -200,7 +206,9 @@ def job_controls_of(queue: Queue) -> Mapping[str, str]:
 
 
 def _is_victim(site: Site, queue: Queue) -> bool:
-    return any(site.may_preempt(other, queue.name) for other in site.queues) and site.cluster_level.most is None
+    return (
+        any(site.may_preempt(other, queue.name) for other in site.queues) and site.cluster_level.most is None
+    )
 
 
 def _resources(site: Site) -> Iterator[Finding]:
@@ -227,9 +235,13 @@ def _gpus(site: Site) -> Iterator[Finding]:
         return
     where = f"{_TABLE}.params.PREEMPTABLE_RESOURCES"
     if not site.gpus:
-        yield _warning(where, f"{GPUS} has no effect without LSB_GPU_NEW_SYNTAX=Y or extend in lsf.conf", "8.3")
+        yield _warning(
+            where, f"{GPUS} has no effect without LSB_GPU_NEW_SYNTAX=Y or extend in lsf.conf", "8.3"
+        )
         return
-    queues = [q for q in site.queues.values() if any(site.may_preempt(other, q.name) for other in site.queues)]
+    queues = [
+        q for q in site.queues.values() if any(site.may_preempt(other, q.name) for other in site.queues)
+    ]
     fixed = [q.name for q in queues if q.mig is None or not q.rerunnable]
     if fixed:
         text = f"GPU jobs of {', '.join(fixed)} are safe unless an application sets MIG and RERUNNABLE"
@@ -245,12 +257,16 @@ def _names_in_limits(site: Site) -> Iterator[Finding]:
             for word in _bare_words(table.get(key, "")):
                 if word not in site.queues:
                     close = nearest(word, site.queues)
-                    yield _warning(where, f"{key} names the queue {word!r}, which does not exist{close}", "9.3")
+                    yield _warning(
+                        where, f"{key} names the queue {word!r}, which does not exist{close}", "9.3"
+                    )
         for key in ("HOSTS", "PER_HOST"):
             for word in _bare_words(table.get(key, "")):
                 if not groups.host_bits(word):
                     close = nearest(word, [node.name for node in site.cluster.nodes])
-                    yield _warning(where, f"{key} names the host {word!r}, which does not exist{close}", "9.3")
+                    yield _warning(
+                        where, f"{key} names the host {word!r}, which does not exist{close}", "9.3"
+                    )
         if not any(key in table for key in LIMITS):
             yield _warning(where, f"bounds nothing; allowed: {', '.join(LIMITS)}", "9.3")
 
@@ -270,7 +286,10 @@ def _unknown_keys(site: Site) -> Iterator[Finding]:
     tables: list[tuple[str, Mapping[str, str], tuple[str, ...]]] = [
         (f"{table}.params", own.params, (*keywords.PARAMS, *keywords.PARAMS_OPENLAVA)),
         (f"{table}.lsf_conf", own.lsf_conf, keywords.LSF_CONF),
-        *((f"{table}.applications.{name}", each, keywords.APPLICATION) for name, each in own.applications.items()),
+        *(
+            (f"{table}.applications.{name}", each, keywords.APPLICATION)
+            for name, each in own.applications.items()
+        ),
         *((f"{table}.users.{name}", each, keywords.USER) for name, each in own.users.items()),
         *((f"{table}.limits[{at}]", each, keywords.LIMIT) for at, each in enumerate(own.limits)),
     ]
@@ -297,11 +316,11 @@ def _all_lower(line: PreemptionLine) -> bool:
 def _everybody(site: Site) -> Iterator[Finding]:
     """PREEMPTIVE without a list takes from queues that are not marked at all (row 4)."""
     for queue in site.queues.values():
-        unmarked = [
-            name for name in site.targets[queue.name] if not site.queues[name].line.preemptable
-        ]
+        unmarked = [name for name in site.targets[queue.name] if not site.queues[name].line.preemptable]
         if _all_lower(queue.line) and unmarked:
-            text = f"PREEMPTIVE without a list: takes jobs of {', '.join(unmarked)} too, though not PREEMPTABLE"
+            text = (
+                f"PREEMPTIVE without a list: takes jobs of {', '.join(unmarked)} too, though not PREEMPTABLE"
+            )
             yield _note(_where(queue, "PREEMPTION"), text, "1")
 
 

@@ -77,7 +77,9 @@ class Guard:
         ignored = self._site.queue_of(self._preemptor).ignores_sla
         if not name or ignored or not self._site.settings.sla_protected:
             return ""
-        return f"attached to service class {name}; SLA_GUARANTEES_IGNORE=Y in the preemptor's queue lifts that"
+        return (
+            f"attached to service class {name}; SLA_GUARANTEES_IGNORE=Y in the preemptor's queue lifts that"
+        )
 
     def _gpu(self, job: Job) -> str:
         """Section 8.3."""

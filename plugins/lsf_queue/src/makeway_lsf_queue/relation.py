@@ -27,9 +27,7 @@ def targets_of(
     }
 
 
-def can_preempt(
-    a: Queue, b: Queue, of_a: PreemptionLine, of_b: PreemptionLine, *, exclusive: bool
-) -> bool:
+def can_preempt(a: Queue, b: Queue, of_a: PreemptionLine, of_b: PreemptionLine, *, exclusive: bool) -> bool:
     """Whether jobs of `a` may take jobs of `b` (2.2).
 
     :param exclusive: whether PREEMPTABLE with a list keeps out even PREEMPTIVE queues that are not on it.
@@ -54,7 +52,9 @@ def _known(
     line, where = queue.line, f"partition[{queue.index}].attributes.PREEMPTION"
     unknown = [name for name in (*(line.targets or ()), *(line.by or ())) if name not in queues]
     for name in unknown:
-        oddities.append(Problem(where, f"names the queue {name!r}, which does not exist{nearest(name, queues)}"))
+        oddities.append(
+            Problem(where, f"names the queue {name!r}, which does not exist{nearest(name, queues)}")
+        )
     if unknown and settings.unknown_queue == "disable":
         return PreemptionLine()
     for name in line.targets or ():

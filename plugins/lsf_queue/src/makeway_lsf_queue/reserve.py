@@ -36,7 +36,9 @@ def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) 
             for index, count in taken.items():
                 free[index] += count  # to be used, for as long as it lasts
         else:
-            kept |= bitmap.of([index for index in taken if free[index] < min(job.spec.cpus, _cpus(view, index))])
+            kept |= bitmap.of(
+                [index for index in taken if free[index] < min(job.spec.cpus, _cpus(view, index))]
+            )
     return kept
 
 
@@ -53,9 +55,7 @@ def lets_go_at(before: Sequence[Job], site: Site, now: Seconds) -> Seconds | Non
     found = [
         now + most - _waited(job, site, most, now)
         for job in before
-        if reserves(job, site, now)
-        and (most := _longest(job, site))
-        and most < values.INFINITE
+        if reserves(job, site, now) and (most := _longest(job, site)) and most < values.INFINITE
     ]
     return min(found, default=None)
 

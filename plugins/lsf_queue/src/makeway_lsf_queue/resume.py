@@ -45,7 +45,9 @@ class Arbiter:
     def _is_crowded(self, job: Job, view: ClusterView) -> bool:
         """Whether more slots are in use than there are on any host of a running job."""
         used = Used(view)
-        return any(used.running(index) > used.nodes[index].cpus for index, _ in jobs.slots_on(job, used.nodes))
+        return any(
+            used.running(index) > used.nodes[index].cpus for index, _ in jobs.slots_on(job, used.nodes)
+        )
 
     def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """Nothing: whoever can go on does so when the pass is over."""
@@ -96,7 +98,9 @@ class Arbiter:
         for job in resumed:
             # bresume only makes a job wait for its slots again (6.3); the engine has let it run beside others.
             if job.state is JobState.RUNNING and self._is_crowded(job, view):
-                yield GangOrder(verb=GangVerb.SUSPEND, job=job, why="resumed by a person, and its slots are in use")
+                yield GangOrder(
+                    verb=GangVerb.SUSPEND, job=job, why="resumed by a person, and its slots are in use"
+                )
         for job, reserving in list(reserve.expired(view, view.now)):
             requeues = self._site.queue_of(job).requeues_killed and job.requeueable
             yield GangOrder(

@@ -24,7 +24,17 @@ _MOST_SETS = 2_000
 
 
 _ASKED = operator.attrgetter(
-    *("user", "group", "account", "qos", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
+    *(
+        "user",
+        "group",
+        "account",
+        "qos",
+        "min_nodes",
+        "max_nodes",
+        "tasks",
+        "cpus_per_task",
+        "tasks_per_node",
+    ),
     *("tasks_per_socket", "tasks_per_core", "threads_per_core", "sockets_per_node", "cores_per_socket"),
     *("min_cpus_per_node", "distribution", "spread", "memory_mb_per_node", "memory_mb_per_cpu"),
     *("licenses_any", "exclusive", "oversubscribe", "contiguous", "features", "required_nodes"),
@@ -164,9 +174,7 @@ def _stays(job: Job, chosen: NodeBits) -> bool:
     return bool(job.nodes & chosen) and jobs.is_parallel(job)
 
 
-def _fewest(
-    prober: _Prober, free: list[int], costly: list[int], taken: list[int], exact: int
-) -> list[int]:
+def _fewest(prober: _Prober, free: list[int], costly: list[int], taken: list[int], exact: int) -> list[int]:
     """Return as few victims as can be found: exactly up to `exact`, else the largest first."""
     listed = prober.jobs
     best = _give_back(prober, free, taken, keeps=False)

@@ -48,9 +48,7 @@ def cluster_of(tables: Mapping[str, Any]) -> Cluster:
 def drop_wrong_values(draft: Draft, said: list[str]) -> None:
     """Drop values that cannot be understood, each with file, line and what would be right."""
     trial = cluster_of({"partition": [{"name": n, "attributes": t} for n, t in draft.queues.items()]})
-    settings = Settings(
-        params=draft.params, applications=draft.applications, lsf_conf=draft.lsf_conf
-    )
+    settings = Settings(params=draft.params, applications=draft.applications, lsf_conf=draft.lsf_conf)
     for problem in build_site(trial, settings).problems:
         head, _, key = problem.where.rpartition(".")
         table, place = _find(draft, head, key)

@@ -78,7 +78,9 @@ def _table(
         if pair.key in effective:
             found[pair.key] = pair.value
             lines[pair.key] = pair.line
-        elif pair.key in without or pair.key in some or (not without and not _looks_like(pair.key, effective)):
+        elif (
+            pair.key in without or pair.key in some or (not without and not _looks_like(pair.key, effective))
+        ):
             draft.idle[f"{kind}:{pair.key}"] = None
         else:
             close = nearest(pair.key, effective)
@@ -104,9 +106,7 @@ def read_queues(found: Iterable[Section], draft: Draft, messages: Messages) -> N
         if not is_horizontal(section):
             messages.say(section.line, "Queue: the first line has no '='; the section is ignored")
             continue
-        table, lines = _table(
-            section, keywords.QUEUE, keywords.QUEUE_IDLE, draft, messages, "lsb.queues"
-        )
+        table, lines = _table(section, keywords.QUEUE, keywords.QUEUE_IDLE, draft, messages, "lsb.queues")
         name = table.pop("QUEUE_NAME", "")
         problem = _unusable(name, table, draft)
         if problem:
@@ -207,7 +207,9 @@ def _columns(section: Section, known: set[str], kind: str, draft: Draft, message
             continue
         close = _looks_like(key, known)
         if close:
-            messages.say(section.lines[0].line, f"{key}: unknown column; it is ignored; did you mean {close!r}?")
+            messages.say(
+                section.lines[0].line, f"{key}: unknown column; it is ignored; did you mean {close!r}?"
+            )
         else:
             draft.idle[f"{kind}:{key}"] = None
 
