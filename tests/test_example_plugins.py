@@ -97,7 +97,7 @@ class Environment:
         dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
         env = {name: value for name, value in os.environ.items() if name not in dropped}
         # The contracts' rules are held against few random runs here: each plugin's own folder does more.
-        env |= {"COLUMNS": "250", "NO_COLOR": "1", "MAKEWAY_EXAMPLES": "12"}
+        env |= {"COLUMNS": "250", "NO_COLOR": "1", "MAKEWAY_EXAMPLES": "8"}
         program, *rest = words
         return subprocess.run(
             [str(self.root / "bin" / str(program)), *map(str, rest)],

@@ -5,7 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from makeway.testing import one_node, tiers
 from makeway.testing.contracts import PreemptPolicyContract
+from makeway.testing.strategies import Scenario
+
+RUSH = Scenario.of(
+    """
+    job   partition  submit  nodes  run_time
+    low   a               0      1       100
+    rush  b              10      1        10
+    """,
+    cluster=one_node(),
+    config={
+        "preempt": "preempt/least_work_lost",
+        "preempt_mode": "requeue",
+        "partitions": tiers(a=1, b=2),
+    },
+)
+"""Somebody makes way."""
 
 
 class TestByTier(PreemptPolicyContract):
@@ -13,6 +30,7 @@ class TestByTier(PreemptPolicyContract):
 
     __test__ = True
     plugin = "preempt/least_work_lost"
+    found = (RUSH,)
     modes = ("requeue", "cancel", "checkpoint", "suspend,gang")
     settles_ties = True
 
@@ -22,6 +40,7 @@ class TestByQos(PreemptPolicyContract):
 
     __test__ = True
     plugin = "preempt/least_work_lost"
+    found = (RUSH,)
     by_qos = True
     settles_ties = True
     settings: ClassVar[Mapping[str, Any]] = {

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import attrs
 from hypothesis import strategies as st
 
+from makeway.testing import one_node
 from makeway.testing.contracts import (
     ConfigReaderContract,
     GangContract,
@@ -63,11 +64,30 @@ def sites(draw: st.DrawFn) -> Scenario:
     return attrs.evolve(scenario, settings=settings)
 
 
+S1 = Scenario.of(
+    """
+    job  partition  submit  cpus  run_time
+    J1   workq           0     1       100
+    E1   expressq        5     1        30
+    """,
+    cluster=one_node(cpus=1),
+    config={
+        "preempt": "openpbs/sched",
+        "preempt_mode": "suspend",
+        "select": "openpbs/vnodes",
+        "scheduler": "greedy",
+        "partitions": {"workq": {}, "expressq": {"attributes": {"Priority": 200}}},
+    },
+)
+"""The first scenario of the description: somebody makes way, and goes on."""
+
+
 class TestContract(PreemptPolicyContract):
     """Sites of all kinds."""
 
     __test__ = True
     plugin = "openpbs/sched"
+    found = (S1,)
 
     def scenarios(self) -> st.SearchStrategy[Scenario]:
         """Draw sites."""
@@ -99,6 +119,7 @@ class TestArbiter(GangContract):
     __test__ = True
     plugin = "openpbs/sched"
     timeslice = None
+    found = (S1,)
 
     def scenarios(self) -> st.SearchStrategy[Scenario]:
         """Draw sites."""
