@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import itertools
 import time
 import unittest
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -783,3 +785,29 @@ def test_the_smallest_scenario_can_be_pasted() -> None:
     exec(broken.scenario, names)
     assert len(names["run"].specs) == 2
     assert names["run"].victims
+
+
+HASH_ORDER = '''
+"""Orders candidates by a set of words, which other processes walk in another order."""
+
+from makeway.hookspecs import hookimpl
+from makeway.model import Candidates, PreemptMode
+
+
+@hookimpl
+def makeway_preempt_candidates(preemptor, active):
+    words = list({"j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8"})
+    lower = [job for job in active if job.partition.priority_tier < preemptor.partition.priority_tier]
+    lower.sort(key=lambda job: words.index(job.id) if job.id in words else -1)
+    return Candidates(jobs=tuple(lower), modes=(PreemptMode.REQUEUE,) * len(lower))
+'''
+
+
+def test_other_processes_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set of constant words is walked alike all through one process, and otherwise in the next."""
+    (tmp_path / "hash_order_mutant.py").write_text(HASH_ORDER)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("hash_order_mutant")
+    error = caught(PreemptPolicyContract, module, "test_hash_seeds_change_nothing")
+    assert "Another process with another PYTHONHASHSEED decides the same" in error.broken.rule
+    assert "run = replay_table(" in str(error)
