@@ -203,6 +203,13 @@ PARTITIONS = [
         {"low": {"preempt_mode": ("requeue", "within")}},
         "warning", "10.1 no. 10", "WITHIN belongs to preempt/qos",
     ),
+    row(
+        "select word mistyped", {"parameters": ("CR_Cores",)},
+        "error", "4.6", "got 'CR_Cores'; allowed: CR_CPU, CR_CPU_Memory, CR_Core,",
+    ),
+    row(
+        "partition: select word", {"low": {"select_parameters": ("CR_Bogus",)}}, "error", "4.6", "got 'CR_Bogus'",
+    ),
     row("tier too high", {"tiers": (1, 65534)}, "error", "6.3", "allowed: 0 to 65533"),
     row("grace below 0", {"low": {"grace_time": -1.0}}, "error", "6.3", "allowed: 0 or more"),
     *(

@@ -194,6 +194,17 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         pytest.param('{"nodes": 1, "min_nodes": 1}', "t:2.min_nodes: nodes says that", id="both"),
         pytest.param('{"min_nodes": 3, "max_nodes": 2}', "t:2.max_nodes: got 2; allowed: 3", id="<"),
         pytest.param('{"depends_on": "8"}', "t:2.depends_on: no job '8'", id="no such job"),
+        pytest.param('{"id": 7, "depends_on": "7"}', "t:2.depends_on: job '7' is this one", id="itself"),
+        pytest.param(
+            '{"id": 7, "depends_on": "8"}\n{"id": 8, "depends_on": "7"}',
+            "t:2.depends_on: job '8' is submitted later; allowed: jobs submitted before this one",
+            id="circle",
+        ),
+        pytest.param(
+            '{"id": 7, "submit": 5}\n{"id": 8, "submit": 4, "depends_on": "7"}',
+            "t:3.depends_on: job '7' is submitted later",
+            id="later",
+        ),
         pytest.param('{"required_nodes": "n[1-"}', "t:2.required_nodes: host list", id="host list"),
         pytest.param('{"exclusive": "usr"}', "t:2.exclusive: got 'usr'; allowed: true", id="mode"),
         pytest.param('{"signal": {"nam": "x"}}', "t:2.signal.name: missing", id="signal"),

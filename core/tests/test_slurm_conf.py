@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from makeway.check import check
 from makeway.config import (
+    SELECT_WORDS,
     ClusterTable,
     Config,
     MappingRule,
@@ -385,6 +386,8 @@ def test_s59_accepted(text: str) -> None:
         ("PartitionName=x State=OPEN", "slurm.conf:1 State", "allowed: UP, DOWN"),
         ("PartitionName=x GraceTime=1:00", "slurm.conf:1 GraceTime", "whole number"),
         ("NodeName=n[3-5]", "slurm.conf:2 NodeName=n[1-4]", "'n3' is there already: slurm.conf:1"),
+        ("NodeName=m1 Gres=gpu:-3", "slurm.conf:1 Gres", "expected name, name:count"),
+        ("NodeNam=m1", "slurm.conf:1 NodeNam", "in slurm.conf; did you mean 'NodeName'?"),
         ("NodeName=m1 State=BROKEN", "slurm.conf:1 State", "allowed: DOWN, DRAIN"),
         ("NodeName=m1 Sockets=0", "slurm.conf:1 Sockets", "from 1 to 65535"),
         ("NodeName=m1 RealMemory=lots", "slurm.conf:1 RealMemory", "expected megabytes"),
@@ -654,6 +657,7 @@ MODES = st.sampled_from(
     [(), ("off",), ("cancel",), ("suspend", "gang"), ("requeue", "within", "priority"), ("gang",)]
 )
 WORDS = st.lists(NAMES, max_size=3).map(tuple)
+SELECT = st.lists(st.sampled_from(SELECT_WORDS)).map(tuple)
 MEMORY_LIMITS: dict[str, Any] = {
     f"{stem}_mem_per_{unit}": MEMORY for stem in ("def", "max") for unit in ("cpu", "node")
 }
@@ -679,7 +683,7 @@ def _partition(index: int, qos: list[str]) -> st.SearchStrategy[PartitionTable]:
         exclusive_user=st.booleans(), preempt_mode=st.none() | MODES, grace_time=TIMES,
         qos=st.sampled_from([None, *qos]), default=st.just(index == 1),
         max_time=st.none() | TIMES, default_time=st.none() | TIMES, min_nodes=COUNTS,
-        max_nodes=MEMORY, max_cpus_per_node=MEMORY, select_parameters=WORDS, lln=st.booleans(),
+        max_nodes=MEMORY, max_cpus_per_node=MEMORY, select_parameters=SELECT, lln=st.booleans(),
         up=st.booleans(), attributes=FREE, **MEMORY_LIMITS,
     )  # fmt: skip
 
@@ -696,7 +700,7 @@ def _qos(index: int) -> st.SearchStrategy[QosTable]:
 
 POLICIES = st.builds(
     PolicyTable,
-    select=TEXT, select_parameters=WORDS, preempt=TEXT, preempt_mode=MODES, gang=st.none() | TEXT,
+    select=TEXT, select_parameters=SELECT, preempt=TEXT, preempt_mode=MODES, gang=st.none() | TEXT,
     search=st.none() | TEXT, protect=WORDS, plugins=WORDS,
     preemption=st.builds(
         PreemptionTable,

@@ -50,7 +50,7 @@ def test_yes_no(text: str, answer: bool) -> None:
 
 
 def test_yes_no_allows_nothing_else() -> None:
-    with pytest.raises(ValueError, match="got 'maybe'; allowed: YES, NO"):
+    with pytest.raises(ValueError, match="got 'maybe'; allowed: YES, NO, 1, 0"):
         values.parse_yes_no("maybe")
 
 

@@ -37,6 +37,27 @@ SCHEDULERS = ("builtin", "easy", "greedy", "backfill")
 PRIORITIES = ("basic", "multifactor")
 PRIORITY_WEIGHTS = ("partition", "qos")
 
+SELECT_WORDS = (
+    "CR_CPU",
+    "CR_CPU_Memory",
+    "CR_Core",
+    "CR_Core_Memory",
+    "CR_Socket",
+    "CR_Socket_Memory",
+    "CR_Memory",
+    "CR_ONE_TASK_PER_CORE",
+    "CR_CORE_DEFAULT_DIST_BLOCK",
+    "CR_LLN",
+    "CR_Pack_Nodes",
+    "LL_SHARED_GRES",
+    "MULTIPLE_SHARING_GRES_PJ",
+    "ENFORCE_BINDING_GRES",
+    "ONE_TASK_PER_SHARING_GRES",
+    "OTHER_CONS_RES",
+    "OTHER_CONS_TRES",
+)
+"""What SelectTypeParameters may contain."""
+
 
 @attrs.frozen(kw_only=True)
 class ClusterTable:
@@ -317,6 +338,7 @@ def _check_partitions(config: Config, nodes: set[str], problems: list[Problem]) 
             defaults.append(table.name)
         _check_node_names(f"{where}.nodes", table.nodes, nodes, problems)
         _try(problems, f"{where}.oversubscribe", parse_oversubscribe, table.oversubscribe)
+        _try(problems, f"{where}.select_parameters", parse_select_parameters, table.select_parameters)
         if table.preempt_mode is not None:
             _try(problems, f"{where}.preempt_mode", parse_mode, table.preempt_mode)
         if not 0 <= table.priority_tier <= 65533:
@@ -411,6 +433,7 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
 
 def _check_policy(table: PolicyTable, problems: list[Problem]) -> None:
     _try(problems, "policy.preempt_mode", parse_mode, table.preempt_mode)
+    _try(problems, "policy.select_parameters", parse_select_parameters, table.select_parameters)
     if not 0 <= table.decision_time_limit <= 86400:
         text = f"got {table.decision_time_limit}; allowed: 0 (no limit) to 86400"
         problems.append(Problem("policy.decision_time_limit", text))
@@ -457,6 +480,19 @@ def parse_mode(words: Sequence[str]) -> ModeSetting:
         if ModeFlag.GANG in found and other in found:
             raise ValueError(f"gang and {other.value} exclude each other")
     return ModeSetting(action=action, flags=frozenset(found))
+
+
+def parse_select_parameters(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of SelectTypeParameters in the manual's spelling, each once; case does not count.
+
+    :raises ValueError: on an unknown word.
+    """
+    known = {word.lower(): word for word in SELECT_WORDS}
+    for word in words:
+        if word.lower() not in known:
+            close = nearest(word, SELECT_WORDS)
+            raise ValueError(f"got {word!r}; allowed: {', '.join(SELECT_WORDS)}{close}")
+    return tuple(dict.fromkeys(known[word.lower()] for word in words))
 
 
 def parse_oversubscribe(text: str) -> OverSubscribe:

@@ -36,6 +36,7 @@ _SECTIONS = {
     "priority_tier": "slurm-preemption 6.3",
     "grace_time": "slurm-preemption 6.3",
     "preempt": "slurm-preemption 6.4",
+    "select_parameters": "slurm-gang-and-select 4.6",
 }
 """Last word of a path -> section that says why a single value is wrong."""
 

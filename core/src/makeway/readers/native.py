@@ -416,12 +416,19 @@ def _ids(tables: Sequence[tuple[_Place, JobTable]], problems: list[Problem]) -> 
 def _check_dependencies(
     tables: Sequence[tuple[_Place, JobTable]], ids: Sequence[str], problems: list[Problem]
 ) -> None:
-    known = set(ids)
-    for place, table in tables:
+    """Complain about jobs that are not there, or not yet: so nobody waits for itself, or in a circle."""
+    came = {job: (table.submit, at) for at, (job, (_, table)) in enumerate(zip(ids, tables, strict=True))}
+    for own, (place, table) in zip(ids, tables, strict=True):
         for job in _words(table.depends_on):
-            if job not in known:
-                message = f"no job {shown(job)}{nearest(job, known)}"
-                problems.append(Problem(f"{place.path}.depends_on", message))
+            if job not in came:
+                message = f"no job {shown(job)}{nearest(job, came)}"
+            elif job == own:
+                message = f"job {shown(job)} is this one; allowed: jobs submitted before it"
+            elif came[job] > came[own]:
+                message = f"job {shown(job)} is submitted later; allowed: jobs submitted before this one"
+            else:
+                continue
+            problems.append(Problem(f"{place.path}.depends_on", message))
 
 
 # -------------------------------------------------------------------------------------- building

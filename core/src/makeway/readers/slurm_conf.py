@@ -220,7 +220,8 @@ def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> N
         spelled = relevant.get(key) or plumbing[key]
         draft.leave_out(f"{prefix}{spelled}", setting, relevant=key in relevant)
         return
-    guess = names.guess(setting.key, modelled | relevant | plumbing)
+    begins = {} if prefix else names.RECORDS
+    guess = names.guess(setting.key, modelled | relevant | plumbing | begins)
     of = f"on a {prefix.strip()} line" if prefix else "in slurm.conf"
     draft.problems.append(setting.problem(f"no such parameter {of}{guess}"))
 

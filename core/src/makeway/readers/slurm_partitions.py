@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from makeway.check import partition_select_is_ignored
-from makeway.config import PartitionTable
+from makeway.config import PartitionTable, parse_select_parameters
 from makeway.errors import nearest
 from makeway.model import Sharing
 from makeway.readers.slurm_draft import Draft
@@ -32,27 +32,6 @@ T = TypeVar("T")
 
 MAX_TIER = 65533
 """The largest PriorityTier."""
-
-SELECT_WORDS = (
-    "CR_CPU",
-    "CR_CPU_Memory",
-    "CR_Core",
-    "CR_Core_Memory",
-    "CR_Socket",
-    "CR_Socket_Memory",
-    "CR_Memory",
-    "CR_ONE_TASK_PER_CORE",
-    "CR_CORE_DEFAULT_DIST_BLOCK",
-    "CR_LLN",
-    "CR_Pack_Nodes",
-    "LL_SHARED_GRES",
-    "MULTIPLE_SHARING_GRES_PJ",
-    "ENFORCE_BINDING_GRES",
-    "ONE_TASK_PER_SHARING_GRES",
-    "OTHER_CONS_RES",
-    "OTHER_CONS_TRES",
-)
-"""What SelectTypeParameters may contain."""
 
 _STATES = ("UP", "DOWN", "DRAIN", "INACTIVE")
 _EXCLUSIVE = ("NO", "NODE", "USER", "TOPO")
@@ -215,13 +194,7 @@ def mode_words(text: str) -> tuple[str, ...]:
 
 def select_words(text: str) -> tuple[str, ...]:
     """Return SelectTypeParameters in the manual's spelling."""
-    known = {word.lower(): word for word in SELECT_WORDS}
-    words = [word for word in text.split(",") if word]
-    for word in words:
-        if word.lower() not in known:
-            close = nearest(word, SELECT_WORDS)
-            raise ValueError(f"got {shown(word)}; allowed: {', '.join(SELECT_WORDS)}{close}")
-    return tuple(dict.fromkeys(known[word.lower()] for word in words))
+    return parse_select_parameters([word for word in text.split(",") if word])
 
 
 def parse_limit(text: str) -> int | None:

@@ -41,7 +41,7 @@ _SHARE = re.compile(r"(YES|FORCE)(?::([+-]?[0-9]{1,9}))?", re.IGNORECASE)
 _SHARE_WORDS = ("NO", "EXCLUSIVE", "YES", "FORCE")
 _LICENSE = re.compile(r"([^\s:,;|()*=@]+(?:@[^\s:,;|()*=@]+)?)(?::([0-9]{1,9}))?")
 _PLACES = re.compile(r"\([^()]*\)")
-_GRES_NAME = re.compile(r"[A-Za-z0-9_./-]+")
+_GRES_NAME = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 
 
 def _ignore(_: str) -> None:
@@ -70,7 +70,7 @@ def parse_yes_no(text: str) -> bool:
     word = text.lower()
     if word in _YES | _NO:
         return word in _YES
-    raise ValueError(f"got {shown(text)}; allowed: YES, NO")
+    raise ValueError(f"got {shown(text)}; allowed: YES, NO, 1, 0")
 
 
 def parse_count(text: str, most: int | None = None) -> int:
