@@ -33,6 +33,8 @@ def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[
         return "placed it on nodes that differ from their indices"
     if nodes & ~ledger.up:
         return "placed it on a node that is not in service"
+    if allocation.cpus is None and allocation.cores is None and allocation.memory_mb is None:
+        return ""
     per_node = (("cpus", allocation.cpus), ("cores", allocation.cores), ("memory_mb", allocation.memory_mb))
     for name, amounts in per_node:
         if amounts is not None and len(amounts) != size:

@@ -6,6 +6,7 @@ and what it will take then. Later jobs may start if they do not delay it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from makeway import bitmap
@@ -14,7 +15,7 @@ from makeway.engine.ledger import Ledger
 from makeway.engine.passes import Passes
 from makeway.engine.placing import Outcome
 from makeway.engine.queue import Entry
-from makeway.model import Forecast, Job, JobState, Partition
+from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
 
@@ -64,16 +65,18 @@ class Easy:
         return self._passes.in_order(sorted([head, *arrivals]))[0] is head
 
     def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
-        _, job, partition = entry
-        ledger = self._ledger
-        nodes = partition.nodes & ledger.up
-        forecast: Forecast | None
+        job, ledger = entry[1], self._ledger
+        reserved = _Reserved(entry, ledger)
         if job.asked_nodes and (outcome is Outcome.PREEMPTING or job.spec.het_id is not None):
             # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
-            forecast = Forecast(at=ledger.now, nodes=job.asked_nodes)
-        else:
-            forecast = self._placer.selector.forecast(job, nodes, ledger, ())
-        return _Reserved(entry, forecast, ledger)
+            reserved.settle(Forecast(at=ledger.now, nodes=job.asked_nodes))
+        return reserved
+
+    def _settle(self, reserved: _Reserved) -> None:
+        """Look ahead, now that somebody might be in the way."""
+        _, job, partition = reserved.entry
+        ledger = self._ledger
+        reserved.settle(self._placer.selector.forecast(job, partition.nodes & ledger.up, ledger, ()))
 
     # --------------------------------------------------------------------------- who follows
     def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
@@ -85,13 +88,17 @@ class Easy:
             return
         ledger, forecast = self._ledger, reserved.forecast
         eligible, promised = (forecast.eligible, forecast.nodes) if forecast is not None else (0, 0)
+        now, shadow = ledger.now, reserved.shadow(ledger)
         places: dict[int, list[Partition]] | None = None
         left: set[int] | None = None
         """Who could still start after the last start; None: nobody has started yet."""
         for at, job in enumerate(kept, 1):
             if left is not None and id(job) not in left:
                 continue
-            long, spare = reserved.outlasts(job, ledger), reserved.spare
+            limit, spare = job.time_limit, reserved.spare
+            long = limit is None or now + limit > shadow
+            if long and spare is not None and job.size > spare and eligible == ledger.all_nodes:
+                continue
             allowed = ledger.all_nodes & ~promised if long and spare is None else ledger.all_nodes
             partitions: Sequence[Partition] = (job.partition,)
             if len(job.partitions) > 1:
@@ -108,16 +115,23 @@ class Easy:
 
     def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
-        ledger, forecast = self._ledger, reserved.forecast
+        ledger = self._ledger
         usable = ledger.up & ~ledger.completing
         kept = self._screen(jobs, usable)
-        if not kept or forecast is None or reserved.spare is not None:
+        if not kept:
             return kept
-        long = [job for job in kept if reserved.outlasts(job, ledger)]
+        if not reserved.settled:
+            self._settle(reserved)
+        forecast = reserved.forecast
+        if forecast is None or reserved.spare is not None:
+            return kept
+        now, shadow = ledger.now, reserved.shadow(ledger)
+        long = [job for job in kept if job.time_limit is None or now + job.time_limit > shadow]
         if not long:
             return kept
         fits = set(map(id, self._screen(long, usable & ~forecast.nodes)))
-        return [job for job in kept if id(job) in fits or not reserved.outlasts(job, ledger)]
+        barred = set(map(id, long)) - fits
+        return [job for job in kept if id(job) not in barred]
 
     def _start(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
         if job.spec.het_id is not None:
@@ -136,25 +150,34 @@ def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
 
 
 class _Reserved:
-    """The reservation of the first blocked job; holds until something is given back or overtakes it."""
+    """The reservation of the first blocked job; holds until something is given back or overtakes it.
 
-    __slots__ = ("_freed", "_shadow", "entry", "forecast", "spare", "version")
+    What it amounts to is worked out when a later job might be in the way, and not before.
+    """
 
-    def __init__(self, entry: Entry, forecast: Forecast | None, ledger: Ledger) -> None:
+    __slots__ = ("_freed", "_shadow", "entry", "forecast", "settled", "spare", "version")
+
+    def __init__(self, entry: Entry, ledger: Ledger) -> None:
         self.entry = entry
-        self.forecast = forecast
         self.version = ledger.version
         self._freed = ledger.freed
-        self.spare = forecast.spare if forecast is not None else None
+        self.settled = False
+        self.forecast: Forecast | None = None
+        self.spare: int | None = None
         """How many nodes more than the job needs there will be; None: the forecast names its nodes."""
-        self._shadow = forecast.at if forecast is not None else 0.0
+        self._shadow: Seconds = 0.0
 
-    def outlasts(self, job: Job, ledger: Ledger) -> bool:
-        """Whether `job`, started now, might still run when the reserved job wants to start."""
-        if self.forecast is None:
-            return False
-        limit, now = job.time_limit, ledger.now
-        return limit is None or now + limit > (self._shadow if self._shadow > now else now)
+    def settle(self, forecast: Forecast | None) -> None:
+        """Let the reservation be what `forecast` says; None: the job can never start."""
+        self.settled = True
+        self.forecast = forecast
+        if forecast is not None:
+            self.spare = forecast.spare
+            self._shadow = forecast.at
+
+    def shadow(self, ledger: Ledger) -> Seconds:
+        """Return by when whoever starts now has to be over, to be in nobody's way: the job's start, or never."""
+        return max(self._shadow, ledger.now) if self.forecast is not None else math.inf
 
     def holds(self, ledger: Ledger) -> bool:
         """Whether nothing happened that could change it."""

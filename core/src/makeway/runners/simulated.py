@@ -191,12 +191,10 @@ class SimulatedRunner:
 
 
 def _natural_end(job: Job) -> JobState:
-    if not job.spec.attributes:
-        return JobState.COMPLETED
-    state = job.spec.attributes.get("ends_as")
-    return JobState(state) if state in _ENDS else JobState.COMPLETED
+    attributes = job.spec.attributes
+    return _ENDS.get(attributes.get("ends_as"), JobState.COMPLETED) if attributes else JobState.COMPLETED
 
 
 _HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
 """Signals that end no process by default."""
-_ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+_ENDS = {state.value: state for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)}
