@@ -107,3 +107,12 @@ def test_no_two_outputs_in_one_place() -> None:
         check_names([("--json", "x"), ("--log", "./x")], [])
     with pytest.raises(ConfigError, match="--log: - is the file of --json already"):
         check_names([("--json", "-"), ("--log", "-")], [])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_a_full_disk_names_the_file(size: int) -> None:
+    """Whether it is found out while writing or at the end."""
+    with pytest.raises(OSError, match="No space left") as caught, Output("/dev/full") as output:
+        output.write("x" * size)
+    assert caught.value.filename == "/dev/full"

@@ -212,6 +212,11 @@ def test_all_problems_at_once(problems: Problems) -> None:
         pytest.param("   Name   Priority \n------\n", "use sacctmgr -P", id="columns by width"),
         pytest.param('{"qos": []}\n', "JSON is not read; expected `sacctmgr -P show qos`", id="JSON"),
         pytest.param("hello\n", "got 'hello'; expected `sacctmgr -P show qos`", id="anything"),
+        pytest.param(
+            "# slurm.conf\nClusterName=x\nSlurmUser=slurm\n",
+            "got 'ClusterName=x'; expected `sacctmgr -P show qos`",
+            id="another file that begins with a comment",
+        ),
         pytest.param("Name|PreemptMod\nq|\n", "'PreemptMod'; did you mean 'PreemptMode'?", id="typo"),
         pytest.param("Name|Flags|Flags\nq||\n", "column 'Flags' is there twice", id="twice"),
         pytest.param("User|Def Acct|Admin\na|b|c\n", "no column Account, QOS, DefaultQOS", id="no assoc"),

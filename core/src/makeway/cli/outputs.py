@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -55,8 +55,22 @@ class Output:
         return os.fdopen(handle, "w", encoding="utf-8")
 
     def write(self, text: str) -> None:
-        """Append `text`."""
-        self._stream.write(text)
+        """Append `text`.
+
+        :raises OSError: it names the file.
+        """
+        with self._named():
+            self._stream.write(text)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let errors of a stream, which know no file, say which one it was."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None and self.name != STDOUT:
+                error.filename = self.name
+            raise
 
     def __enter__(self) -> Output:
         return self
@@ -77,7 +91,8 @@ class Output:
             if self._stream is sys.stdout:
                 self._stream.flush()
                 return
-            self._stream.close()
+            with self._named():
+                self._stream.close()
             if self._temporary is not None:
                 self._temporary.chmod(_mode_for(self._target))
                 self._temporary.replace(self._target)

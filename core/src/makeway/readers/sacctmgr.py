@@ -65,8 +65,12 @@ class _Found:
         """
         read_head(path)  # empty and binary files are told there
         lines = (line for line in read_lines(path) if line[1].strip())
+        comments: list[Line] = []
         first = next(lines, (1, ""))
-        if looks_so(first[1]):
+        while first[1].lstrip().startswith("#"):
+            comments.append(first)
+            first = next(lines, (first[0], ""))
+        if looks_so(first[1]) or (comments and not first[1]):
             for each in read_dump(_all(first, lines), path.name, self.draft):
                 self._add(each.association, each.default_account)
             return

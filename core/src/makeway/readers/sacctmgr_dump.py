@@ -30,8 +30,8 @@ _SUBJECT = {"Cluster": (), "Parent": (), "Account": (), "User": ("Partition", "D
 
 
 def looks_so(line: str) -> bool:
-    """Say by the first line whether a text is a dump."""
-    return line.lstrip().startswith("#") or _TITLE.match(line) is not None
+    """Say by the first line that is no comment whether a text is a dump."""
+    return _TITLE.match(line) is not None
 
 
 @attrs.frozen(kw_only=True)
