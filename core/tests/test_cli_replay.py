@@ -48,6 +48,18 @@ def test_the_summary_names_figures_preemptions_and_waits(run: Run, with_jobs: Pa
     ]
 
 
+def test_what_slurm_would_refuse_is_said(run: Run, with_jobs: Path) -> None:
+    """It can be replayed, but nobody should take it for a site's configuration."""
+    done = run("replay", with_jobs, "--set", "policy.preempt_mode=suspend")
+    assert done.status == 0
+    assert done.err == (
+        f"warning: {with_jobs}: Slurm would not start like this: policy.preempt_mode: "
+        "SUSPEND needs GANG, which resumes the victims: write SUSPEND,GANG\n"
+    )
+    compared = run("replay", with_jobs, "--compare", "policy.preempt_mode=off")
+    assert "warning: --compare policy.preempt_mode=off: Slurm would not start like this" in compared.err
+
+
 def test_a_workload_of_its_own(run: Run, config: Path, workload: Path, with_jobs: Path) -> None:
     """Jobs in a file of their own come to the same."""
     apart = run("replay", config, workload)

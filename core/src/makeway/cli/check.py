@@ -10,7 +10,7 @@ import click
 
 from makeway.check import Finding, combinations, wrong_values
 from makeway.cli.group import FAILED
-from makeway.cli.inputs import Loaded, check_plugins, load_config
+from makeway.cli.inputs import Loaded, check_plugins, is_slurms, load_config
 from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError
@@ -19,9 +19,6 @@ from makeway.readers.lines import read_head
 from makeway.readers.mapping import check_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.report import count
-
-_OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
-"""Hooks of a policy that is checked by itself, not by Slurm's rules."""
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -80,7 +77,7 @@ def _policy(loaded: Loaded) -> Iterator[Finding]:
     try:
         policies = check_plugins(config, str(loaded.path))
         own += policies.findings(config, build_cluster(config))
-        slurm = not any(set(policies.hooks_of(name)) >= _OWN_CHECKS for name in policies.names)
+        slurm = is_slurms(policies)
     except MakewayError as error:
         own += _errors(error)
     if slurm:

@@ -13,6 +13,7 @@ import attrs
 import click
 
 from makeway import registry
+from makeway.check import combinations
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
@@ -273,6 +274,23 @@ def check_plugins(config: Config, source: str, extra: Mapping[str, Any] | None =
         return registry.Policies(config, given)
     except ConfigError as error:
         raise ConfigError(source, error.problems) from None
+
+
+def is_slurms(policies: registry.Policies) -> bool:
+    """Whether Slurm's rules for configurations hold: no policy of another scheduler has rules of its own."""
+    return not any(set(policies.hooks_of(name)) >= _OWN_CHECKS for name in policies.names)
+
+
+_OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
+"""Hooks of a policy that is checked by itself, not by Slurm's rules."""
+
+
+def refusals(config: Config, policies: registry.Policies) -> Iterator[str]:
+    """Yield why Slurm would not start with a configuration that can be replayed all the same."""
+    if is_slurms(policies):
+        for finding in combinations(config):
+            if finding.level == "error":
+                yield f"Slurm would not start like this: {finding.where}: {finding.message}"
 
 
 def _plugins_named(config: Config) -> Iterator[tuple[str, str]]:

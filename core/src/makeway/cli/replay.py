@@ -16,7 +16,7 @@ import click
 from makeway import registry
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, switched_on
-from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, with_actions
+from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, refusals, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
@@ -155,8 +155,11 @@ def replay(
         ).items()
     }
     loose = load_files(plugin_files)
+    odd: list[str] = []
     for label, each in variants.items():
-        check_plugins(each, str(config) if label == CONFIGURED else f"--compare {label}", loose)
+        source = str(config) if label == CONFIGURED else f"--compare {label}"
+        policies = check_plugins(each, source, loose)
+        odd += (f"{source}: {text}" for text in refusals(each, policies))
     _check_times(squeue_at, until)
     outputs = (("--json", json_file), ("--log", log_file), ("--rejected", rejected_file))
     check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
@@ -173,7 +176,7 @@ def replay(
         plugins=loose,
         runner=None if runner is None else registry.runner_named(runner),
     )
-    note("warning", loaded.warnings)
+    note("warning", (*loaded.warnings, *odd))
     queues: list[str] = []
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
