@@ -15,7 +15,7 @@ import pytest
 
 from makeway.cli import replay as replay_module
 from makeway.cli.group import status_of
-from makeway.errors import ConfigError, InvariantError, PluginError, PolicyError, RunnerError
+from makeway.errors import ConfigError, InvariantError, PluginError, PolicyError, Problem, RunnerError
 
 Run = Callable[..., Any]
 Install = Callable[..., None]
@@ -321,3 +321,18 @@ def test_an_interrupt_is_quiet(config: Path, tmp_path: Path) -> None:
     out, err = process.communicate()
     assert (process.returncode, out, err) == (130, "", "")
     assert not list(tmp_path.glob("*run.jsonl*"))
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("w.jsonl:3.id", "in/w.jsonl:3.id: wrong"),
+        ("w.jsonl", "in/w.jsonl: wrong"),
+        ("w.jsonl2:3", "in/w.jsonl: w.jsonl2:3: wrong"),
+        ("job[0].id", "in/w.jsonl: job[0].id: wrong"),
+        ("", "in/w.jsonl: wrong"),
+    ],
+)
+def test_one_problem_names_its_file_once(where: str, text: str) -> None:
+    """With the way there, and the line."""
+    assert str(ConfigError("in/w.jsonl", [Problem(where, "wrong")])) == text

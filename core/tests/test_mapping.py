@@ -257,7 +257,7 @@ def test_content_beats_the_name(tmp_path: Path, text: str, run_time: float) -> N
 def test_unknown_content_names_the_formats(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("\nhello world\n")
-    with pytest.raises(ConfigError, match="'hello world' is not known; name one of native, sacct, swf"):
+    with pytest.raises(ConfigError, match="'hello world' is not known; name it with --format: native, sacct, swf"):
         open_workload(path, ReadOptions(config=config()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Literal
 
 import attrs
@@ -72,7 +73,10 @@ class ConfigError(MakewayError):
     def __str__(self) -> str:
         count = len(self.problems)
         if count == 1:
-            return f"{self.source}: {self.problems[0]}"
+            text, name = str(self.problems[0]), PurePath(self.source).name
+            if name and text.startswith(f"{name}:"):  # a line of the file itself: the path once, with its line
+                return f"{self.source}{text.removeprefix(name)}"
+            return f"{self.source}: {text}"
         return "\n".join([f"{self.source}: {count} problems", *(f"  {p}" for p in self.problems)])
 
 

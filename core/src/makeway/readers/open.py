@@ -50,7 +50,7 @@ def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
             return reader
     names = [reader.name for reader in readers]
     message = f"got {shown(name)}; allowed: {', '.join(names)}{nearest(name, names)}"
-    raise ConfigError("format", [Problem("", message)])
+    raise ConfigError("--format", [Problem("", message)])
 
 
 def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
@@ -61,7 +61,7 @@ def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
                 return reader
     formats = ", ".join(reader.name for reader in readers)
     line = next((line for line in head.splitlines() if line.strip()), "")
-    message = f"the format of {shown(line.strip())} is not known; name one of {formats}"
+    message = f"the format of {shown(line.strip())} is not known; name it with --format: {formats}"
     raise ConfigError(str(path), [Problem(f"{path.name}:1", message)])
 
 

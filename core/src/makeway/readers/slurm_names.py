@@ -23,8 +23,8 @@ MODELLED = frozenset(
 RELEVANT = frozenset(
     """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
     DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs FairShareDampeningFactor
-    FastSchedule FederationParameters GresTypes HealthCheckInterval HealthCheckProgram InactiveLimit
-    JobSubmitPlugins MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode MemLimitEnforce
+    FastSchedule FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
+    MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode MemLimitEnforce
     NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod PriorityDecayHalfLife
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityUsageResetPeriod
@@ -47,7 +47,7 @@ PLUMBING = frozenset(
     CheckpointType CommunicationParameters ControlAddr ControlMachine CpuFreqDef CpuFreqGovernors
     CredType CryptoType DataParserParameters DebugFlags EioTimeout Epilog EpilogMsgTime
     EpilogSlurmctld EpilogTimeout ExtSensorsFreq ExtSensorsType FirstJobId GetEnvTimeout
-    GpuFreqDef GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HttpParserType
+    GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HttpParserType
     InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
     JobCheckpointDir JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
     JobCompType JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate
