@@ -327,6 +327,7 @@ def test_an_interrupt_is_quiet(config: Path, tmp_path: Path) -> None:
     ("where", "text"),
     [
         ("w.jsonl:3.id", "in/w.jsonl:3.id: wrong"),
+        ("in/w.jsonl:3 Key", "in/w.jsonl:3 Key: wrong"),
         ("w.jsonl", "in/w.jsonl: wrong"),
         ("w.jsonl2:3", "in/w.jsonl: w.jsonl2:3: wrong"),
         ("job[0].id", "in/w.jsonl: job[0].id: wrong"),

@@ -73,9 +73,10 @@ class ConfigError(MakewayError):
     def __str__(self) -> str:
         count = len(self.problems)
         if count == 1:
-            text, name = str(self.problems[0]), PurePath(self.source).name
-            if name and text.startswith(f"{name}:"):  # a line of the file itself: the path once, with its line
-                return f"{self.source}{text.removeprefix(name)}"
+            text = str(self.problems[0])
+            for name in filter(None, (self.source, PurePath(self.source).name)):
+                if text.startswith(f"{name}:"):  # a line of the file itself: its path once
+                    return f"{self.source}{text.removeprefix(name)}"
             return f"{self.source}: {text}"
         return "\n".join([f"{self.source}: {count} problems", *(f"  {p}" for p in self.problems)])
 
