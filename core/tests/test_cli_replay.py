@@ -60,6 +60,16 @@ def test_what_slurm_would_refuse_is_said(run: Run, with_jobs: Path) -> None:
     assert "warning: --compare policy.preempt_mode=off: Slurm would not start like this" in compared.err
 
 
+def test_a_job_that_can_never_run_says_why(run: Run, config: Path, tmp_path: Path) -> None:
+    """In the summary that programs read, too."""
+    jobs = tmp_path / "big.jsonl"
+    jobs.write_text('{"id": 1, "nodes": 3, "run_time": 1}\n{"id": 2, "nodes": 1, "run_time": 1}\n')
+    done = run("replay", config, jobs, "--json", "-")
+    found = {key: job["reason"] for key, job in json.loads(done.out)["jobs"].items()}
+    assert found["1"].startswith("needs 3 nodes; partition ")
+    assert found["2"] == ""
+
+
 def test_a_workload_of_its_own(run: Run, config: Path, workload: Path, with_jobs: Path) -> None:
     """Jobs in a file of their own come to the same."""
     apart = run("replay", config, workload)

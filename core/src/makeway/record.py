@@ -365,11 +365,18 @@ class Recorder:
         return shown
 
     def summary(self, now: Seconds) -> dict[str, Any]:
-        """Return the whole run in the design's shape; jobs by id, in order of submission."""
+        """Return the whole run in the design's shape; jobs by id, in order of submission.
+
+        The reason of a job that has ended is empty, unless it could never run here: then it says why.
+        """
         self.metrics.unfinished = sum(1 for history in self.histories.values() if history.final_state is None)
         total = sum(self._cores)
+        jobs = {key: self.job_dict(h, now) for key, h in self.histories.items()}
+        for key, _, problem in self.unrunnable:
+            if key in jobs:
+                jobs[key]["reason"] = problem
         return {
-            "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},
+            "jobs": jobs,
             "preemptions": [entry.as_dict() for entry in self.preemptions],
             **self._failures(),
             **self._refusals(),
