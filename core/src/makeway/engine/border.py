@@ -10,7 +10,7 @@ from collections.abc import Callable
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
-from makeway.model import Allocation, Job, JobState, Placement
+from makeway.model import Allocation, Job, JobState, Placement, Sharing
 
 
 def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[NodeBits], str]) -> str:
@@ -45,8 +45,11 @@ def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[
 def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
     """Check that a job takes no core of a running one, where no arbiter lets them take turns.
 
-    Jobs that all share what they hold (OverSubscribe) may overlap.
+    Jobs that all share what they hold may overlap, and those of a partition that oversubscribes may lie on any: real
+    Slurm lets them (slurm-gang-and-select 4.3.4).
     """
+    if _oversubscribes(job):
+        return ""
     nodes = allocation.nodes
     contested = nodes & (ledger.exclusive if allocation.shared else ledger.held)
     for index in bitmap.indices(contested) if contested else ():
@@ -55,11 +58,17 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
             held = other.allocation
             if other.state is not JobState.RUNNING or held is None or (held.shared and allocation.shared):
                 continue
+            if _oversubscribes(other):
+                continue
             theirs = _cores_on(held, index)
             if mine is None or theirs is None or mine & theirs:
                 name = ledger.cluster.nodes[index].name
                 return f"gave it cores of {name} that job {other.id} holds"
     return ""
+
+
+def _oversubscribes(job: Job) -> bool:
+    return job.partition.oversubscribe.sharing in (Sharing.FORCE, Sharing.YES)
 
 
 def _cores_on(allocation: Allocation, index: int) -> int | None:

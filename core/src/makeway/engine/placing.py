@@ -227,7 +227,8 @@ class Placer:
     ) -> Outcome:
         if candidates is not None and candidates.reason and not blocked.liftable:
             blocked = attrs.evolve(blocked, reason=candidates.reason)
-        put(job, reason=blocked.reason)
+        if job.reason != blocked.reason:
+            put(job, reason=blocked.reason)
         if self._traces and self.recorder.traces(job):
             self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
         return outcome

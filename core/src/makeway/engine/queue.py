@@ -67,6 +67,9 @@ class Queue:
             put(job, reason="Resources")
             return
         needed = job.spec.depends_on
+        if not needed and job.priority and job.eligible_at <= now:
+            self._insert(job)
+            return
         missing = {other for other in needed if other in self._ledger.jobs} if needed else None
         if missing and job.restarts == 0:
             self._blockers[job.id] = missing

@@ -35,6 +35,8 @@ _UNLIMITED = 1 << 30
 class LinearAttempt:
     """One job against the books. See `makeway.model.Attempt`."""
 
+    __slots__ = ("_thought", "job", "nodes", "planning", "removed", "request", "selector", "view")
+
     def __init__(
         self,
         selector: LinearSelector,
