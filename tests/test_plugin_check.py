@@ -413,7 +413,7 @@ def test_many_short_decisions_are_no_long_one(install: Install, config: Path) ->
         hook("on_line(line)", "pass") + hook("queue_order(pending)", "for each in range(50_000): each * each")
     )
     text = config.read_text().replace(f'preempt = "{NAME}"', f'plugins = ["{NAME}"]')
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("preempt_mode"))
+    text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("preempt_mode"))
     jobs = "\n".join(f"[[job]]\nid = 'x{at}'\nsubmit = {at}.5\nrun_time = 3.0" for at in range(60))
     head, _, policy = text.partition("[policy]")
     start = head.index("job = [")
