@@ -73,6 +73,11 @@ def indices(bits: NodeBits) -> list[int]:
     return [at for at, digit in enumerate(bin(bits)[:1:-1]) if digit == "1"]
 
 
+def index_tuple(bits: NodeBits) -> tuple[int, ...]:
+    """Return the indices in `bits`, ascending; small sets are remembered."""
+    return _remembered(bits) if bits.bit_length() <= _SMALL else tuple(indices(bits))
+
+
 def lists(listed: Sequence[int], bits: NodeBits) -> bool:
     """Whether `listed` holds exactly the indices in `bits`, each once; small sets are remembered."""
     if bits.bit_length() <= _SMALL:

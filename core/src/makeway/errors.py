@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
 from typing import Literal
 
 import attrs
@@ -74,7 +73,7 @@ class ConfigError(MakewayError):
         count = len(self.problems)
         if count == 1:
             text = str(self.problems[0])
-            for name in filter(None, (self.source, PurePath(self.source).name)):
+            for name in filter(None, (self.source, self.source.rpartition("/")[2])):
                 if text.startswith(f"{name}:"):  # a line of the file itself: its path once
                     return f"{self.source}{text.removeprefix(name)}"
             return f"{self.source}: {text}"

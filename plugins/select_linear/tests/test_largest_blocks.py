@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from makeway import bitmap
-from makeway_select_linear.best_fit import _like_nodes
+from makeway_select_linear.best_fit import like_nodes
 
 
 def one_by_one(nodes: int, wanted: int) -> int:
@@ -30,6 +30,6 @@ def test_many_blocks_at_once(width: int, density: float) -> None:
     for _ in range(20):
         nodes = bitmap.of([at for at in range(width) if rng.random() < density])
         for wanted in range(1, nodes.bit_count() + 1):
-            assert _like_nodes(nodes, wanted, None) == one_by_one(nodes, wanted)
-    assert _like_nodes(0b111, 4, None) is None
-    assert _like_nodes(0b111, 3, 2) is None
+            assert like_nodes(nodes, wanted, None) == one_by_one(nodes, wanted)
+    assert like_nodes(0b111, 4, None) is None
+    assert like_nodes(0b111, 3, 2) is None

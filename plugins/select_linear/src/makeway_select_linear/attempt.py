@@ -20,7 +20,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
-from makeway_select_linear.best_fit import best_fit
+from makeway_select_linear.best_fit import best_fit, like_nodes
 from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
 from makeway_select_linear.request import Request, memory_need
@@ -127,7 +127,10 @@ class LinearAttempt:
             free &= ~self.job.excluded
         size = free.bit_count()
         if size >= request.min_nodes:
-            found = best_fit(free, request, selector.cpus, selector.uniform)
+            if request.alike is not None:
+                found = like_nodes(free, request.alike, request.max_nodes)
+            else:
+                found = best_fit(free, request, selector.cpus, selector.uniform)
             if found is not None:
                 return self._placement(found, "idle nodes")
         impossible = selector.possible(self.job, self.view)
@@ -248,7 +251,7 @@ class LinearAttempt:
 
 def _whole_nodes(nodes: NodeBits, shared: bool, why: str) -> Placement:
     """Return the placement on nodes that count for nothing but themselves."""
-    allocation = Allocation(nodes=nodes, node_indices=tuple(bitmap.indices(nodes)), shared=shared)
+    allocation = Allocation(nodes=nodes, node_indices=bitmap.index_tuple(nodes), shared=shared)
     return Placement(allocation=allocation, why=why)
 
 

@@ -16,13 +16,9 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     :param uniform: their number if all are alike, else None.
     """
     required = request.required
-    if (
-        uniform is not None
-        and not required
-        and not request.contiguous
-        and request.target == request.min_nodes
-    ):
-        return _like_nodes(nodes, max(request.target, -(-request.min_cpus // uniform)), request.max_nodes)
+    alike = request.alike if request.alike is not None else nodes_alike(request, uniform)
+    if alike is not None:
+        return like_nodes(nodes, alike, request.max_nodes)
     if required & ~nodes:
         return None
     walk = _Walk(request, cpus, uniform)
@@ -41,7 +37,14 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     return walk.taken if walk.is_enough() else None
 
 
-def _like_nodes(nodes: NodeBits, wanted: int, most: int | None) -> NodeBits | None:
+def nodes_alike(request: Request, uniform: int | None) -> int | None:
+    """Return how many nodes it takes if all have `uniform` CPUs and any of them would do; None: it matters which."""
+    if uniform is None or request.required or request.contiguous or request.target != request.min_nodes:
+        return None
+    return max(request.target, -(-request.min_cpus // uniform))
+
+
+def like_nodes(nodes: NodeBits, wanted: int, most: int | None) -> NodeBits | None:
     """Step 4 for nodes that are all alike: blocks compare by their size alone."""
     if nodes.bit_count() < wanted or (most is not None and wanted > most):
         return None

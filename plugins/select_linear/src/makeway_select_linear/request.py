@@ -32,6 +32,8 @@ class Request:
     memory_per_node: int | None
     required: NodeBits
     contiguous: bool
+    alike: int | None = None
+    """How many nodes it takes where all nodes are alike and any would do; None: not known, or it matters which."""
 
 
 def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:

@@ -20,7 +20,7 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway_select_linear.attempt import LinearAttempt
-from makeway_select_linear.best_fit import best_fit
+from makeway_select_linear.best_fit import best_fit, nodes_alike
 from makeway_select_linear.books import Books
 from makeway_select_linear.forecast import forecast
 from makeway_select_linear.request import Request, memory_need, over_limit, request_of
@@ -89,7 +89,9 @@ class LinearSelector:
         if request is None:
             if len(self._by_shape) > 100_000:
                 self._by_shape.clear()
-            request = self._by_shape[key] = request_of(job, self.cluster, memory=self.books.track_memory)
+            request = request_of(job, self.cluster, memory=self.books.track_memory)
+            request = attrs.evolve(request, alike=nodes_alike(request, self.uniform))
+            self._by_shape[key] = request
         self._requests[job.id] = (job.partition, request)
         return request
 
@@ -154,11 +156,12 @@ class LinearSelector:
                 max_nodes=count,
                 min_cpus=count * max(request.cpus_per_node, 1),
                 required=0,
+                alike=None,
             )
             taken = best_fit(nodes & having & ~request.required, part, self.cpus, self.uniform)
             if taken is None:
                 return None
-            request = attrs.evolve(request, required=request.required | taken)
+            request = attrs.evolve(request, required=request.required | taken, alike=None)
         return best_fit(nodes, request, self.cpus, self.uniform)
 
     def _static(self, job: Job, nodes: NodeBits, request: Request) -> NodeBits:
