@@ -7,7 +7,7 @@ import importlib
 import itertools
 import time
 import unittest
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -463,7 +463,7 @@ class FaultyGang:
 class NeverResumes(FaultyGang):
     """Stops jobs for good."""
 
-    def _but_resumes(self, orders: Sequence[GangOrder]) -> Any:
+    def _but_resumes(self, orders: Iterable[GangOrder]) -> Any:
         return [order for order in orders if order.verb is not GangVerb.RESUME]
 
     def started(self, job: Job, view: ClusterView) -> Any:

@@ -44,6 +44,8 @@ class Witness:
     """Job id -> the check lists of policies, as of the last pass that made it wait."""
     by_people: set[tuple[str, Seconds]] = attrs.field(factory=set)
     """Job id and instant of each suspension that a person asked for."""
+    marks: dict[tuple[str, Seconds], frozenset[str]] = attrs.field(factory=dict)
+    """Job id and instant of each suspension by a policy -> the marks of the job right after it."""
     _open: set[str] = attrs.field(factory=set)
     _decisions: int = 0
 
@@ -62,6 +64,8 @@ class Witness:
                 waits[-1].end = now
             if job is not None and job.suspended_by is SuspendedBy.ADMIN and job.suspended_at is not None:
                 self.by_people.add((job_id, tidy(job.suspended_at)))
+            elif job is not None and job.suspended_at is not None and job.marks:
+                self.marks.setdefault((job_id, tidy(job.suspended_at)), job.marks)
             if job is None or job.state is not JobState.PENDING:
                 self._open.discard(job_id)
             elif job_id not in self._open or waits[-1].reason != job.reason:
@@ -186,7 +190,8 @@ def _intervals(run: Run, history: History, witness: Witness) -> Iterator[str]:
             place = f" on {each['nodes']}" if "nodes" in each else ""
             person = (history.job.id, each["start"]) in witness.by_people
             state, by = JobState(each["state"]), SuspendedBy.ADMIN if person else SuspendedBy.POLICY
-            why = words.suspension(state, by)
+            marks = witness.marks.get((history.job.id, each["start"]), frozenset())
+            why = words.suspension(state, by, marks)
             text = f"{words.state(state, by)}{place}" + (f", {why}" if why else "")
             yield f"{_span(each['start'], each['end'])}: {text}"
 

@@ -685,6 +685,8 @@ class GangVerb(enum.Enum):
     """Checkpoint, requeue or kill, as the order's mode says."""
     MOVE_ON = "move on"
     """Requeue a suspended job, which counts as no preemption: it waited long enough to try elsewhere."""
+    END = "end"
+    """Kill a job, which counts as no preemption: its time is over, and nobody takes its place."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -712,7 +714,10 @@ class Vocabulary:
     reasons: Mapping[str, str] = NOTHING
     """Pending reason -> what is shown in its place."""
     suspensions: Mapping[str, str] = NOTHING
-    """State of a suspended job (``SUSPENDED``, ``SUSPENDED by a person``) -> why; left out: not shown."""
+    """State of a suspended job (``SUSPENDED``, ``SUSPENDED by a person``) -> why; left out: not shown.
+
+    The name of a mark (`makeway_marks`) stands for suspended jobs that bear it, and comes before their state.
+    """
     nouns: Mapping[str, str] = NOTHING
     """Thing (partition, node, squeue, ST) -> word."""
 
@@ -725,8 +730,16 @@ class Vocabulary:
         plain = self.states.get(state.value, state.value)
         return self.states.get(_state_key(state, by, held=held), plain)
 
-    def suspension(self, state: JobState, by: SuspendedBy | None = None) -> str:
-        """Return why a job is suspended; empty: it is not, or there is no word for it."""
+    def suspension(
+        self, state: JobState, by: SuspendedBy | None = None, marks: frozenset[str] = frozenset()
+    ) -> str:
+        """Return why a job is suspended; empty: it is not, or there is no word for it.
+
+        :param marks: what policies remember about the job.
+        """
+        if state is JobState.SUSPENDED and by is not SuspendedBy.ADMIN:
+            for mark in sorted(marks & self.suspensions.keys()):
+                return self.suspensions[mark]
         return self.suspensions.get(_state_key(state, by), "")
 
     def reason(self, reason: str) -> str:
@@ -946,8 +959,8 @@ class Gang(Protocol):
     def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """A person held or released an active job, or suspended one that the arbiter itself had stopped."""
 
-    def tick(self, view: ClusterView) -> Sequence[GangOrder]:
-        """`next_tick` has come."""
+    def tick(self, view: ClusterView) -> Iterable[GangOrder]:
+        """`next_tick` has come. Each order is carried out before the next is asked for."""
 
     def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
         """A scheduling pass is about to begin."""

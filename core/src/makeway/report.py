@@ -237,7 +237,7 @@ def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tup
         size, where = job.size, f"({words.reason(job.reason)})"
     else:
         size, where = len(allocation.node_indices), engine.recorder.node_list(allocation.nodes)
-        why = words.suspension(job.state, job.suspended_by)
+        why = words.suspension(job.state, job.suspended_by, job.marks)
         where += f" ({why})" if why else ""
     state = words.state(job.state, job.suspended_by, held=job.held)
     if state == job.state.value:

@@ -287,6 +287,16 @@ ROWS = [
     ),
     _row(
         # R1 lets go after its 300 s, so L may start; else after 1000 turns
+        # a Sunday begins half an hour into the replay: the window that opens at 1:00 does so at minute 90
+        "sunday_at",
+        1800.0,
+        _starts("L"),
+        [60.0],
+        [90.0],
+        queues="low 20 {} DISPATCH_WINDOW = 0:1:00-0:2:00",
+        jobs="L low run=10",
+    ),
+    _row(
         "reserve_longest",
         300.0,
         _starts("L"),

@@ -327,7 +327,7 @@ class Transitions:
         """Let the arbiter do what it wanted to do now."""
         gang = self.gang
         if gang is not None:
-            self.obey(guarded(self.policies, "makeway_gang", None, lambda: gang.tick(self.ledger)))
+            self._obey_one_by_one(None, lambda: gang.tick(self.ledger))
 
     def before_pass(self) -> None:
         """Let the arbiter act before a scheduling pass."""
@@ -362,7 +362,11 @@ class Transitions:
         self._obey_one_by_one(job, lambda: gang.turn(job, self.ledger))
 
     def _obey_one_by_one(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
-        orders = iter(guarded(self.policies, "makeway_gang", job, call))
+        answer: object = guarded(self.policies, "makeway_gang", job, call)
+        if not isinstance(answer, Iterable):
+            text = f"returned {answer!r:.80}; allowed: a sequence of GangOrder"
+            raise self.policies.fault("makeway_gang", None, text)
+        orders = iter(answer)
         while True:
             order = guarded(self.policies, "makeway_gang", job, lambda: next(orders, None))
             if order is None:
@@ -394,6 +398,8 @@ class Transitions:
                     self.resume(job)
             elif order.verb is GangVerb.MOVE_ON:
                 self._move_on(order)
+            elif order.verb is GangVerb.END:
+                self.kill(job, JobState.CANCELLED, order.why)
             else:
                 self._preempt_now(order)
 

@@ -20,7 +20,7 @@ search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
 limits, groups  job slot limits (5); counting: who is kept out by them
 resources       shared resources, memory (8)
 gaps            the slots of suspended jobs (5.3)
-admission       what keeps pending and suspended jobs out
+admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
 vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
@@ -52,7 +52,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, checklist, lint, reserve
+from makeway_lsf_queue import actions, admission, checklist, lint, opening, reserve
 from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
@@ -96,6 +96,12 @@ def makeway_gang(view: ClusterView) -> Gang:
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whoever would break a job slot limit."""
     return admission.admit(jobs, view)
+
+
+@hookimpl
+def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
+    """Mark jobs that wait for their run window to open."""
+    return opening.marks(site_of(view), view)
 
 
 @hookimpl

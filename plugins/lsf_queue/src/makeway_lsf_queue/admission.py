@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import counting, gaps, jobs, resources
+from makeway_lsf_queue import counting, gaps, jobs, opening, resources
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
@@ -23,9 +23,14 @@ def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
         wrong = jobs.refused(job, site)
         if wrong:
             found[job.id] = Blocked(reason="PEND_JOB_NEW", detail=wrong, never=True)
+    if site.has_windows:
+        found = {
+            job.id: opening.blocked(site, job, view.now) for job in listed if job.id not in found
+        } | found
+        listed = [job for job in listed if found[job.id] is None]
     if limits_of(site) or site.settings.resources:
         counted = _counted(site, view)
-        found = {job.id: _blocked(site, counted, job) for job in listed} | found
+        found |= {job.id: _blocked(site, counted, job) for job in listed if found.get(job.id) is None}
     return {job_id: why for job_id, why in found.items() if why is not None}
 
 
@@ -45,7 +50,9 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
 
 
 def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
-    """Whether a suspended job would break a limit, or lack a resource, if it went on."""
+    """Whether a suspended job would break a limit, or lack a resource, if it went on; or its window is closed."""
+    if opening.may_not_run(site, job, view.now):
+        return True
     if not limits_of(site) and not site.settings.resources:
         return False
     counted = _counted(site, view)

@@ -16,6 +16,7 @@ from makeway_lsf_queue.relation import targets_of
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.site import Application, Level, Queue, Site
 from makeway_lsf_queue.values import WrongValueError
+from makeway_lsf_queue.windows import Window, time_windows
 
 T = TypeVar("T")
 
@@ -196,6 +197,7 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
     when = reader.get(said, "TERMINATE_WHEN", where, terminate_when, never)
     no_value: frozenset[int] | None = frozenset()
     exits = reader.get(said, "REQUEUE_EXIT_VALUES", where, _exit_values, no_value)
+    always: tuple[Window, ...] = ()
     # These two are for lsb.params and lsb.applications only (4.1).
     own = {key: text for key, text in said.items() if key not in _NOT_IN_QUEUES}
     return Queue(
@@ -205,6 +207,9 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         partition=part,
         line=line,
         manner=manner_of(controls, when, exits, settings.killed_exit_value),
+        at_window=manner_of(controls, when, exits, settings.killed_exit_value, "WINDOW"),
+        run_window=reader.get(said, "RUN_WINDOW", where, time_windows, always),
+        dispatch_window=reader.get(said, "DISPATCH_WINDOW", where, time_windows, always),
         level=_level(own, where, reader),
         backfill=reader.get(said, "BACKFILL", where, values.flag, False),
         interruptible=_interruptible(part, reader, where),

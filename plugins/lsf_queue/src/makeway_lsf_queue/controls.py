@@ -75,18 +75,20 @@ def manner_of(
     when: frozenset[str],
     requeue_exit_values: frozenset[int] | None,
     killed_with: int,
+    cause: str = "PREEMPT",
 ) -> Manner:
-    """Say how a victim makes way.
+    """Say how a victim makes way, or a job when its run window closes.
 
     :param requeue_exit_values: REQUEUE_EXIT_VALUES; None: every exit value but 0 ("all").
     :param killed_with: the exit value of a job that the terminate action has killed.
+    :param cause: PREEMPT or WINDOW: the word of TERMINATE_WHEN that calls for the terminate action.
     """
-    if "PREEMPT" in when:
+    if cause in when:
         if requeue_exit_values is None or killed_with in requeue_exit_values:
-            why = f"TERMINATE_WHEN=PREEMPT, and exit value {killed_with} is in REQUEUE_EXIT_VALUES"
+            why = f"TERMINATE_WHEN={cause}, and exit value {killed_with} is in REQUEUE_EXIT_VALUES"
             return Manner(mode=PreemptMode.REQUEUE, why=why)
         action = controls.get("TERMINATE", "")
-        return Manner(mode=PreemptMode.CANCEL, why=_because("TERMINATE_WHEN=PREEMPT", action, "TERMINATE"))
+        return Manner(mode=PreemptMode.CANCEL, why=_because(f"TERMINATE_WHEN={cause}", action, "TERMINATE"))
     action = controls.get("SUSPEND", "")
     if not action:
         return Manner()

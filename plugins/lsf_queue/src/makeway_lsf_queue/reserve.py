@@ -13,7 +13,7 @@ import attrs
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_lsf_queue import values
+from makeway_lsf_queue import opening, values
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.jobs import hosts_of, run_limit, slots_on
 from makeway_lsf_queue.site import Site
@@ -45,7 +45,7 @@ def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) 
 def reserves(job: Job, site: Site, now: Seconds) -> bool:
     """Whether a pending job holds on to slots: for the turns of its queue, then it lets go for one turn (7.1)."""
     most = _longest(job, site)
-    if most is None:
+    if most is None or opening.blocked(site, job, now) is not None:
         return False
     return most == 0 or _waited(job, site, most, now) < most - _TINY
 

@@ -7,10 +7,11 @@ suspended jobs the higher queue goes first, then the earlier start: the reverse 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds
-from makeway_lsf_queue import admission, jobs, reserve
+from makeway_lsf_queue import admission, jobs, opening, reserve
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
@@ -38,7 +39,8 @@ class Arbiter:
             self._resumed.append(job)
         if self._site.settings.resume == "preemptor":
             for other in self._suspended(view):
-                if other.suspended_at == view.now and other.nodes & job.nodes:
+                preempted = other.suspended_at == view.now and not opening.by_window(self._site, other)
+                if preempted and other.nodes & job.nodes:
                     self._preemptor.setdefault(other.id, job.id)
         return ()
 
@@ -60,19 +62,40 @@ class Arbiter:
 
     @property
     def next_tick(self) -> Seconds | None:
-        """When the next suspended job has waited long enough to migrate (MIG)."""
+        """When the next suspended job has waited long enough to migrate (MIG), or a run window opens or closes."""
         due = [at for job in self._suspended(self._view) if (at := self._migrates_at(job)) is not None]
+        if self._site.has_run_windows:
+            survey = survey_of(self._site, self._view)
+            active = itertools.chain(survey.stopped, *survey.running.values())
+            edge = opening.next_edge(self._site, active, self._view.now)
+            due += [] if edge is None else [edge]
         return min(due, default=None)
 
-    def tick(self, view: ClusterView) -> Sequence[GangOrder]:
-        """Let jobs migrate that were suspended for longer than MIG."""
-        return [
-            self._migration(job)
-            for job in self._suspended(view)
-            if (at := self._migrates_at(job)) is not None and at <= view.now + _TINY
-        ]
+    def tick(self, view: ClusterView) -> Iterator[GangOrder]:
+        """Let jobs migrate that were suspended for longer than MIG, and stop or resume those of run windows."""
+        for job in list(self._suspended(view)):
+            if (at := self._migrates_at(job)) is not None and at <= view.now + _TINY:
+                yield self._migration(job)
+        if not self._site.has_run_windows:
+            return
+        closed = False
+        for order in self._closing(view):
+            closed = True
+            yield order
+        # A pass follows if anybody was stopped, or has its own window opened: then pending jobs come first.
+        if not closed and not opening.tried_now(self._site, view):
+            yield from self._resuming(view)
+
+    def _closing(self, view: ClusterView) -> Iterator[GangOrder]:
+        if not self._site.has_run_windows:
+            return
+        running = itertools.chain.from_iterable(list(survey_of(self._site, view).running.values()))
+        for job in [job for job in running if opening.may_not_run(self._site, job, view.now)]:
+            yield from opening.closing(self._site, job)
 
     def _migrates_at(self, job: Job) -> Seconds | None:
+        if opening.by_window(self._site, job):
+            return None  # never for run-window suspensions (6.1)
         mig = jobs.may_migrate(job, self._site)
         if mig is None or job.suspended_at is None or not job.requeueable:
             return None
@@ -94,6 +117,7 @@ class Arbiter:
     # -------------------------------------------------------------------------------- resuming
     def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
         """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
+        yield from self._closing(view)  # whoever was started or resumed by a person
         resumed, self._resumed = self._resumed, []
         for job in resumed:
             # bresume only makes a job wait for its slots again (6.3); the engine has let it run beside others.
@@ -110,6 +134,9 @@ class Arbiter:
                 because_of=reserving,
                 why=f"interruptible backfill: the gap before the start of job {reserving.id} is over",
             )
+        yield from self._resuming(view)
+
+    def _resuming(self, view: ClusterView) -> Iterator[GangOrder]:
         waiting = sorted(self._suspended(view), key=self._order)
         if not waiting:
             return

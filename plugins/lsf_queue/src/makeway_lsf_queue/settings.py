@@ -53,6 +53,12 @@ class Settings:
     resources: Mapping[str, ResourceTable] = attrs.field(factory=dict)
     """Shared resources that jobs reserve (``attributes.rusage``)."""
 
+    sunday_at: Seconds | None = None
+    """Second of the replay at which a Sunday begins at the site, for RUN_WINDOW and DISPATCH_WINDOW (9.2 no. 12).
+
+    None: as the workload's wall clock says, in UTC; without one the replay begins on a Sunday at midnight.
+    """
+
     preemptable_list: str = attrs.field(default="exclusive", validator=_one_of("exclusive", "union"))
     """PREEMPTABLE[list] against a PREEMPTIVE queue that is not on it (2.2 step 5): it keeps it out, or does not."""
     unknown_queue: str = attrs.field(default="skip", validator=_one_of("skip", "disable"))

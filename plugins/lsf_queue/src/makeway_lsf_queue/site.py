@@ -13,6 +13,7 @@ from makeway_lsf_queue.controls import Manner
 from makeway_lsf_queue.preemption_line import PreemptionLine
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.values import Portion
+from makeway_lsf_queue.windows import Window
 
 Rank = tuple[int, int, int, int]
 """Has no number, number descending, priority ascending, place in the file (3.2, regime P)."""
@@ -48,6 +49,12 @@ class Queue:
     partition: Partition
     line: PreemptionLine = attrs.field(factory=PreemptionLine)
     manner: Manner = attrs.field(factory=Manner)
+    at_window: Manner = attrs.field(factory=Manner)
+    """What happens to its running jobs when the run window closes."""
+    run_window: tuple[Window, ...] = ()
+    """RUN_WINDOW; empty: always open."""
+    dispatch_window: tuple[Window, ...] = ()
+    """DISPATCH_WINDOW; empty: always open."""
     level: Level = attrs.field(factory=Level)
     backfill: bool = False
     interruptible: Seconds | None = None
@@ -121,6 +128,16 @@ class Site:
     def preemption(self) -> bool:
         """Whether preemption is on at all (row 1)."""
         return any(self.targets.values())
+
+    @functools.cached_property
+    def has_run_windows(self) -> bool:
+        """Whether any queue has a RUN_WINDOW."""
+        return any(queue.run_window for queue in self.queues.values())
+
+    @functools.cached_property
+    def has_windows(self) -> bool:
+        """Whether any queue has a RUN_WINDOW or a DISPATCH_WINDOW."""
+        return self.has_run_windows or any(queue.dispatch_window for queue in self.queues.values())
 
     @functools.cached_property
     def anybody_reserves(self) -> bool:

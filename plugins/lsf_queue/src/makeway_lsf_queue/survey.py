@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState
-from makeway_lsf_queue import jobs
+from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
 
@@ -47,6 +47,8 @@ class Survey:
             self.suspended.append(job)
             if jobs.is_suspended(job):
                 self.stopped.append(job)
+                if opening.by_window(self.site, job):
+                    return  # closes no host (5.3)
                 name = job.partition.name
                 self.stopped_first[name] = self.stopped_first.get(name, 0) | (job.nodes & -job.nodes)
 

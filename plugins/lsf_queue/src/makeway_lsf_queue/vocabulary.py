@@ -25,6 +25,7 @@ PENDING = {
     "PEND_JOB_DEPEND": (3, "waiting for other jobs to end"),
     "PEND_JOB_MIG": (5, "migrating"),
     "PEND_JOB_REQUEUED": (23, "requeued"),
+    "PEND_QUE_WINDOW": (302, "the run or dispatch window of the queue is closed"),
     "PEND_QUE_JOB_LIMIT": (303, "the queue has reached its slot limit"),
     "PEND_QUE_USR_JLIMIT": (304, "the user has reached the queue's slot limit per user"),
     "PEND_USER_JOB_LIMIT": (601, "the user has reached a slot limit"),
@@ -45,9 +46,10 @@ PENDING = {
 
 SUSPENSIONS = {
     "SUSPENDED": "SUSP_MBD_PREEMPT (0x00000080): preempted by the master for a job of higher priority",
+    "SUSP_QUEUE_WINDOW": "SUSP_QUEUE_WINDOW (0x00000008): the run window of the queue is closed",
     "SUSPENDED by a person": "SUSP_ADMIN_STOP (0x00004000): stopped by an administrator",
 }
-"""State -> the bit of the suspend reason, and words of ours."""
+"""State, or mark of a job, -> the bit of the suspend reason, and words of ours."""
 
 UNNAMED = {
     "PEND_GENERAL_LIMIT_MEM": "a limit on reserved memory is reached",

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 import attrs
 
+from makeway.model import Seconds
+from makeway_lsf_queue.values import WrongValueError
+
 WEEK = 7 * 24 * 60
 DAY = 24 * 60
 Window = tuple[int, int, int]
@@ -30,6 +33,25 @@ def windows_of(text: str) -> list[Window] | None:
     """Return the windows in `text`; None: it cannot be understood."""
     found = [_window(word) for word in text.split()]
     return None if None in found or not found else [each for each in found if each is not None]
+
+
+def time_windows(text: str) -> tuple[Window, ...]:
+    """Return the windows of RUN_WINDOW or DISPATCH_WINDOW.
+
+    :raises WrongValueError: one cannot be understood, or would never be open.
+    """
+    for word in text.split() or [text]:
+        window = _window(word)
+        if window is None:
+            raise WrongValueError(f"got {word!r}; {_ALLOWED}")
+        if window[0] == window[1]:
+            raise WrongValueError(f"got {word!r}, which is never open; {_ALLOWED}")
+    return tuple(windows_of(text) or ())
+
+
+_ALLOWED = (
+    "allowed: begin-end, separated by blanks, both as hour, hour:minute or day:hour:minute (0 is Sunday)"
+)
 
 
 def _window(word: str) -> Window | None:
@@ -62,3 +84,20 @@ def is_open(windows: Sequence[Window], clock: Clock) -> bool:
         if begin <= now < end or (begin > end and (now >= begin or now < end)):
             return True
     return False
+
+
+def next_change(windows: Sequence[Window], second: Seconds) -> Seconds | None:
+    """Return how long after a `second` of the week `windows` next open or close; None: never."""
+    now = is_open(windows, Clock(int(second // 60)))
+    edges = {
+        (edge + shift) % WEEK
+        for *edges, cycle in windows
+        for edge in edges
+        for shift in range(0, WEEK, cycle)
+    }
+    waits = [
+        (60.0 * edge - second) % (60.0 * WEEK) or 60.0 * WEEK
+        for edge in edges
+        if is_open(windows, Clock(edge)) != now
+    ]
+    return min(waits, default=None)
