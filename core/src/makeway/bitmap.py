@@ -80,8 +80,8 @@ def index_tuple(bits: NodeBits) -> tuple[int, ...]:
 
 def lists(listed: Sequence[int], bits: NodeBits) -> bool:
     """Whether `listed` holds exactly the indices in `bits`, each once; small sets are remembered."""
-    if bits.bit_length() <= _SMALL:
-        return _remembered(bits) == listed or (len(listed) == bits.bit_count() and of(listed) == bits)
+    if bits.bit_length() <= _SMALL and _remembered(bits) == listed:
+        return True
     return len(listed) == bits.bit_count() and of(listed) == bits
 
 

@@ -97,8 +97,6 @@ class Easy:
                 continue
             limit, spare = job.time_limit, reserved.spare
             long = limit is None or now + limit > shadow
-            if long and spare is not None and job.size > spare and eligible == ledger.all_nodes:
-                continue
             allowed = ledger.all_nodes & ~promised if long and spare is None else ledger.all_nodes
             partitions: Sequence[Partition] = (job.partition,)
             if len(job.partitions) > 1:

@@ -33,7 +33,6 @@ from makeway.record import Recorder
 from makeway.registry import Policies, guarded
 
 REQUEUE = "requeue"
-_set = object.__setattr__
 
 
 class Transitions:
@@ -125,9 +124,9 @@ class Transitions:
     def _reach(self, job: Job, state: JobState) -> None:
         """Let a job that has left its nodes reach its final state; `job.allocation` is still set."""
         ledger = self.ledger
-        _set(job, "state", state)
+        put(job, state=state)
         self.recorder.ended(job, state, ledger.now)
-        _set(job, "allocation", None)
+        put(job, allocation=None)
         if self.gang is not None:
             self._tell_gang_of_end(job)
         ledger.forget(job)

@@ -79,19 +79,7 @@ class Asker:
 
     def _first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
         """Return the first answer that is one; None: nobody has an opinion."""
-        for call in self._calls[hook]:
-            try:
-                answer = call(arguments)
-            except MakewayError:
-                raise
-            except (Exception, SystemExit) as error:
-                self._raised(call.plugin, hook, about, error)
-            if self._trace:
-                self._show(call, hook, arguments, answer)
-            if answer is not None:
-                self._answered[hook] = call.plugin
-                return answer
-        return None
+        return next(self._all(hook, about, **arguments), None)
 
     def _all(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[Any]:
         """Yield every answer that is one; meanwhile its plugin is the one to blame."""

@@ -20,7 +20,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
-from makeway_select_linear.best_fit import best_fit, like_nodes
+from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
 from makeway_select_linear.request import Request, memory_need
@@ -127,10 +127,7 @@ class LinearAttempt:
             free &= ~self.job.excluded
         size = free.bit_count()
         if size >= request.min_nodes:
-            if request.alike is not None:
-                found = like_nodes(free, request.alike, request.max_nodes)
-            else:
-                found = best_fit(free, request, selector.cpus, selector.uniform)
+            found = best_fit(free, request, selector.cpus, selector.uniform)
             if found is not None:
                 return self._placement(found, "idle nodes")
         impossible = selector.possible(self.job, self.view)
