@@ -93,6 +93,20 @@ def test_check_finds_what_a_replay_would_stumble_over(run: Run, with_jobs: Path)
         assert message in done.out
 
 
+def test_check_finds_jobs_that_have_nowhere_to_go(run: Run, with_jobs: Path) -> None:
+    """Which a replay would do without, and exit with 3."""
+    with_jobs.write_text(with_jobs.read_text().replace('"high"\nnodes', '"hgh"\nnodes'))
+    done = run("check", with_jobs)
+    assert done.status == 1
+    assert "error: job 2: no partition named 'hgh'; allowed: high, low; did you mean 'high'?" in done.out
+    done = run("replay", with_jobs)
+    assert done.status == 3
+    assert "with-jobs.toml: job 2: no partition named 'hgh'" in done.out
+    done = run("explain", with_jobs, "--job", 2)
+    assert done.status == 3
+    assert "  with-jobs.toml: job 2: no partition named 'hgh'" in done.out
+
+
 # --------------------------------------------------------------------------------------- explain
 def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
     """Whom it displaced, and who was considered."""
@@ -146,8 +160,34 @@ def test_explain_names_who_is_protected_and_why(run: Run, with_jobs: Path) -> No
 def test_explain_a_job_that_can_never_run(run: Run, with_jobs: Path) -> None:
     """With the reason."""
     done = run("explain", with_jobs, "--job", 1, "--set", "job.1.nodes=3")
-    assert done.status == 0
+    assert done.status == 3
     assert "it can never run here: needs 3 nodes; partition low gives 2 at the most" in done.out
+
+
+def test_explain_a_job_whose_row_cannot_be_used(run: Run, config: Path, tmp_path: Path) -> None:
+    """Line and reason, whether the reader or the mapping put it aside; a second row is a note."""
+    trace = tmp_path / "june.sacct"
+    trace.write_text(
+        "JobID|Submit|Elapsed|NNodes|State|Partition\n"
+        "1|2025-06-01T00:00:00|00:10:00|1|COMPLETED|low\n"
+        "2|2025-06-01T00:00:00|00:00:00|1|PENDING|low\n"
+        "3+1|2025-06-01T00:00:00|00:00:09|1|COMPLETED|lwo\n"
+        "1|2025-06-01T00:00:00|00:10:00|1|COMPLETED|low\n"
+    )
+    done = run("explain", config, trace, "--job", 2)
+    heading = "is not replayed, its row cannot be used"
+    assert done.status == 3
+    assert done.out == f"job 2 {heading}\n  june.sacct:3: state PENDING: how long it runs is not known\n"
+    for job in ("3", "3+1"):
+        done = run("explain", config, trace, "--job", job)
+        assert done.status == 3
+        assert done.out.startswith(f"job {job} {heading}\n  june.sacct:4: no partition named 'lwo'")
+    done = run("explain", config, trace, "--job", 1)
+    assert done.status == 0
+    assert done.err == "note: a row of job 1 cannot be used: june.sacct:5: job '1' was there before\n"
+    done = run("explain", config, trace, "--job", 4)
+    assert done.status == 2
+    assert "no job '4' in june.sacct; there are 1, 1 to 1, and 3 rows that cannot be used" in done.err
 
 
 WORDS = """

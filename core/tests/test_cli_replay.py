@@ -197,10 +197,87 @@ def test_jobs_that_can_never_run_are_named(run: Run, config: Path, tmp_path: Pat
     """With their place in the workload."""
     jobs = tmp_path / "big.toml"
     jobs.write_text("[[job]]\nnodes = 3\nrun_time = 5\n")
-    done = run("replay", config, jobs)
-    assert done.status == 0
+    written = tmp_path / "run.json"
+    done = run("replay", config, jobs, "--json", written)
+    assert done.status == 3
+    assert done.err == "makeway: done, but 1 job can never run here; --allow-unusable takes that as it is\n"
     assert "1 job that can never run here" in done.out
     assert "big.toml:1: job 1 can never run here: needs 3 nodes" in done.out
+    assert json.loads(written.read_text())["jobs"]["1"]["final_state"] == "FAILED"
+    accepted = run("replay", config, jobs, "--allow-unusable")
+    assert (accepted.status, accepted.out, accepted.err) == (0, done.out, "")
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        pytest.param("2 5 0 -1 4 -1 -1 4 60 -1 5 7 7 -1 -1 -1 -1 -1", 0, id="run time not known"),
+        pytest.param("2 5 0 9 -1 -1 -1 -1 60 -1 1 7 7 -1 -1 -1 -1 -1", 0, id="size not known"),
+        pytest.param("2 5 0 0 0 -1 -1 0 60 -1 5 7 7 -1 -1 -1 -1 -1", 0, id="cancelled before it started"),
+        pytest.param("2 5 0 9 0 -1 -1 0 60 -1 1 7 7 -1 -1 -1 -1 -1", 3, id="done on no processor"),
+        pytest.param("2 5 0 -135 4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1", 3, id="negative run time"),
+        pytest.param("1 5 0 9 4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1", 3, id="an id twice"),
+        pytest.param("2 5 0 9", 3, id="columns missing"),
+    ],
+)
+def test_what_the_format_leaves_open_is_no_fault(
+    run: Run, config: Path, tmp_path: Path, row: str, status: int
+) -> None:
+    """SWF: -1 is "not known", status 5 is cancelled; all is counted, but only faults show in the exit status."""
+    trace = tmp_path / "trace.swf"
+    trace.write_text(f"1 0 0 60 4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1\n{row}\n")
+    done = run("replay", config, trace)
+    assert done.status == status
+    assert _figure(done.out, "rows", "unusable") == "1"
+    assert run("replay", config, trace, "--allow-unusable").status == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        pytest.param("2|2025-06-01T01:00:00|00:00:00|1|PENDING", 0, id="pending"),
+        pytest.param("2_[3-9]|2025-06-01T01:00:00|00:00:00|1|CANCELLED", 0, id="tasks of an array, not run"),
+        pytest.param("2|2025-06-01T01:00:00|soon|1|COMPLETED", 3, id="no time"),
+        pytest.param("2|yesterday|00:01:00|1|COMPLETED", 3, id="no date"),
+    ],
+)
+def test_jobs_that_have_not_run_are_usual_in_sacct(
+    run: Run, config: Path, tmp_path: Path, row: str, status: int
+) -> None:
+    """Who asks for June on the first of July gets pending jobs."""
+    trace = tmp_path / "june.sacct"
+    good = "1|2025-06-01T00:00:00|00:10:00|1|COMPLETED"
+    trace.write_text(f"JobID|Submit|Elapsed|NNodes|State\n{good}\n{row}\n")
+    done = run("replay", config, trace)
+    assert done.status == status
+    assert _figure(done.out, "rows", "unusable") == "1"
+
+
+def test_faults_are_listed_before_what_is_usual(run: Run, config: Path, tmp_path: Path) -> None:
+    """So that a thousand pending jobs do not hide the one broken row; the file keeps the order."""
+    head = "JobID|Submit|Elapsed|NNodes|State\n1|2025-06-01T00:00:00|00:10:00|1|COMPLETED\n"
+    pending = "".join(f"{n}|2025-06-01T01:00:00|00:00:00|1|PENDING\n" for n in range(2, 1202))
+    trace, target = tmp_path / "june.sacct", tmp_path / "bad.txt"
+    trace.write_text(f"{head}{pending}9999|x|00:00:01|1|COMPLETED\n")
+    done = run("replay", config, trace, "--rejected", target)
+    assert done.status == 3
+    assert "1,201 rows unusable (1,200 of them as usual: not run, or not known)\n  june.sacct:1203: " in done.out
+    assert "makeway: done, but 1 row cannot be used; " in done.err
+    assert run("replay", config, trace).out.count("june.sacct:1203: submit: got 'x'") == 1
+    lines = target.read_text().splitlines()
+    assert (len(lines), lines[-1].split(": ")[0]) == (1201, "june.sacct:1203")
+
+
+def test_a_partition_that_does_not_exist_is_a_fault(run: Run, config: Path, tmp_path: Path) -> None:
+    """The mapping has a hole."""
+    jobs = tmp_path / "jobs.toml"
+    jobs.write_text('[[job]]\nrun_time = 1\n[[job]]\nrun_time = 1\npartition = "lwo"\n')
+    done = run("replay", config, jobs)
+    assert done.status == 3
+    assert "jobs.toml:3: no partition named 'lwo'" in done.out
+    both = run("replay", config, jobs, "--compare", "workload.unknown_partition=default")
+    assert both.status == 3
+    assert run("replay", config, jobs, "--set", "workload.unknown_partition=default").status == 0
 
 
 def test_commands_of_people_are_carried_out(run: Run, with_jobs: Path) -> None:

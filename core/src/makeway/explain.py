@@ -49,6 +49,10 @@ class Witness:
     _open: set[str] = attrs.field(factory=set)
     _decisions: int = 0
 
+    def wants(self, job_id: str) -> bool:
+        """Whether a job id is, or belongs to, the one in question."""
+        return self.wanted in (job_id, job_id.partition("+")[0])
+
     def concerns(self, job: Job) -> bool:
         """Whether `job` is, or is part of, the job in question."""
         return self.wanted in (job.id, job.spec.het_id)

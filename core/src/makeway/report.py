@@ -16,7 +16,7 @@ from rich.text import Text
 
 from makeway.engine.engine import Engine
 from makeway.model import Job, JobState, Seconds, Vocabulary
-from makeway.readers.api import Workload
+from makeway.readers.api import Rejected, Workload
 from makeway.record import Recorder
 from makeway.replay import Run
 
@@ -166,12 +166,40 @@ def _averages(waits: Sequence[Seconds]) -> list[str]:
 
 
 # -------------------------------------------------------------------------- what was left out
-def rejections(workload: Workload, recorder: Recorder) -> Iterator[str]:
-    """Yield a line for each row that cannot be used, and for each job that can never run here."""
-    for row in workload.rejected:
-        yield f"{workload.name}:{row.line}: {row.reason}" if row.line else row.reason
+def rejections(workload: Workload, recorder: Recorder, *, worst_first: bool = False) -> Iterator[str]:
+    """Yield a line for each row that cannot be used, and for each job that can never run here.
+
+    :param worst_first: rows that are usual for the format come last; else all rows in their order, then the jobs.
+    """
+    rows = workload.rejected
+    if worst_first:
+        yield from (rejection(workload, row) for row in rows if not row.usual)
+        rows = [row for row in rows if row.usual]
+    else:
+        yield from (rejection(workload, row) for row in rows)
+        rows = []
     for job, source, reason in recorder.unrunnable:
         yield f"{source or workload.name}: job {job} can never run here: {reason}"
+    yield from (rejection(workload, row) for row in rows)
+
+
+def rejection(workload: Workload, row: Rejected) -> str:
+    """Return place and reason of a row that cannot be used."""
+    if row.line:
+        return f"{workload.name}:{row.line}: {row.reason}"
+    return f"{workload.name}: job {row.job}: {row.reason}" if row.job else row.reason
+
+
+def left_out(columns: Sequence[Column]) -> str:
+    """Say how much of the workload is lost to faults of rows and to the machine; empty: nothing.
+
+    Of several runs the one that lost the most counts.
+    """
+    rows = max(column.workload.faulty_count for column in columns)
+    jobs = max(len(column.run.recorder.unrunnable) for column in columns)
+    parts = [f"{count(rows, 'row')} cannot be used"] if rows else []
+    parts += [f"{count(jobs, 'job')} can never run here"] if jobs else []
+    return " and ".join(parts)
 
 
 def _what_is_left_out(column: Column) -> tuple[object, ...]:
@@ -185,7 +213,10 @@ def _left_out(column: Column) -> Iterator[RenderableType]:
     if rows or jobs:
         parts = [f"{count(rows, 'row')} unusable"] if rows else []
         parts += [f"{count(jobs, 'job')} that can never run here"] if jobs else []
-        lines = list(rejections(column.workload, recorder))
+        usual = column.workload.usual_count
+        if 0 < usual < rows:
+            parts[0] += f" ({usual:,} of them as usual: not run, or not known)"
+        lines = list(rejections(column.workload, recorder, worst_first=True))
         more = _first(lines, rows + jobs, "--rejected FILE")
         yield Text("\n".join([", ".join(parts), *more]))
     if recorder.refusals:

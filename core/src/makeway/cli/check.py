@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from makeway.check import Finding, combinations, wrong_values
 from makeway.cli.group import FAILED
 from makeway.cli.inputs import Loaded, check_plugins, is_slurms, load_config
 from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
-from makeway.config import build_cluster
-from makeway.errors import ConfigError, MakewayError
+from makeway.config import Config, build_cluster
+from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.readers.commands import commands_of
 from makeway.readers.lines import read_head
-from makeway.readers.mapping import check_mapping
+from makeway.readers.mapping import apply_mapping, check_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.report import count
 
@@ -90,7 +91,7 @@ def _beside(loaded: Loaded) -> Iterator[Finding]:
     config, source = loaded.config, str(loaded.path)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: check_mapping(config),
-        lambda: workload_of_tables(config.job, source) if config.job else None,
+        lambda: _check_jobs(config, source) if config.job else None,
         lambda: commands_of(config, source),
     )
     for call in calls:
@@ -98,6 +99,20 @@ def _beside(loaded: Loaded) -> Iterator[Finding]:
             call()
         except MakewayError as error:
             yield from _errors(error)
+
+
+def _check_jobs(config: Config, source: str) -> None:
+    """Check the jobs in the configuration itself, and that each has a partition to go to.
+
+    :raises ConfigError: with all problems.
+    """
+    workload = workload_of_tables(config.job, source)
+    try:
+        collections.deque(apply_mapping(workload, config).jobs, maxlen=0)
+    except ConfigError:
+        return  # the rules are wrong, which is told by itself
+    if workload.rejected:
+        raise ConfigError(source, [Problem(f"job {row.job}", row.reason) for row in workload.rejected])
 
 
 def _errors(error: MakewayError) -> Iterable[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from makeway.cli.group import TRACE, switched_on
+from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import check_plugins, load_config, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
@@ -22,7 +22,7 @@ from makeway.model import Seconds
 from makeway.readers.commands import commands_of
 from makeway.replay import Options
 from makeway.replay import replay as run_replay
-from makeway.report import count
+from makeway.report import count, rejection
 
 
 @click.command()
@@ -44,7 +44,10 @@ def explain(
     actions: tuple[str, ...],
     job: str,
 ) -> None:
-    """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why."""
+    """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why.
+
+    The exit status is 3 if the job's row cannot be used, or the job can never run here.
+    """
     loaded = load_config(config, release, nodes, accounting)
     configured = with_actions(changed(loaded.config, changes, maps, config, decision_time_limit), actions)
     loose = load_files(plugin_files)
@@ -62,7 +65,8 @@ def explain(
     )
     if loaded.warnings:
         note("note", [f"{count(len(loaded.warnings), 'warning')} about {config}; see makeway check"])
-    _check_id(request, configured, job)
+    unusable = _unusable_rows(request, configured, job)
+    note("note", unusable)
     witness = Witness(job)
     with watched(request, configured, CONFIGURED) as (jobs, hooks):
 
@@ -84,12 +88,15 @@ def explain(
     if not paragraphs:
         paragraphs = [f"job {job} was not submitted before --until"]
     click.echo("\n\n".join(paragraphs))
+    if any(witness.wants(each) for each, _, _ in run.recorder.unrunnable):
+        raise click.exceptions.Exit(UNUSABLE)
 
 
-def _check_id(request: Request, config: Config, wanted: str) -> None:
-    """Look through the workload for the job.
+def _unusable_rows(request: Request, config: Config, wanted: str) -> list[str]:
+    """Look through the workload for the job; return why further rows with its id cannot be used.
 
-    :raises ConfigError: it is not there, or its row cannot be used.
+    :raises ConfigError: it is not there.
+    :raises click.exceptions.Exit: none of its rows can be used, which is told.
     """
     ids: dict[str, None] = {}
     with watched(request, config, "looking for the job") as (workload, _):
@@ -97,11 +104,17 @@ def _check_id(request: Request, config: Config, wanted: str) -> None:
             ids[spec.id] = None
             if spec.het_id is not None:
                 ids[spec.het_id] = None
+    rows = [row for row in workload.rejected if wanted in (row.job, row.job.partition("+")[0])]
+    told = [rejection(workload, row) for row in rows]
     if wanted in ids:
-        return
+        return [f"a row of job {wanted} cannot be used: {text}" for text in told]
+    if told:
+        lines = "\n".join(f"  {text}" for text in told)
+        click.echo(f"job {wanted} is not replayed, its row cannot be used\n{lines}")
+        raise click.exceptions.Exit(UNUSABLE)
     span = f", {next(iter(ids))} to {next(reversed(ids))}" if ids else ""
     bad = workload.rejected_count
-    unusable = f", and {bad:,} rows that cannot be used" if bad else ""
+    unusable = f", and {count(bad, 'row')} that cannot be used" if bad else ""
     known = f"there are {len(ids):,}{span}{unusable}"
     text = f"no job {wanted!r} in {workload.name}; {known}{nearest(wanted, ids)}"
     raise ConfigError("--job", [Problem("", text)])

@@ -4,6 +4,7 @@
   0  done
   1  the run failed, or a check or a comparison found something
   2  it cannot be done as asked: flags, files, configuration, missing plugins
+  3  done, but rows or jobs of the workload could not be used
 130  interrupted
 ===  =======================================================================
 """
@@ -19,7 +20,7 @@ import click
 
 from makeway.errors import ConfigError, MakewayError, PluginError
 
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+FAILED, REFUSED, UNUSABLE, INTERRUPTED = 1, 2, 3, 130
 DEBUG = "MAKEWAY_DEBUG"
 TRACE = "MAKEWAY_TRACE_HOOKS"
 

@@ -15,7 +15,7 @@ import click
 
 from makeway import registry
 from makeway.cli.changes import change, is_file, variant
-from makeway.cli.group import TRACE, switched_on
+from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, refusals, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
@@ -32,7 +32,7 @@ from makeway.readers.mapping import check_mapping
 from makeway.record import to_json
 from makeway.replay import Options, Run
 from makeway.replay import replay as run_replay
-from makeway.report import Column, rejections, squeue, summary
+from makeway.report import Column, left_out, rejections, squeue, summary
 from makeway.runners.api import RunnerFactory
 
 if TYPE_CHECKING:
@@ -96,7 +96,17 @@ def _check_map(config: Config, source: str) -> None:
 @workload_options
 @click.option("--json", "json_file", metavar="FILE", help="Write jobs, preemptions and metrics.")
 @click.option("--log", "log_file", metavar="FILE", help="Write the record, one JSON line each.")
-@click.option("--rejected", "rejected_file", metavar="FILE", help="List all unusable rows.")
+@click.option(
+    "--rejected",
+    "rejected_file",
+    metavar="FILE",
+    help="List all unusable rows, and jobs that can never run.",
+)
+@click.option(
+    "--allow-unusable",
+    is_flag=True,
+    help="Exit with 0 although rows of the workload cannot be used or jobs can never run here.",
+)
 @click.option(
     "--squeue-at",
     type=Duration(),
@@ -135,6 +145,7 @@ def replay(
     json_file: str | None,
     log_file: str | None,
     rejected_file: str | None,
+    allow_unusable: bool,
     squeue_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
     check_invariants: bool,
@@ -145,6 +156,10 @@ def replay(
     CONFIG is TOML or a foreign file such as slurm.conf.  WORKLOAD is SWF, sacct -P or makeway's
     own format, compressed or not; it may be left out if CONFIG has [[job]] tables.  A FILE named -
     is standard output.
+
+    The exit status is 3 if all was done but rows of WORKLOAD are faulty or jobs can never run here;
+    they are listed.  Rows that tell of jobs that have not run, or of what the log does not know, do not
+    count for that.
     """
     loaded = load_config(config, release, nodes, accounting)
     base = changed(loaded.config, changes, maps, config, decision_time_limit)
@@ -188,6 +203,10 @@ def replay(
     on_stderr = STDOUT in (json_file, log_file, rejected_file)
     note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
     show([*queues, *summary(columns)], err=on_stderr)
+    lost = left_out(columns)
+    if lost and not allow_unusable:
+        click.echo(f"makeway: done, but {lost}; --allow-unusable takes that as it is", err=True)
+        raise click.exceptions.Exit(UNUSABLE)
 
 
 def _variants(

@@ -46,6 +46,10 @@ class Rejected:
 
     line: int
     reason: str
+    job: str = ""
+    """Id of the job, where the row says it; empty: it does not."""
+    usual: bool = False
+    """Whether nothing is wrong with the row: its format says so of jobs that did not run, or of what is not known."""
 
 
 @attrs.define
@@ -59,7 +63,9 @@ class Workload:
     jobs: Iterator[JobSpec]
     rejected: list[Rejected] = attrs.field(factory=list)
     rejected_count: int = 0
-    """All of them; `rejected` keeps the first `most_rejected`."""
+    """All of them; `rejected` keeps the first `most_rejected` of either kind."""
+    usual_count: int = 0
+    """How many of them are usual for the format (`Rejected.usual`)."""
     most_rejected: int | None = 1000
     """None: all are kept."""
     notes: list[str] = attrs.field(factory=list)
@@ -71,11 +77,21 @@ class Workload:
     details: dict[str, Any] = attrs.field(factory=dict)
     """What the trace knows happened, by job id (state, nodes, start), for comparisons."""
 
-    def reject(self, line: int, reason: str) -> None:
-        """Count a row that cannot be used, and remember it."""
+    @property
+    def faulty_count(self) -> int:
+        """Rows with which something is wrong."""
+        return self.rejected_count - self.usual_count
+
+    def reject(self, line: int, reason: str, job: str = "", *, usual: bool = False) -> None:
+        """Count a row that cannot be used, and remember it.
+
+        :param usual: nothing is wrong with it, see `Rejected.usual`.
+        """
         self.rejected_count += 1
-        if self.most_rejected is None or len(self.rejected) < self.most_rejected:
-            self.rejected.append(Rejected(line=line, reason=reason))
+        self.usual_count += usual
+        alike = self.usual_count if usual else self.faulty_count
+        if self.most_rejected is None or alike <= self.most_rejected:
+            self.rejected.append(Rejected(line=line, reason=reason, job=job, usual=usual))
 
 
 class WorkloadReader(Protocol):

@@ -240,7 +240,7 @@ def _mapped(workload: Workload, jobs: Iterator[JobSpec], mapper: _Mapper) -> Ite
         rule = mapper.rule(_traits(spec)) if mapper.table.map else None
         partitions = mapper.partitions_of(spec, rule)
         if partitions is None:
-            workload.reject(line_of(spec), _nowhere(spec, mapper.partitions))
+            workload.reject(line_of(spec), _nowhere(spec, mapper.partitions), spec.id)
             continue
         qos = rule.to_qos if rule is not None and rule.to_qos is not None else spec.qos
         if qos is None:

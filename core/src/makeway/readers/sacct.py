@@ -65,6 +65,10 @@ _NEEDED = {
 class _BadRowError(Exception):
     """A row that cannot be used; its text is the reason."""
 
+    def __init__(self, reason: str, *, usual: bool = False) -> None:
+        super().__init__(reason)
+        self.usual = usual
+
 
 @attrs.frozen
 class _Row:
@@ -188,6 +192,7 @@ def _usable_rows(lines: Iterator[Line], layout: _Layout, workload: Workload) -> 
     for number, line in lines:
         if _is_header(line):
             continue
+        fields: Mapping[str, str] = {}
         try:
             fields = layout.fields(line)
             if _STEP.fullmatch(_job_id(fields)):
@@ -197,7 +202,7 @@ def _usable_rows(lines: Iterator[Line], layout: _Layout, workload: Workload) -> 
             if row.id in seen:
                 raise _BadRowError(f"job {shown(row.id)} was there before")
         except _BadRowError as reason:
-            workload.reject(number, str(reason))
+            workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
             continue
         seen.add(row.id)
         yield row
@@ -217,10 +222,10 @@ def _row(line: int, fields: Mapping[str, str]) -> _Row:
     job = _job_id(fields)
     match = _ID.fullmatch(job)
     if match is None:
-        raise _BadRowError(_bad_id(job))
+        raise _bad_id(job)
     state = (fields.get("state") or "COMPLETED").split()[0].rstrip("+").upper()
     if state in _NOT_RUN:
-        raise _BadRowError(f"state {state}: how long it runs is not known")
+        raise _BadRowError(f"state {state}: how long it runs is not known", usual=True)
     submit = _when(fields, "submit")
     if submit is None:
         raise _BadRowError("no submit time")
@@ -240,10 +245,10 @@ def _row(line: int, fields: Mapping[str, str]) -> _Row:
     )
 
 
-def _bad_id(job: str) -> str:
+def _bad_id(job: str) -> _BadRowError:
     if _PENDING_ARRAY.fullmatch(job):
-        return f"{shown(job)} stands for array tasks that have not run"
-    return f"job id: got {shown(job)}; allowed: 12, 12_3 or 12+1"
+        return _BadRowError(f"{shown(job)} stands for array tasks that have not run", usual=True)
+    return _BadRowError(f"job id: got {shown(job)}; allowed: 12, 12_3 or 12+1")
 
 
 def _when(fields: Mapping[str, str], key: str) -> float | None:

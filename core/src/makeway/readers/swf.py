@@ -3,7 +3,8 @@
 A data line has 18 blank-separated columns; -1 means "not known". Size is column 8 (processors asked
 for), or column 5 (processors used) where that is not known; run time is column 4; estimate is
 column 9, or the run time. A job without size, or with a negative run time, is rejected; a job of no
-length stays.
+length stays. That a size or run time is not known, or that of a job cancelled before it started (status
+5), is usual; any other number that cannot be meant is a fault of the file.
 
 MetaCentrum's traces, as the Alea simulator has them, append the nodes used in braces (19), the name
 of the queue (20) and the request (21, ``2:ppn=8:infiniband#excl``). They count memory in bytes per
@@ -31,6 +32,8 @@ _MOST_PROCESSORS = 10_000_000
 _MOST_SECONDS = 1e11
 _UNIX_TIME = 1e8
 """Submit times from here on (1973) are Unix times, unless the header gives the start."""
+_NOT_KNOWN = -1.0
+_CANCELLED = "5"
 _PARTIAL = ("2", "3", "4")
 """Status of a line on a part of a job, between checkpoints; the whole has its own line."""
 _HEADER = re.compile(r";\s*([A-Za-z][A-Za-z0-9 _-]{0,40}?)\s*:(?:\s+(.*))?")
@@ -43,6 +46,10 @@ MemoryUnit = Literal["auto", "kb_per_processor", "bytes_per_node"]
 
 class _BadRowError(Exception):
     """A row that cannot be used; its text is the reason."""
+
+    def __init__(self, reason: str, *, usual: bool = False) -> None:
+        super().__init__(reason)
+        self.usual = usual
 
 
 @attrs.frozen
@@ -197,7 +204,7 @@ def _usable_rows(lines: Iterator[Line], workload: Workload) -> Iterator[_Row]:
             if columns[0] in seen:
                 raise _BadRowError(f"job {shown(columns[0])} was there before")
         except _BadRowError as reason:
-            workload.reject(number, str(reason))
+            workload.reject(number, str(reason), columns[0], usual=reason.usual)
             continue
         seen.add(columns[0])
         yield row
@@ -220,9 +227,10 @@ def _checked(line: int, columns: list[str]) -> _Row:
     if submit < 0:
         raise _BadRowError(f"submit time is {columns[1]}; allowed: 0 or more")
     if size <= 0:
-        raise _BadRowError(f"no size (columns 8 and 5: {_given(columns, 7, 4)})")
+        usual = size == _NOT_KNOWN or columns[10] == _CANCELLED
+        raise _BadRowError(f"no size (columns 8 and 5: {_given(columns, 7, 4)})", usual=usual)
     if run < 0:
-        raise _BadRowError(f"run time is {columns[3]}; allowed: 0 or more")
+        raise _BadRowError(f"run time is {columns[3]}; allowed: 0 or more", usual=run == _NOT_KNOWN)
     return _Row(line, columns, submit, run, size)
 
 
