@@ -92,7 +92,6 @@ def test_every_parameter_of_a_partition_has_a_row() -> None:
     assert set(found) == names.PARTITION_MODELLED | names.PARTITION_RELEVANT | names.PARTITION_PLUMBING
     assert {name for name in names.PARTITION_MODELLED if found[name] == "absent"} == {
         "OverTimeLimit",
-        "State",
     }
     assert {found[name] for name in names.PARTITION_RELEVANT | names.PARTITION_PLUMBING} == {"absent"}
 

@@ -79,6 +79,63 @@ def test_a_required_node_is_withdrawn_alone() -> None:
     assert (run.nodes("x"), run.nodes("y")) == ("n2", "n3")
 
 
+STATES: dict[str, dict[str, Any]] = {
+    "UP": {},
+    "DOWN": {"up": False},
+    "DRAIN": {"accepts": False},
+    "INACTIVE": {"up": False, "accepts": False},
+}
+
+
+@pytest.mark.parametrize("scheduler", [BUILTIN, EASY, BACKFILL, {"scheduler": "greedy"}], ids=str)
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("UP", (JobState.COMPLETED, "")),
+        ("DOWN", (JobState.PENDING, "PartitionDown")),
+        ("DRAIN", (JobState.FAILED, "partition a is drained: it takes no new jobs")),
+        ("INACTIVE", (JobState.FAILED, "partition a is inactive: it takes no new jobs")),
+    ],
+)
+def test_the_states_of_a_partition(
+    scheduler: dict[str, Any], state: str, expected: tuple[JobState, str]
+) -> None:
+    """slurm.conf(5): UP takes and starts jobs, DOWN takes them, DRAIN starts those it has, INACTIVE neither.
+
+    A job that also names a partition in service runs there, and others are not held up.
+    """
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time
+        one   a               0      2       100
+        two   a,b             1      2       100
+        """,
+        cluster=cluster(4),
+        config=scheduler | {"partitions": {"a": STATES[state] | {"priority_tier": 2}, "b": {}}},
+        until=500.0,
+    )
+    refused = {job: reason for job, _, reason in run.run.recorder.unrunnable}
+    found = refused["one"] if "one" in refused else run.reason("one") if state == "DOWN" else ""
+    assert (run.state("one"), found) == expected
+    assert (run.state("two"), run.starts("two")) == (JobState.COMPLETED, (1.0,))
+
+
+def test_nobody_starts_a_job_by_hand_where_none_may_start() -> None:
+    """The person is told why."""
+    run = replay_table(
+        """
+        job    partition  submit  nodes  run_time
+        one    a               0      1       100
+        """,
+        cluster=cluster(2),
+        config=BACKFILL | {"partitions": {"a": {"up": False}, "b": {}}},
+        commands="5 start one",
+        until=500.0,
+    )
+    assert [reason for _, _, reason in run.run.recorder.refusals] == ["partition a is down"]
+    assert run.starts("one") == ()
+
+
 def test_each_partition_of_a_job_has_its_turn() -> None:
     """Q05: the higher tier first; too small, the other one."""
     run = replay_table(

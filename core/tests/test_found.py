@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.engine import engine
@@ -124,6 +125,47 @@ def test_easy_keeps_the_nodes_that_a_het_preemptor_waits_for() -> None:
     run = replay_table(specs, cluster=cluster(2), config=REQUEUE | {"partitions": tiers(low=1, hi=2)})
     assert run.starts("h+0") == run.starts("h+1") == (5.0,)
     assert run.starts("a")[-1] == run.starts("b")[-1] == 10.0
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_backfill_keeps_nodes_for_a_het_job_that_waits(parts: int) -> None:
+    """slurm-preemption 5.3 no. 8: components are planned separately, each with whole nodes of its own.
+
+    A job that would be over too late does not slip in front, whether the job it waits behind has parts or not; one
+    that is over in time does. Without that a stream of long small jobs kept the heterogeneous job out for ever.
+    """
+    mine = het(*[("p",)] * 2, submit_at=1.0, run_time=10.0)
+    if parts == 1:
+        mine = [JobSpec(id="h+0", partitions=("p",), min_nodes=2, submit_at=1.0, run_time=10.0)]
+    mine = [attrs.evolve(spec, time_limit=600.0) for spec in mine]
+    specs = [
+        JobSpec(id="busy", partitions=("p",), submit_at=0.0, run_time=120.0, time_limit=120.0),
+        *mine,
+        JobSpec(id="long", partitions=("p",), submit_at=2.0, run_time=1000.0, time_limit=1000.0),
+        JobSpec(id="short", partitions=("p",), submit_at=3.0, run_time=50.0, time_limit=60.0),
+    ]
+    for together in (True, False):
+        rules = {"rules": {"het_planned_together": together}}
+        config = {"partitions": {"p": {}}, "scheduler": "backfill"} | rules
+        run = replay_table(specs, cluster=cluster(2), config=config)
+        # Planned by itself, the first component could start at once, and the other node is kept idle for it.
+        assert run.starts("short") == ((3.0,) if together or parts == 1 else (130.0,))
+        assert run.starts("h+0") == (120.0,)
+        assert run.starts("long")[0] >= 130.0
+
+
+def test_a_het_job_waits_for_a_partition_that_is_down() -> None:
+    """Its other component does not start alone, nor are nodes kept for it."""
+    specs = [
+        *het(("up",), ("down",), submit_at=0.0, run_time=10.0),
+        JobSpec(id="a", partitions=("up",), submit_at=1.0, run_time=10.0),
+    ]
+    for scheduler in ("easy", "backfill", "greedy"):
+        config = {"partitions": {"up": {}, "down": {"up": False}}, "scheduler": scheduler}
+        run = replay_table(specs, cluster=cluster(2), config=config)
+        assert (run.starts("h+0"), run.starts("h+1")) == ((), ())
+        assert run.reason("h+1") == "PartitionDown"
+        assert run.starts("a")
 
 
 def test_a_het_job_of_several_partitions_runs_in_the_one_tried() -> None:

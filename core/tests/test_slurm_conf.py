@@ -296,9 +296,14 @@ def test_partition_nodes(nodes: str, expected: str) -> None:
         ("DefMemPerCPU=10 DefMemPerNode=20", "def_mem_per_node", None),
         ("MaxCPUsPerNode=2", "max_cpus_per_node", 2),
         ("LLN=YES", "lln", True),
-        ("State=DRAIN", "up", False),
+        ("State=DRAIN", "up", True),
+        ("State=DRAIN", "accepts", False),
+        ("State=down", "up", False),
+        ("State=down", "accepts", True),
         ("State=inactive", "up", False),
+        ("State=inactive", "accepts", False),
         ("State=up", "up", True),
+        ("State=up", "accepts", True),
         ("SelectTypeParameters=CR_Core", "select_parameters", ("CR_Core",)),
         ("SelectTypeParameters=CR_LLN", "select_parameters", ()),
         ("OverTimeLimit=5", "attributes", {"over_time_limit": 300.0}),
@@ -309,6 +314,20 @@ def test_partition_setting(text: str, field: str, value: Any) -> None:
     rest = f"NodeName=n1\nPartitionName=p Nodes=n1 {text}"
     result = imported("SelectTypeParameters=CR_Core", rest=rest)
     assert getattr(result.config.partition[0], field) == value
+
+
+@pytest.mark.parametrize(
+    ("state", "warning"),
+    [
+        ("UP", ""),
+        ("DOWN", "slurm.conf:3 State: jobs are taken by partition p, but none starts there"),
+        ("DRAIN", "slurm.conf:3 State: partition p takes no new jobs, so all that a replay sends there are refused"),
+    ],
+)
+def test_a_partition_out_of_service_is_named(state: str, warning: str) -> None:
+    """What a replay would otherwise show as jobs that wait or fail."""
+    result = imported("", rest=f"NodeName=n1\nPartitionName=p Nodes=n1 State={state}")
+    assert [each for each in result.warnings if " State: " in each] == ([warning] if warning else [])
 
 
 def test_partition_select_needs_cores_in_the_cluster() -> None:

@@ -122,6 +122,9 @@ class PartitionTable:
     select_parameters: tuple[str, ...] = ()
     lln: bool = False
     up: bool = True
+    """Whether jobs may start there; else they wait."""
+    accepts: bool = True
+    """Whether it takes new jobs; else they are refused."""
     attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
 

@@ -220,6 +220,9 @@ class Partition:
     lln: bool = False
     """Least loaded node first."""
     up: bool = True
+    """Whether jobs may start there; else they wait."""
+    accepts: bool = True
+    """Whether it takes new jobs, as all jobs of a replay are; else they are refused."""
     attributes: Mapping[str, Any] = NOTHING
     """Settings that only a plugin knows (an LSF queue's PREEMPTION line, ...)."""
 

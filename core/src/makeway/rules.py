@@ -151,6 +151,12 @@ RULES: Mapping[str, Rule] = {
         "24.05.5",
         section="slurm-gang-and-select 5.3 no. 6",
     ),
+    "het_planned_together": Rule(
+        "backfill keeps nodes for the components of a heterogeneous job from when the last of them could start, as "
+        "planned in the pass before, rather than for each from when it could start itself (recollected)",
+        "1",
+        section="slurm-preemption 5.3 no. 8",
+    ),
     "stale_shadows": Rule(
         "a tick that swaps shadows may leave a lower row as it was (a defect)",
         "1",

@@ -87,6 +87,9 @@ class Backfill:
         self._clockwork = clockwork
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass."""
+        self._together = ledger.rule("het_planned_together")
+        self._last_of: dict[str, Seconds] = {}
+        """Id of a heterogeneous job -> when the last of its components could start, as planned in the pass before."""
 
     def run(self) -> None:
         """Make one pass."""
@@ -94,54 +97,81 @@ class Backfill:
         plan = Plan(
             ledger.now, self._clockwork.bf_window, ledger.all_nodes & ledger.up, self._clockwork.bf_resolution
         )
+        self._last_of.clear()
+        if self._together:
+            for job_id, at in self.expected.items():
+                het_id = ledger.jobs[job_id].spec.het_id if job_id in ledger.jobs else None
+                if het_id is not None:
+                    self._last_of[het_id] = max(at, self._last_of.get(het_id, at))
         self.expected.clear()
         ledger.searches = 0
         handled: set[str] = set()
+        whole: set[str] = set()
         for tried, (_, job, partition) in enumerate(self._passes.ordered()):
             if tried >= self._clockwork.bf_max_job_test:
                 break
             if job.state is not JobState.PENDING or job.id in handled:
                 continue
             if job.spec.het_id is not None:
-                self._try_het(job, partition, plan, handled)
+                self._try_het(job, partition, plan, handled, whole)
             elif self._try(job, partition, plan):
                 handled.add(job.id)
 
     # ------------------------------------------------------------------------- ordinary jobs
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
+        put(job, partition=partition)
+        standby = job.qos is not None and "NoReserve" in job.qos.flags and self._placer.preemption
+        length = self._length(job, standby)
+        found = self._earliest(job, partition, plan, length)
+        if found is None:
+            return False
+        at, forecast, nodes = found
+        if at <= self._ledger.now:
+            return self._start(job, partition, plan, forecast, nodes, length)
+        if not standby:
+            self._promise(job, plan, at, length, forecast.nodes)
+        return False
+
+    def _promise(self, job: Job, plan: Plan, at: Seconds, length: Seconds, nodes: NodeBits) -> None:
+        """Keep nodes for a job from `at` on, if that is within the window."""
+        if at <= plan.horizon:
+            self.expected[job.id] = at
+            plan.promise(at, at + length, nodes)
+
+    def _earliest(
+        self, job: Job, partition: Partition, plan: Plan, length: Seconds, after: Seconds = 0.0
+    ) -> tuple[Seconds, Forecast, NodeBits] | None:
+        """Find when and where `job` could start at the earliest; also the nodes it may choose from.
+
+        :param after: not before this instant.
+        :returns: None: not within the window.
+        """
         ledger = self._ledger
         placer = self._placer
-        put(job, partition=partition)
-        standby = job.qos is not None and "NoReserve" in job.qos.flags and placer.preemption
-        length = self._length(job, standby)
         candidates = placer.candidates(job) if placer.preemption else Candidates()
         removable = list(zip(candidates.jobs, candidates.modes, strict=True))
-        start = ledger.now
+        start = max(ledger.now, after)
         while start <= plan.horizon:
             nodes = plan.available(start, start + length) & partition.nodes & ledger.up
             forecast = self._forecast(job, nodes, start, removable)
             if forecast is None:
                 later = plan.next_begin(start)
                 if later is None:
-                    return False
+                    return None
                 start = later
                 continue
             at = max(forecast.at, start)
             if at <= ledger.now:
-                return self._start(job, partition, plan, forecast, nodes, length)
+                return at, forecast, nodes
             blocked_until = plan.collides(at, at + length, forecast.nodes)
             if blocked_until is not None:
                 if math.isinf(blocked_until):
-                    return False
+                    return None
                 start = blocked_until
                 continue
-            if standby or at > plan.horizon:
-                return False
-            self.expected[job.id] = at
-            plan.promise(at, at + length, forecast.nodes)
-            return False
-        return False
+            return at, forecast, nodes
+        return None
 
     def _length(self, job: Job, standby: bool) -> Seconds:
         limit = job.time_limit if job.time_limit is not None else YEAR
@@ -182,10 +212,28 @@ class Backfill:
         return False
 
     # ---------------------------------------------------------------------------- het jobs
-    def _try_het(self, job: Job, partition: Partition, plan: Plan, handled: set[str]) -> None:
-        handled.update(part.id for part in self._ledger.components(job))
-        length = max(self._length(part, False) for part in self._ledger.components(job))
+    def _try_het(
+        self, job: Job, partition: Partition, plan: Plan, handled: set[str], whole: set[str]
+    ) -> None:
+        """Start all components at the first one's turn, or promise each nodes of its own at its own turn.
+
+        :param whole: ids of the heterogeneous jobs that were tried in this pass; changed.
+        """
+        components = self._ledger.components(job)
+        handled.add(job.id)
         now = self._ledger.now
-        outcome = self._passes.het.try_start(job, partition, plan.available(now, now + length))
-        if outcome is Outcome.PREEMPTING:
-            plan.promise(now, now + length, job.asked_nodes)
+        if job.spec.het_id is not None and job.spec.het_id not in whole:
+            whole.add(job.spec.het_id)
+            length = max(self._length(part, False) for part in components)
+            outcome = self._passes.het.try_start(job, partition, plan.available(now, now + length))
+            if outcome is Outcome.PREEMPTING:
+                plan.promise(now, now + length, job.asked_nodes)
+            if outcome is not Outcome.BUSY or not self._passes.het.eligible(components):
+                handled.update(part.id for part in components)
+                return
+        put(job, partition=partition)
+        length = self._length(job, False)
+        found = self._earliest(job, partition, plan, length, self._last_of.get(job.spec.het_id or "", 0.0))
+        if found is not None:
+            at, forecast, _ = found
+            self._promise(job, plan, at, length, forecast.nodes)

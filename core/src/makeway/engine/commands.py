@@ -160,6 +160,8 @@ class Commands:
     def _start(self, job: Job, command: Command) -> None:
         if job.state is not JobState.PENDING:
             raise Refused(f"the job is {job.state.value.lower()}, not pending")
+        if not job.partition.up:
+            raise Refused(f"partition {job.partition.name} is down")
         words = [word for word in command.value.lower().split(",") if word]
         odd = [word for word in words if word not in (IGNORE_LIMITS, IGNORE_RESERVATIONS)]
         if odd:

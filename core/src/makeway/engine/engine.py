@@ -295,8 +295,9 @@ class Engine:
                 reasons.append(
                     f"asks for {job.time_limit:g} s; partition {partition.name} allows {partition.max_time:g} s"
                 )
-            elif not partition.up:
-                reasons.append(f"partition {partition.name} is down")
+            elif not partition.accepts:
+                what = "drained" if partition.up else "inactive"
+                reasons.append(f"partition {partition.name} is {what}: it takes no new jobs")
             else:
                 return ""
         return "; ".join(reasons)

@@ -27,9 +27,7 @@ class HetStarter:
         if job.partition is not partition:
             put(job, partition=partition)
         components = sorted(self._ledger.components(job), key=_place_in_queue)
-        if any(part.state is not JobState.PENDING for part in components):
-            return Outcome.BUSY
-        if any(part.eligible_at > self._ledger.now or part.held for part in components):
+        if not self.eligible(components):
             return Outcome.BUSY
         if self._never(components):
             return Outcome.NEVER
@@ -41,6 +39,16 @@ class HetStarter:
         for part, placement in zip(components, plan, strict=True):
             self._placer.transitions.start(part, placement.allocation)
         return Outcome.STARTED
+
+    def eligible(self, components: Sequence[Job]) -> bool:
+        """Whether nothing but a lack of room keeps the components from starting at this instant."""
+        return all(
+            part.state is JobState.PENDING
+            and part.eligible_at <= self._ledger.now
+            and not part.held
+            and part.partition.up
+            for part in components
+        )
 
     def _never(self, components: Sequence[Job]) -> bool:
         """Whether they could not run on the empty cluster either, alone or side by side."""

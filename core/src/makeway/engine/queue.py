@@ -89,11 +89,17 @@ class Queue:
             self._insert(job)
 
     def _insert(self, job: Job) -> None:
+        tried = False
         for partition in job.partitions:
+            if not (partition.up and partition.accepts):
+                continue
+            tried = True
             entry = (key_of(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
+        if not tried:
+            reason = "PartitionDown"
         if job.reason != reason:
             put(job, reason=reason)
 

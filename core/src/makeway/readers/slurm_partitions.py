@@ -33,7 +33,8 @@ T = TypeVar("T")
 MAX_TIER = 65533
 """The largest PriorityTier."""
 
-_STATES = ("UP", "DOWN", "DRAIN", "INACTIVE")
+_STATES = {"UP": (True, True), "DOWN": (False, True), "DRAIN": (True, False), "INACTIVE": (False, False)}
+"""Whether jobs may start in a partition of this state, and whether it takes new ones."""
 _EXCLUSIVE = ("NO", "NODE", "USER", "TOPO")
 
 
@@ -74,6 +75,7 @@ class _Line:
         sharing, exclusive_user = self._sharing()
         tier, factor = self._ranks()
         max_time = self.value("MaxTime", parse_time, None, "max_time")
+        up, accepts = self._state()
         return PartitionTable(
             name=self.record.name,
             nodes=self.value("Nodes", nodes.resolve, "", "nodes"),
@@ -93,7 +95,8 @@ class _Line:
             max_cpus_per_node=self.value("MaxCPUsPerNode", parse_limit, None, "max_cpus_per_node"),
             select_parameters=self._select(cluster_select),
             lln=self.value("LLN", parse_yes_no, False, "lln"),
-            up=self.value("State", _parse_state, True, "up"),
+            up=up,
+            accepts=accepts,
             attributes=self._attributes(),
         )
 
@@ -142,6 +145,17 @@ class _Line:
             self.draft.warn(exclusive, "TOPO is taken as NODE; topology is not modelled")
         whole = word in ("NODE", "TOPO")
         return Sharing.EXCLUSIVE.value if whole else sharing, user or word == "USER"
+
+    def _state(self) -> tuple[bool, bool]:
+        """Translate State: may jobs start, and are new ones taken? Say so where a replay shows it."""
+        setting = self.record.get("State")
+        up, accepts = self.draft.read(setting, _parse_state, (True, True), f"{self.path}.up")
+        if setting is not None and not accepts:
+            what = f"partition {self.record.name} takes no new jobs, so all that a replay sends there are refused"
+            self.draft.warn(setting, what)
+        elif setting is not None and not up:
+            self.draft.warn(setting, f"jobs are taken by partition {self.record.name}, but none starts there")
+        return up, accepts
 
     def _default_time(self, max_time: int | None) -> float | None:
         """Translate DefaultTime; it cannot go beyond MaxTime."""
@@ -228,12 +242,12 @@ def _parse_tier(text: str) -> int:
     return parse_count(text, MAX_TIER)
 
 
-def _parse_state(text: str) -> bool:
+def _parse_state(text: str) -> tuple[bool, bool]:
     word = text.upper()
     if word not in _STATES:
         close = nearest(word, _STATES)
         raise ValueError(f"got {shown(text)}; allowed: {', '.join(_STATES)}{close}")
-    return word == "UP"
+    return _STATES[word]
 
 
 def _parse_exclusive(text: str) -> str:
