@@ -331,14 +331,22 @@ OPTIONS = [
         {"options": {"reorder_count": 0}}, "note", "10.1 no. 2", "one reorder more",
     ),
     row(
+        "a release before the recorded ones",
+        {"release": "19.05"}, "warning", "slurm-preemption 9", "the rules of 22.05 count",
+    ),
+    row(
+        "a release after the recorded ones",
+        {"release": "27.05"}, "warning", "slurm-preemption 9", "the rules of 26.11 count",
+    ),
+    row(
         "exempt time under suspend before 26.05",
         GANGED | {"options": {"exempt_time": 60.0}, "release": "25.11"},
-        "warning", "1.6, 9", "not honoured under SUSPEND,GANG",
+        "warning", "1.6, 9", "protects only --exclusive jobs before Slurm 26.05; others are suspended at once",
     ),
     row(
         "exempt time under suspend in 22.05",
         GANGED | {"options": {"exempt_time": 60.0}, "release": "22.05.8"},
-        "note", "11 no. 5", "seen to honour it",
+        "warning", "1.6, 9", "others are suspended at once, as recorded on 22.05.8",
     ),
     row(
         "exempt time of a QOS alone",

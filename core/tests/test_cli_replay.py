@@ -322,6 +322,48 @@ def test_the_release_is_a_key_like_others(run: Run, with_jobs: Path) -> None:
     assert short.out == long.out
 
 
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ("19.05", "Slurm 19.05 is older than what is known here (recordings are of 22.05 to 26.11): the rules of"),
+        ("99.05", "Slurm 99.05 is newer than what is known here (recordings are of 22.05 to 26.11): the rules of"),
+        ("23.10", "there is no Slurm 23.10: the rules of 23.02 count; did you mean '23.1"),
+        ("24.05.5", ""),
+        ("23.11", ""),
+        ("26.11.0-0rc1", ""),
+    ],
+)
+def test_a_release_that_nothing_is_known_of_is_named(
+    run: Run, with_jobs: Path, release: str, said: str
+) -> None:
+    """However it is stated, and also by check; the nearest rules count."""
+    done = run("replay", with_jobs, "--release", release)
+    assert done.status == 0
+    assert said in done.err
+    assert bool(done.err) == bool(said)
+    assert run("replay", with_jobs, "--set", f"scheduler.slurm_release={release}").err == done.err
+    compared = run("replay", with_jobs, "--compare", f"scheduler.slurm_release={release}").err
+    assert said in compared
+    checked = run("check", with_jobs, "--release", release).out
+    assert ("warning: scheduler.slurm_release: " in checked) == bool(said)
+    assert said in checked
+
+
+@pytest.mark.parametrize(
+    ("release", "hint"),
+    [("99", ""), ("22", ""), ("2205", "; did you mean '22.05'?"), ("22.5x", "; did you mean '22.05'?")],
+)
+def test_what_is_no_release_is_refused(run: Run, with_jobs: Path, release: str, hint: str) -> None:
+    """Before anything is run, with the nearest match."""
+    message = f"got '{release}'; allowed: a Slurm release, '22.05' to '26.11'{hint}"
+    for arguments in (["--release", release], ["--set", f'scheduler.slurm_release="{release}"']):
+        done = run("replay", with_jobs, *arguments)
+        assert done.status == 2
+        assert message in " ".join(done.err.split())
+    with_jobs.write_text(f'scheduler.slurm_release = "{release}"\n{with_jobs.read_text()}')
+    assert f"scheduler.slurm_release: {message}" in run("check", with_jobs).out
+
+
 def test_hooks_are_traced(
     run: Run, with_jobs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

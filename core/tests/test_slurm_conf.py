@@ -472,7 +472,7 @@ def test_half_a_site(text: str, message: str) -> None:
 
 
 def test_release_must_be_one() -> None:
-    with pytest.raises(ConfigError, match=r"allowed: a Slurm release such as"):
+    with pytest.raises(ConfigError, match=r"allowed: a Slurm release, '22.05' to"):
         imported("", "newest")
 
 

@@ -413,7 +413,7 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
             Problem("scheduler.type", f"got {table.type!r}; allowed: {', '.join(SCHEDULERS)}{close}")
         )
     if table.slurm_release is not None:
-        _try(problems, "scheduler.slurm_release", rules.version, table.slurm_release)
+        _try(problems, "scheduler.slurm_release", rules.stated, table.slurm_release)
     if table.priority not in PRIORITIES:
         close = nearest(table.priority, PRIORITIES)
         problems.append(

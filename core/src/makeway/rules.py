@@ -6,10 +6,16 @@ Each rule has a name, a sentence, the release from which it holds, and its secti
 
 from __future__ import annotations
 
+import bisect
+import re
 from collections.abc import Mapping
 
 import attrs
 
+from makeway.errors import nearest
+
+OLDEST_RELEASE = "22.05"
+"""The oldest release that recordings exist of."""
 NEWEST_RELEASE = "26.11"
 """The newest release that recordings exist of; the default of ``slurm_release``."""
 
@@ -189,7 +195,38 @@ def version(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in parts)
     except ValueError:
-        raise ValueError(f"got {text!r}; allowed: a Slurm release such as {NEWEST_RELEASE!r}") from None
+        raise ValueError(f"got {text!r}; allowed: numbers such as {NEWEST_RELEASE!r}") from None
+
+
+_RELEASES = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05", "26.11")
+"""All releases between those two."""
+_RELEASE = re.compile(r"[0-9]{2}\.[0-9]{1,2}(\.[0-9]{1,3}){0,2}(-[0-9A-Za-z.-]{1,20})?")
+
+
+def stated(text: str) -> str:
+    """Return a release as people state it, if it has the form of one.
+
+    :raises ValueError: it has not; says what is one, and which is near.
+    """
+    if _RELEASE.fullmatch(text) is None:
+        allowed = f"a Slurm release, {OLDEST_RELEASE!r} to {NEWEST_RELEASE!r}"
+        raise ValueError(f"got {text[:60]!r}; allowed: {allowed}{nearest(text[:60], _RELEASES)}")
+    return text
+
+
+def doubt(release: str) -> str:
+    """Say which rules count for a release of which none are known; empty: it is among the recorded ones."""
+    asked = version(release)[:2]
+    known = [version(each) for each in _RELEASES]
+    recorded = f"recordings are of {OLDEST_RELEASE} to {NEWEST_RELEASE}"
+    if asked < known[0]:
+        return f"Slurm {release} is older than what is known here ({recorded}): the rules of {OLDEST_RELEASE} count"
+    if asked > known[-1]:
+        return f"Slurm {release} is newer than what is known here ({recorded}): the rules of {NEWEST_RELEASE} count"
+    if asked not in known:
+        before = _RELEASES[bisect.bisect(known, asked) - 1]
+        return f"there is no Slurm {release}: the rules of {before} count{nearest(release, _RELEASES)}"
+    return ""
 
 
 def in_force(release: str | None, overrides: Mapping[str, bool]) -> dict[str, bool]:

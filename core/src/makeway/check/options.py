@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from makeway import rules
 from makeway.check.facts import (
     GANG_SETTINGS,
     KILL,
@@ -160,18 +161,13 @@ def _exempt_suspend(facts: Facts, where: str, globally: bool) -> Iterator[Findin
                 "PreemptExemptTime is set too",
                 section="slurm-preemption 1.6, 11 no. 5",
             )
-    elif facts.before("23.02"):
-        yield Finding(
-            level="note",
-            where=where,
-            message="documented as ignored under SUSPEND,GANG, but 22.05.8 was seen to honour it",
-            section="slurm-preemption 1.6, 11 no. 5",
-        )
     else:
+        seen = ", as recorded on 22.05.8" if facts.before("23.02") else ""
         yield Finding(
             level="warning",
             where=where,
-            message="not honoured under SUSPEND,GANG before Slurm 26.05, save for --exclusive jobs",
+            message="under SUSPEND,GANG it protects only --exclusive jobs before Slurm 26.05; others are "
+            f"suspended at once{seen}",
             section="slurm-preemption 1.6, 9",
         )
 
@@ -244,6 +240,19 @@ def _graced(facts: Facts) -> Iterator[tuple[str, PreemptMode]]:
 
 
 # ----------------------------------------------------------------------------------------- the rest
+def release(facts: Facts) -> Iterator[Finding]:
+    """Say which rules count if nothing is known of the release that is stated."""
+    stated = facts.config.scheduler.slurm_release
+    message = rules.doubt(stated) if stated is not None else ""
+    if message:
+        yield Finding(
+            level="warning",
+            where="scheduler.slurm_release",
+            message=message,
+            section="slurm-preemption 9",
+        )
+
+
 def requeue_switched_off(facts: Facts) -> Iterator[Finding]:
     """Notice REQUEUE where jobs are not requeueable unless they ask for it."""
     if REQUEUE in facts.actions() and not facts.config.scheduler.requeue:
@@ -291,6 +300,7 @@ def user_borders(facts: Facts) -> Iterator[Finding]:
 
 
 OPTIONS = (
+    release,
     preempt_options,
     exempt_time,
     unused_grace,

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import click
 
-from makeway import registry
+from makeway import registry, rules
 from makeway.check import combinations
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
@@ -286,8 +286,11 @@ _OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
 
 
 def refusals(config: Config, policies: registry.Policies) -> Iterator[str]:
-    """Yield why Slurm would not start with a configuration that can be replayed all the same."""
+    """Yield why Slurm would not start with a configuration that can be replayed all the same, or is not as stated."""
     if is_slurms(policies):
+        release = config.scheduler.slurm_release
+        if release is not None and (doubt := rules.doubt(release)):
+            yield doubt
         for finding in combinations(config):
             if finding.level == "error":
                 yield f"Slurm would not start like this: {finding.where}: {finding.message}"

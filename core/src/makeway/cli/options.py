@@ -34,11 +34,9 @@ class Duration(click.FloatRange):
 
 def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     try:
-        if value is not None:
-            rules.version(value)
+        return None if value is None else rules.stated(value)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
-    return value
 
 
 def _maps(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[MappingRule, ...]:
@@ -55,7 +53,7 @@ def config_argument(command: Command) -> Command:
 
 def release_option(command: Command) -> Command:
     """Add ``--release``."""
-    text = "Release of Slurm whose behaviour counts: 22.05."
+    text = f"Release of Slurm whose behaviour counts: {rules.OLDEST_RELEASE} to {rules.NEWEST_RELEASE}."
     return click.option("--release", callback=_release, metavar="RELEASE", help=text)(command)
 
 

@@ -111,7 +111,7 @@ def _check_release(release: str | None, source: str) -> None:
     if release is None:
         return
     try:
-        rules.version(release)
+        rules.stated(release)
     except ValueError as error:
         raise ConfigError(source, [Problem("release", str(error))]) from None
 
