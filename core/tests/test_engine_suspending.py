@@ -167,21 +167,125 @@ def test_oversubscribe_does_not_matter_to_linear(low: str, hi: str) -> None:
     """)
 
 
-def test_linear_stops_even_those_that_are_off() -> None:
-    """L14: FORCE:2 over FORCE:2 that is OFF."""
+@pytest.mark.parametrize("scheduler", ["builtin", "backfill"])
+@pytest.mark.parametrize(
+    ("overlays", "low", "start"),
+    [
+        pytest.param(True, ("10 low suspend for high",), 10.0, id="as Slurm does"),
+        pytest.param(False, ("60 low complete",), 60.0, id="corrected"),
+    ],
+)
+def test_linear_stops_even_those_that_are_off(
+    overlays: bool, low: tuple[str, ...], start: float, scheduler: str
+) -> None:
+    """L14: FORCE:2 over FORCE:2 that is OFF; L15: corrected, the high job waits, as under cons_tres.
+
+    It knows from when it could start, so that backfill keeps the node for it.
+    """
     partitions = {
         "low": {"oversubscribe": "FORCE:2", "preempt_mode": "off"},
         "hi": {"oversubscribe": "FORCE:2", "priority_tier": 2},
     }
     run = replay_table(
         """
-        job   partition  submit  nodes  run_time
-        low   low             0      1        60
-        high  hi             10      1        20
+        job   partition  submit  nodes  run_time  time_limit
+        low   low             0      1        60          60
+        high  hi             10      1        20          20
+        next  low            11      1        20         100
         """,
-        config=two_tiers(partitions=partitions),
+        config=two_tiers(
+            partitions=partitions, rules={"linear_overlays_off": overlays}, scheduler=scheduler
+        ),
+        until=100.0,
     )
-    assert run.only("low")[1:2] == ("10 low suspend for high",)
+    assert run.only("low")[1:2] == low
+    assert run.starts("high") == (start,)
+
+
+@pytest.mark.parametrize(
+    ("any_shadow", "fate"),
+    [
+        pytest.param(True, (JobState.PENDING, "BeginTime"), id="as Slurm does"),
+        pytest.param(False, (JobState.SUSPENDED, "None"), id="corrected"),
+    ],
+)
+def test_a_turn_is_lost_under_a_shadow_elsewhere(any_shadow: bool, fate: tuple[JobState, str]) -> None:
+    """Gang 1.5: low is REQUEUE; b has to wait for its turn behind a on n1, while high runs on n2 alone."""
+    partitions = {
+        "low": {"oversubscribe": "FORCE:2", "preempt_mode": "requeue"},
+        "hi": {"oversubscribe": "FORCE:2", "priority_tier": 2},
+    }
+    run = replay_table(
+        """
+        job   partition  submit  nodes  run_time  required_nodes
+        high  hi              0      1        60  n2
+        a     low             1      1        60  n1
+        b     low            10      1        60  n1
+        """,
+        cluster=cluster(2),
+        config=two_tiers(
+            partitions=partitions,
+            rules={"gang_kills_under_any_shadow": any_shadow},
+            clockwork={"requeue_delay": 100.0},
+        ),
+        until=12.0,
+    )
+    assert (run.state("b"), run.reason("b")) == fate
+
+
+@pytest.mark.parametrize(
+    ("skips", "leaves", "excuses"),
+    [
+        pytest.param(True, 10.0, set(), id="as Slurm does"),
+        pytest.param(False, 30.0, {"in its grace time"}, id="corrected"),
+    ],
+)
+def test_grace_time_under_gang(skips: bool, leaves: float, excuses: set[str]) -> None:
+    """G28: gang kills at once; corrected, the victim has its 20 s, beside the preemptor that runs already."""
+    partitions = {
+        "low": {"oversubscribe": "FORCE:1", "preempt_mode": "cancel", "grace_time": 20.0},
+        "hi": {"oversubscribe": "FORCE:1", "priority_tier": 2},
+    }
+    run = replay_table(
+        """
+        job   partition  submit  nodes  tasks  run_time
+        low   low             0      1      4        60
+        high  hi             10      1      4        40
+        """,
+        config=two_tiers(
+            partitions=partitions,
+            rules={"gang_skips_grace": skips},
+            select="select/cons_tres",
+            select_parameters="CR_Core",
+        ),
+    )
+    history = run.run.recorder.histories["low"]
+    assert (history.final_state, history.ended_at) == (JobState.PREEMPTED, leaves)
+    assert run.starts("high") == (10.0,)
+    assert {one.excuse for one in run.checker.excused} == excuses
+
+
+def test_only_those_that_are_off_are_spared() -> None:
+    """With the defect corrected: a job of another partition is displaced, and an idle node is used."""
+    partitions = {
+        "off": {"oversubscribe": "FORCE:2", "preempt_mode": "off"},
+        "low": {"oversubscribe": "FORCE:2"},
+        "hi": {"oversubscribe": "FORCE:2", "priority_tier": 2},
+    }
+    run = replay_table(
+        """
+        job     partition  submit  nodes  run_time  required_nodes
+        spared  off             0      1        60  n1
+        low     low             1      1        60  n2
+        one     hi             10      1        20  -
+        two     hi             11      1        20  -
+        """,
+        cluster=cluster(3),
+        config=two_tiers(partitions=partitions, rules={"linear_overlays_off": False}),
+    )
+    assert (run.nodes("one"), run.nodes("two")) == ("n3", "n2")
+    assert run.victims == ("low",)
+    assert run.only("spared")[1:] == ("60 spared complete",)
 
 
 def test_modes_of_three_tiers() -> None:

@@ -173,6 +173,23 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 2.4",
     ),
+    "gang_kills_under_any_shadow": Rule(
+        "a job of a CANCEL or REQUEUE partition that loses its turn is killed or requeued while its partition has any "
+        "shadow, even one on other nodes (a defect)",
+        "1",
+        section="slurm-gang-and-select 1.5",
+    ),
+    "gang_skips_grace": Rule(
+        "gang kills and requeues without grace time or notice (a defect)",
+        "1",
+        section="slurm-gang-and-select 2.7",
+    ),
+    "linear_overlays_off": Rule(
+        "under SUSPEND,GANG select/linear lays a job over one of a lower tier that is OFF, which gang then stops "
+        "(a defect)",
+        "1",
+        section="slurm-gang-and-select 4.4.6",
+    ),
     "linear_suspend_frees_memory": Rule(
         "select/linear thinks that suspending a victim frees its nodes' memory (a defect)",
         "1",

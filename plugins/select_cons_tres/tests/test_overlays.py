@@ -119,6 +119,20 @@ def test_gang_requeues_without_grace(stage: Callable[..., Any]) -> None:
     assert scene.states("lo hi") == "PD R"
 
 
+def test_without_that_defect_gang_gives_grace(stage: Callable[..., Any]) -> None:
+    """lo hears of it and runs on beside hi until its grace time is over; then it is requeued."""
+    rules = {"gang_skips_grace": False}
+    scene = stage(ONE, SUSPEND, **two(preempt_mode="requeue", grace_time=60.0), rules=rules)
+    scene.submit("lo", "-n8")
+    scene.submit("hi", "-n8", "hi")
+    assert scene.states("lo hi") == "R R"
+    scene.wait(59.0)
+    assert scene.states("lo hi") == "R R"
+    scene.wait(2.0)
+    assert scene.states("lo hi") == "PD R"
+    assert scene.job("lo").restarts == 1
+
+
 def test_memory_is_not_freed_by_suspension(stage: Callable[..., Any]) -> None:
     """S31, L09: hi waits for memory; less of it is granted, and then the low job is stopped."""
     machine = cluster(1, cpus=4, memory_mb=1000)

@@ -30,6 +30,7 @@ class MakingWay:
         """Those told last who could not make way."""
         self.retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
+        transitions.make_way = self._tell_one
         self._arbiter_suspends = transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
 
     # ------------------------------------------------------------------------ retry times
@@ -104,6 +105,14 @@ class MakingWay:
             if self.window:
                 self.remember(now + self.window)
         return kills > 0 or bool(failing)
+
+    def _tell_one(self, victim: Job, preemptor: Job | None, mode: PreemptMode) -> None:
+        """Let a victim of the arbiter make way as others do, with its notice and grace time."""
+        for plan in self._policies.plans(preemptor, [victim], [mode], self._ledger):
+            if not plan.fails:
+                self._act(plan, preemptor)
+            elif preemptor is not None:
+                self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, self._ledger.now)
 
     def _awaits(self, preemptor: Job) -> bool:
         """Whether somebody that `preemptor` had told to leave is still there."""

@@ -61,6 +61,8 @@ class Transitions:
         """Computes the priority of a job (priority/multifactor); None: by order of submission."""
         self.graces: dict[str, Plan] = {}
         """Jobs in their grace time, and what awaits them."""
+        self.make_way: Callable[[Job, Job | None, PreemptMode], None] | None = None
+        """Has a victim of the arbiter make way with notice and grace time (rule gang_skips_grace off)."""
         self.survived_grace: set[str] = set()
         """Jobs that rode out a grace time and were requeued (rule grace_mark_survives_requeue)."""
         self._leaving: dict[str, JobState | str] = {}
@@ -437,6 +439,10 @@ class Transitions:
 
     def _preempt_now(self, order: GangOrder) -> None:
         job = order.job
+        if not self.ledger.rule("gang_skips_grace"):
+            if self.make_way is not None:
+                self.make_way(job, order.because_of, order.mode)
+            return
         if order.mode is PreemptMode.CHECKPOINT:
             self._displaced(order, PreemptMode.CHECKPOINT)
             self.checkpoint(job)

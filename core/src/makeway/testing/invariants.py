@@ -272,6 +272,8 @@ def _overlap_excuse(engine: Engine, job: Job, other: Job, resumed: frozenset[str
     lower, upper = sorted((job, other), key=lambda one: one.partition.priority_tier)
     if ledger.mode_of(lower).frees_all and lower.id in _doomed(engine):
         return "waits to be killed"
+    if lower.id in engine.transitions.graces and not ledger.rule("gang_skips_grace"):
+        return "in its grace time"
     if ledger.rule("stale_shadows") and _is_sliced(engine, upper):
         return "stale shadow"
     return ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -54,6 +56,36 @@ def forecast(
         if isinstance(found, Placement):
             return _at(max(end, now), found.allocation.nodes, usable)
     return None
+
+
+def forecast_around(
+    selector: LinearSelector,
+    job: Job,
+    nodes: NodeBits,
+    view: ClusterView,
+    removable: Sequence[tuple[Job, PreemptMode]],
+    spared: Sequence[Job],
+) -> Forecast | None:
+    """The same where `job` keeps off the nodes of some jobs until they have ended."""
+    left = {other.id: other for other in spared}
+    ends = [(end, other) for end, _, other in view.releases() if other.id in left]
+    best = forecast(selector, job, nodes & ~nodes_of(left.values()), view, removable)
+    for end, other in ends:
+        if best is not None and best.at <= end:
+            break
+        left.pop(other.id, None)
+        found = forecast(selector, job, nodes & ~nodes_of(left.values()), view, removable)
+        if found is not None and (best is None or max(found.at, end) < best.at):
+            best = attrs.evolve(found, at=max(found.at, end))
+    return best
+
+
+def nodes_of(jobs: Iterable[Job]) -> NodeBits:
+    """Return the nodes that any of `jobs` holds."""
+    held: NodeBits = 0
+    for job in jobs:
+        held |= job.nodes
+    return held
 
 
 def _counting_forecast(

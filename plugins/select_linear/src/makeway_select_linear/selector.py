@@ -16,13 +16,14 @@ from makeway.model import (
     ClusterView,
     Forecast,
     Job,
+    ModeFlag,
     Partition,
     PreemptMode,
 )
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, nodes_alike
 from makeway_select_linear.books import Books
-from makeway_select_linear.forecast import forecast
+from makeway_select_linear.forecast import forecast, forecast_around, nodes_of
 from makeway_select_linear.request import Request, memory_need, over_limit, request_of
 
 _UNLIMITED = 1 << 30
@@ -47,6 +48,12 @@ class LinearSelector:
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
         self._by_cpus = _AtLeast(self.cpus)
+        self.spares_off = (
+            ModeFlag.GANG in view.preempt_mode.flags
+            and view.preempt == "preempt/partition_prio"
+            and not view.rule("linear_overlays_off")
+        )
+        """Whether jobs of lower tiers that are OFF keep their nodes to themselves."""
         self._requests: dict[str, tuple[object, Request]] = {}
         self._by_shape: dict[tuple[object, ...], Request] = {}
         self._possible: dict[str, tuple[Partition, Blocked | None]] = {}
@@ -106,6 +113,8 @@ class LinearSelector:
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
         """Begin an attempt."""
+        if self.spares_off:
+            nodes &= ~nodes_of(self.spared(job, view))
         return LinearAttempt(self, job, nodes, view)
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
@@ -247,7 +256,18 @@ class LinearSelector:
         removable: Sequence[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         """Say when `job` could start; ends beyond the limits count as "now"."""
+        if self.spares_off and (spared := self.spared(job, view)):
+            return forecast_around(self, job, nodes, view, removable, spared)
         return forecast(self, job, nodes, view, removable)
+
+    def spared(self, job: Job, view: ClusterView) -> Sequence[Job]:
+        """Return the jobs that `job` may not be laid over: gang would stop them although they are OFF (4.4.6)."""
+        tier = job.partition.priority_tier
+        return [
+            other
+            for other in view.active
+            if other.partition.priority_tier < tier and view.mode_of(other) is PreemptMode.OFF
+        ]
 
 
 def _shape(job: Job) -> tuple[object, ...]:

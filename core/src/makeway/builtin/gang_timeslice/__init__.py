@@ -160,6 +160,7 @@ class Timeslicer:
         self._swift = False
         """Whether all rows are about to be updated: until then nobody looks at what counts as active (3.5)."""
         self._stale_shadows = view.rule("stale_shadows")
+        self._any_shadow = view.rule("gang_kills_under_any_shadow")
 
     # ------------------------------------------------------------------------------ protocol
     @property
@@ -315,7 +316,8 @@ class Timeslicer:
         """Section 1.5: suspend who has to leave the row, or doom it to be killed or requeued."""
         mode = self._view.mode_of(member.job)
         shadow = self._shadow_over(partition, member)
-        if partition.shadows and mode.frees_all:
+        hit = bool(partition.shadows) if self._any_shadow else shadow is not None
+        if hit and mode.frees_all:
             self._doomed.append(member)
         else:
             why = f"in the shadow of {shadow.job.id}" if shadow else "waits for its turn"
