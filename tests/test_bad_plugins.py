@@ -360,6 +360,24 @@ def test_a_queue_order_that_loses_a_job() -> None:
     assert "leaves jobs out" in error.message
 
 
+@pytest.mark.parametrize(
+    ("rank", "message"),
+    [
+        (lambda: 5, "returned 5; allowed: a function of a job, or None"),
+        (lambda: lambda job: "first", "its function returned 'first'; allowed: a whole number or None"),
+        (lambda: lambda job: boom(), "raised RuntimeError: out of ideas"),
+    ],
+)
+def test_a_wrong_queue_rank(rank: Callable[[], Any], message: str) -> None:
+    """A function of a job, and whole numbers from it."""
+    module = answering("makeway_queue_rank", rank)
+    setattr(module, "makeway_queue_order", hookimpl(lambda pending: None))  # noqa: B010  # it is no module's own
+    with pytest.raises(PolicyError) as caught:
+        replay_table(JOBS, config=BASE | {"plugins": [NAME]}, plugins={NAME: module})
+    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_queue_rank")
+    assert message in caught.value.message
+
+
 # -------------------------------------------------------------------------------------- wrong gang
 class Arbiter:
     """Orders always the same."""

@@ -206,6 +206,48 @@ def test_hook_queue_order() -> None:
     assert starts(plain) == {"0": 0.0, "2": 30.0, "1": 35.0}
 
 
+def test_hook_queue_rank() -> None:
+    """Short jobs first, by ranks as by an order made anew for each pass."""
+    jobs = (
+        JobSpec(id="0", partitions=("low",), run_time=30),
+        JobSpec(id="1", partitions=("high",), submit_at=1, run_time=5, time_limit=7200),
+        JobSpec(id="2", partitions=("low",), submit_at=2, run_time=5, time_limit=3600),
+        JobSpec(id="3", partitions=("low",), submit_at=3, run_time=5, time_limit=60),
+    )
+    module = plugin("makeway_queue_rank")
+    result = replay(config(), jobs, (), Options(plugins={"example": module}))
+    expected = {"0": 0.0, "2": 30.0, "3": 35.0, "1": 40.0}
+    assert starts(result) == expected
+    assert result.engine.queue.ranked
+    del vars(module)["makeway_queue_rank"]
+    assert starts(replay(config(), jobs, (), Options(plugins={"example": module}))) == expected
+
+
+def test_hook_queue_rank_gives_up() -> None:
+    """Once there is a job without a rank, the order is asked for: here, the longest wait first."""
+
+    class Undecided:
+        @hookimpl
+        def makeway_queue_order(self, pending: Any) -> Any:
+            return sorted(pending, key=lambda job: job.submit_at)
+
+        @hookimpl
+        def makeway_queue_rank(self) -> Any:
+            return lambda job: None if job.id == "2" else -job.index
+
+    jobs = [
+        JobSpec(id="0", partitions=("low",), run_time=5),
+        JobSpec(id="1", partitions=("low", "high"), submit_at=1, run_time=30),
+        JobSpec(id="2", partitions=("low",), submit_at=2, run_time=5),
+        JobSpec(id="3", partitions=("high",), submit_at=3, run_time=5),
+    ]
+    result = replay(config(), jobs, (), Options(plugins={"example": Undecided()}))
+    assert starts(result) == {"0": 0.0, "1": 5.0, "2": 35.0, "3": 40.0}
+    assert not result.engine.queue.ranked
+    ranked = replay(config(), jobs[:2] + jobs[3:], (), Options(plugins={"example": Undecided()}))
+    assert starts(ranked) == {"0": 0.0, "3": 5.0, "1": 10.0}
+
+
 def test_hook_admit() -> None:
     """No more than ten active jobs per user: the eleventh waits for the first to end."""
     many = attrs.evolve(config(), node=(NodeTable(name="n[1-20]"),))

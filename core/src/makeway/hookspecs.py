@@ -25,7 +25,7 @@ same arguments, same answer; no clock, no I/O, no chance. What a policy wants to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -287,7 +287,8 @@ def makeway_gang(view: ClusterView) -> Gang | None:
 def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: float) -> Sequence[Job] | None:
     """Order the queue: who is tried first.
 
-    Called at the start of every scheduling and backfill pass that has eligible jobs waiting.
+    Called at the start of every scheduling and backfill pass that has eligible jobs waiting, unless the same
+    plugin has ranked them (`makeway_queue_rank`).
 
     :param pending: eligible pending jobs, one entry per job and partition it was submitted to, with
         ``job.partition`` the one to be tried; in the default order. Suspended jobs are among them if the
@@ -305,6 +306,37 @@ def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: float) -
         @hookimpl
         def makeway_queue_order(pending):
             return sorted(pending, key=lambda job: (job.submit_at, job.index))
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
+    """Rank jobs for the queue, where that says all about `makeway_queue_order`: the same order, kept between passes.
+
+    Called once per run, of the plugin that orders the queue, and not if suspended jobs wait in the queue. The
+    function that it returns is called when a job becomes eligible, once for each partition that it was submitted
+    to, with ``job.partition`` the one to be tried.
+
+    :param view: the cluster before the first job.
+    :returns: a function of a job that returns a whole number: the lower goes first, and of one number the default
+        order holds. It depends on nothing that changes while the job waits, save its priority: a job with a new
+        priority is ranked anew. Once it returns None, for a job about which a number does not say all,
+        `makeway_queue_order` is asked from then on. None: it is asked anyway.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    Short jobs first::
+
+        @hookimpl
+        def makeway_queue_order(pending):
+            return sorted(pending, key=lambda job: (job.time_limit or 0) > 3600)
+
+        @hookimpl
+        def makeway_queue_rank():
+            return lambda job: int((job.time_limit or 0) > 3600)
 
     .. versionadded:: 0.1
     """

@@ -6,6 +6,7 @@ exempt time, overlap, licences, heterogeneous jobs, order and the plan of steps 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import attrs
@@ -68,6 +69,8 @@ def candidates(
     """
     settings = view.settings(PreemptionTable)
     allowed = policy.may(preemptor, active, view)
+    if not allowed:
+        return _nobody(policy.name)
     protected: dict[str, str] = {}
     ask_again: list[Seconds] = []
     kept = _leaders(allowed, active, view, policy, preemptor)
@@ -77,15 +80,19 @@ def candidates(
     kept = _overlapping(kept, preemptor, view)
     kept = ordered(kept, settings, policy.ranks)
     kept, modes = _removable(kept, modes_of(kept, view, policy), protected)
-    nobody = not modes and not protected
-    note = f"no active job is one that {policy.name} lets it displace" if nobody else ""
+    if not modes and not protected:
+        return _nobody(policy.name)
     return Candidates(
         jobs=tuple(kept),
         modes=tuple(modes),
         protected=protected,
-        note=note,
         ask_again_at=min(ask_again, default=None),
     )
+
+
+@functools.cache
+def _nobody(policy: str) -> Candidates:
+    return Candidates(note=f"no active job is one that {policy} lets it displace")
 
 
 def _leaders(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,8 @@ from makeway.registry import Policies
 from makeway.testing.builders import Machine, build_cluster, config, one_node
 from makeway.testing.builders import cluster as nodes
 from makeway.testing.scenario import replay_table, timeline
+from makeway_preempt_qos import makeway_queue_order
+from makeway_preempt_qos import makeway_queue_rank as queue_ranks
 
 QOS = {"low": {"priority": 1}, "high": {"priority": 10, "preempt": "low"}}
 
@@ -298,3 +300,44 @@ def test_an_arriving_preemptor_overtakes_a_reservation() -> None:
         160  waits  complete
         """
     )
+
+
+# ----------------------------------------------------------------------------- the queue (1.13)
+GRAPHS: Mapping[str, Mapping[str, list[str]]] = {
+    "a chain": {"a": ["b", "c"], "b": ["c"], "c": []},
+    "two sides": {"a": ["b"], "c": ["b"], "b": []},
+    "tiers": {"a": ["c", "d"], "b": ["c", "d"], "c": [], "d": []},
+    "a gap": {"a": ["b"], "b": ["c"], "c": []},
+    "a stranger": {"a": ["b"], "b": [], "c": []},
+    "nobody": {"a": [], "b": []},
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("mode", ["cancel", "requeue,within", "cancel,priority"])
+def test_ranks_say_what_the_order_says(name: str, mode: str) -> None:
+    """Where there are ranks, sorting by them gives the order; a chain has them, save where priorities count."""
+    graph = GRAPHS[name]
+    qos = {each: {"preempt": listed} for each, listed in graph.items()}
+    run = engine(nodes(1, cpus=1), qos=qos, preempt_mode=mode)
+    names = [*sorted(graph), *sorted(graph, reverse=True)]
+    for at, each in enumerate(names):
+        run.submit(JobSpec(id=str(at), qos=each))
+    ranks = queue_ranks(run.ledger)
+    if name == "a chain":
+        assert (ranks is None) is (mode != "cancel")
+    if ranks is None:
+        return
+    pending = run.ledger.pending
+    for few in (pending, pending[: len(graph)], pending[1:], pending[::2]):
+        by_rank = sorted(few, key=lambda job: cast(int, ranks(job)))
+        assert ids(by_rank) == ids(makeway_queue_order(few, run.ledger))
+
+
+def test_a_job_without_qos_has_no_rank() -> None:
+    """It displaces nobody and nobody displaces it, so that it stands beside all others."""
+    run = engine()
+    run.submit(JobSpec(id="P"))
+    ranks = queue_ranks(run.ledger)
+    assert ranks is not None
+    assert ranks(run.ledger.jobs["P"]) is None

@@ -14,7 +14,7 @@ from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
 from makeway.engine.passes import Passes
 from makeway.engine.placing import Outcome
-from makeway.engine.queue import Entry
+from makeway.engine.queue import Entry, by_default
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -62,7 +62,7 @@ class Easy:
         """Whether the reserved job comes before all that arrived."""
         if not self._passes.custom_order:
             return head < min(arrivals)
-        return self._passes.in_order(sorted([head, *arrivals]))[0] is head
+        return self._passes.in_order(sorted([head, *arrivals], key=by_default))[0] is head
 
     def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
         job, ledger = entry[1], self._ledger

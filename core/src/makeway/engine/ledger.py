@@ -62,7 +62,10 @@ class Ledger:
         self._rules = rules
         self._settings = settings
         self._active: dict[str, Job] = {}
-        self._active_sorted: Sequence[Job] | None = ()
+        self._active_sorted: list[Job] = []
+        """By place in the job table."""
+        self._active_now: tuple[Job, ...] | None = ()
+        """The same, to hand out; None: somebody came or went."""
         self._held = Levels()
         self._exclusive = Levels()
         self._completing = Levels()
@@ -87,9 +90,9 @@ class Ledger:
     @property
     def active(self) -> Sequence[Job]:
         """All running and suspended jobs, in job-table order."""
-        if self._active_sorted is None:
-            self._active_sorted = tuple(sorted(self._active.values(), key=_by_index))
-        return self._active_sorted
+        if self._active_now is None:
+            self._active_now = tuple(self._active_sorted)
+        return self._active_now
 
     @property
     def pending(self) -> Sequence[Job]:
@@ -236,7 +239,8 @@ class Ledger:
             _set(job, "end_at", end_at)
             bisect.insort(self.by_end, (end_at, job.index, job))
         self._active[job.id] = job
-        self._active_sorted = None
+        bisect.insort(self._active_sorted, job, key=_by_index)
+        self._active_now = None
         nodes = allocation.nodes
         self._held.add(nodes)
         if not allocation.shared:
@@ -297,7 +301,8 @@ class Ledger:
         if job.end_at is not None:
             self._clear_deadline(job)
         del self._active[job.id]
-        self._active_sorted = None
+        del self._active_sorted[bisect.bisect_left(self._active_sorted, job.index, key=_by_index)]
+        self._active_now = None
         nodes = allocation.nodes
         self._held.remove(nodes)
         if not allocation.shared and job.state is JobState.RUNNING:

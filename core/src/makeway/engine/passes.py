@@ -40,8 +40,7 @@ class Passes:
         self.placer = placer
         self.policies = policies
         self.het = het
-        self.custom_order = policies.implements("makeway_queue_order")
-        """Whether a plugin orders the queue."""
+        self._orders = policies.implements("makeway_queue_order")
         self._closes = policies.implements("makeway_closed_nodes")
         self.again = True
         """Whether the answers of policies may have changed by time alone."""
@@ -51,6 +50,13 @@ class Passes:
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
+        if not self.turns and (rank := policies.queue_rank(ledger)) is not None:
+            queue.rank_by(rank)
+
+    @property
+    def custom_order(self) -> bool:
+        """Whether a plugin orders the queue anew for each pass."""
+        return self._orders and not self.queue.ranked
 
     def ordered(self) -> list[Entry]:
         """Return the eligible entries, as the policy orders them; with suspended jobs that wait in the queue."""

@@ -50,6 +50,10 @@ class Outcome(enum.Enum):
     """Some of its victims could not make way; for the time of one attempt only."""
 
 
+_NO_ROOM = Blocked()
+"""What is said of a job that a glance shows to have no room."""
+
+
 class Room(NamedTuple):
     """Where a job could start once its victims were gone."""
 
@@ -151,6 +155,10 @@ class Placer:
             if limit.liftable and self.preemption and preempt:
                 return self._preempt(job, allowed, limit)
             return self._waits(job, limit, Outcome.LIMITED)
+        if preempt and self._is_known_to_wait(job):
+            if self.preemption:
+                return self._preempt(job, allowed, _NO_ROOM)
+            return self._waits(job, _NO_ROOM, Outcome.BUSY)
         closing = closes and self._closes
         closed = self.policies.closed_nodes(job, self.before, self.ledger) if closing else 0
         found = self._probe_open(job, allowed, closed)
@@ -163,6 +171,13 @@ class Placer:
         if found.never:
             return self._give_up(job, found)
         return self._waits(job, found, _outcome_of(found))
+
+    def _is_known_to_wait(self, job: Job) -> bool:
+        """Whether a job that found no room before need not be probed: a glance says that there is none now."""
+        if job.reason != _NO_ROOM.reason or self._traces or job.spec.licenses:
+            return False
+        ledger = self.ledger
+        return not self.selector.screen((job,), ledger.up & ~ledger.completing)
 
     def _give_up(self, job: Job, blocked: Blocked) -> Outcome:
         """Refuse a job that could not run on the empty cluster, as ``sbatch`` does; one with more partitions waits."""

@@ -1,14 +1,15 @@
 """Keep the queue: who waits, who may be tried, and in which order.
 
 The default order is Slurm's (spec slurm-preemption 7.1): priority tier, priority, submission, job index;
-one entry per job and partition that it was submitted to.
+one entry per job and partition that it was submitted to. Ranks that a policy gives (`makeway_queue_rank`) come
+before all that.
 """
 
 from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 import attrs
@@ -16,7 +17,8 @@ import attrs
 from makeway.engine.ledger import Ledger, put
 from makeway.model import Job, JobState, Partition, Seconds
 
-Key = tuple[int, int, float, int, int]
+Key = tuple[int, int, int, float, int, int]
+"""Rank, priority tier, priority, submission, job, partition: the lower goes first."""
 Entry = tuple[Key, Job, Partition]
 
 _index = attrgetter("index")
@@ -28,7 +30,7 @@ class Queue:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.entries: list[Entry] = []
-        """Eligible jobs in the default order."""
+        """Eligible jobs in the default order, or in that of their ranks."""
         self.arrivals: list[Entry] = []
         """Entries added since the last complete pass."""
         self.bounced: list[Job] = []
@@ -42,6 +44,9 @@ class Queue:
         self.dependents: dict[str, list[Job]] = {}
         """Jobs that wait for the end of another, by the id of that one."""
         self._blockers: dict[str, set[str]] = {}
+        self._rank: Callable[[Job], int | None] | None = None
+        self._ranks: dict[tuple[int, int], int] = {}
+        """Ranks of eligible jobs, by job and partition."""
         ledger.pending_of = self.pending
 
     def __len__(self) -> int:
@@ -94,7 +99,7 @@ class Queue:
             if not (partition.up and partition.accepts):
                 continue
             tried = True
-            entry = (key_of(job, partition), job, partition)
+            entry = (self._key(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
@@ -103,6 +108,37 @@ class Queue:
         if job.reason != reason:
             put(job, reason=reason)
 
+    # ------------------------------------------------------------------------------- ranks
+    @property
+    def ranked(self) -> bool:
+        """Whether the entries stand as a policy orders them."""
+        return self._rank is not None
+
+    def rank_by(self, rank: Callable[[Job], int | None]) -> None:
+        """Let `rank` say who comes first, as long as it has a rank for everybody."""
+        self._rank = rank
+
+    def _key(self, job: Job, partition: Partition) -> Key:
+        if self._rank is None:
+            return key_of(job, partition)
+        place = job.index, partition.index
+        rank = self._ranks.get(place)
+        if rank is None:
+            rank = self._rank(face_of(job, partition))
+            if rank is None:
+                self._forget_ranks()
+                return key_of(job, partition)
+            self._ranks[place] = rank
+        return key_of(job, partition, rank)
+
+    def _forget_ranks(self) -> None:
+        """Go back to the default order for good."""
+        self._rank = None
+        self._ranks.clear()
+        for entries in (self.entries, self.arrivals):
+            entries[:] = sorted((key_of(job, partition), job, partition) for _, job, partition in entries)
+
+    # -------------------------------------------------------------------------------- time
     def mature(self, now: Seconds) -> bool:
         """Make jobs eligible whose time has come; say whether there were any."""
         any_came = False
@@ -151,11 +187,14 @@ class Queue:
         entries = self.entries
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
             del entries[0]
-            return
-        for partition in job.partitions:
-            at = bisect.bisect_left(entries, (key_of(job, partition),))
-            if at < len(entries) and entries[at][1] is job:
-                del entries[at]
+        else:
+            for partition in job.partitions:
+                at = bisect.bisect_left(entries, (self._key(job, partition),))
+                if at < len(entries) and entries[at][1] is job:
+                    del entries[at]
+        if self._rank is not None:
+            for partition in job.partitions:
+                self._ranks.pop((job.index, partition.index), None)
 
     def reprioritise(self, job: Job, priority: int, now: Seconds) -> None:
         """Give a pending job another priority; 0 holds it."""
@@ -166,7 +205,7 @@ class Queue:
             self._admit(job, now)
 
     def ordered(self) -> list[Entry]:
-        """Return the eligible entries in the default order."""
+        """Return the eligible entries in their order."""
         return list(self.entries)
 
     def take_arrivals(self) -> list[Entry]:
@@ -181,13 +220,19 @@ class Queue:
 def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:
     """Yield each entry with a face of the job that shows the partition to be tried."""
     for entry in entries:
-        _, job, partition = entry
-        if job.partition is partition:
-            yield job, entry
-        else:
-            yield attrs.evolve(job, partition=partition), entry
+        yield face_of(entry[1], entry[2]), entry
 
 
-def key_of(job: Job, partition: Partition) -> Key:
-    """Return the place of a job in the default order."""
-    return (-partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+def face_of(job: Job, partition: Partition) -> Job:
+    """Return `job` as it is to be tried in `partition`."""
+    return job if job.partition is partition else attrs.evolve(job, partition=partition)
+
+
+def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
+    """Return the place of a job in the order of ranks; without, in the default order."""
+    return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+def by_default(entry: Entry) -> Key:
+    """Return the place of an entry in the default order, whatever its rank."""
+    return (0, *entry[0][1:])

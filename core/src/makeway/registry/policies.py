@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
@@ -28,7 +28,7 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway.record import Line
-from makeway.registry.asking import Asker
+from makeway.registry.asking import Asker, guarded
 from makeway.registry.asking import shown as _shown
 from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
@@ -131,6 +131,26 @@ class Policies(Asker):
             self._blame(hook, None, "its order leaves jobs out, adds some, or repeats them")
         return ordered
 
+    def queue_rank(self, view: ClusterView) -> Callable[[Job], int | None] | None:
+        """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
+        hook = "makeway_queue_rank"
+        if not self.implements(hook) or self.who(hook) != self.who("makeway_queue_order"):
+            return None
+        rank = self._first(hook, None, view=view)
+        if rank is None:
+            return None
+        if not callable(rank):
+            self._blame(hook, None, f"returned {_shown(rank)}; allowed: a function of a job, or None")
+
+        def checked(job: Job) -> int | None:
+            found: object = guarded(self, hook, job, lambda: rank(job))
+            if found is not None and type(found) is not int:
+                text = f"its function returned {_shown(found)}; allowed: a whole number or None"
+                self._blame(hook, job, text)
+            return found
+
+        return checked
+
     def admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why."""
         hook = "makeway_admit"
@@ -228,7 +248,9 @@ class Policies(Asker):
         self._check_instant(hook, preemptor, answer.ask_again_at)
         if len(answer.jobs) != len(answer.modes):
             self._blame(hook, preemptor, f"{len(answer.jobs)} jobs but {len(answer.modes)} modes")
-        if answer.modes and set(map(type, answer.modes)) != {PreemptMode}:
+        if not answer.jobs:
+            return answer
+        if set(map(type, answer.modes)) != {PreemptMode}:
             wrong = next(mode for mode in answer.modes if type(mode) is not PreemptMode)
             self._blame(hook, preemptor, f"named the mode {_shown(wrong)}; allowed: a PreemptMode")
         named = set(map(id, answer.jobs))

@@ -7,7 +7,7 @@ is in `makeway.preemption`. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from makeway.hookspecs import hookimpl
 from makeway.model import (
@@ -95,6 +95,20 @@ def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> Sequence[J
     kinds = {job.qos.name if job.qos is not None else None: job.qos for job in pending}
     alike = not any(looks_at_priority(qos, view) for qos in kinds.values())
     return preemptors_first(pending, view, POLICY, by_qos=alike)
+
+
+@hookimpl
+def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
+    """Let the number of QOS that may displace a job's QOS be its rank, where that amounts to the same."""
+    kinds = view.cluster.qos
+    if any(looks_at_priority(qos, view) for qos in (None, *kinds)):
+        return None
+    ranks = {qos.name: sum(qos.name in other.preempt for other in kinds if other is not qos) for qos in kinds}
+    for one in kinds:
+        for other in kinds:
+            if one is not other and (ranks[one.name] < ranks[other.name]) is not (other.name in one.preempt):
+                return None
+    return lambda job: ranks.get(job.qos.name) if job.qos is not None else None
 
 
 @hookimpl
