@@ -331,6 +331,11 @@ OPTIONS = [
         {"options": {"reorder_count": 0}}, "note", "10.1 no. 2", "one reorder more",
     ),
     row(
+        "suspend_grace_time",
+        GANGED | {"scheduler": {"clockwork": {"preset": "slurm", "suspend_grace_time": 9.0}}},
+        "warning", "3.2", "9 s between SIGTSTP and SIGSTOP change nothing in a replay",
+    ),
+    row(
         "a release before the recorded ones",
         {"release": "19.05"}, "warning", "slurm-preemption 9", "the rules of 22.05 count",
     ),

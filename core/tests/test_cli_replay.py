@@ -322,6 +322,16 @@ def test_the_release_is_a_key_like_others(run: Run, with_jobs: Path) -> None:
     assert short.out == long.out
 
 
+def test_keys_without_effect_are_named(run: Run, with_jobs: Path) -> None:
+    """By a replay too; the defaults are not."""
+    key = "scheduler.clockwork.suspend_grace_time"
+    done = run("replay", with_jobs, "--set", 'scheduler.clockwork={preset="slurm", suspend_grace_time=9}')
+    assert done.status == 0
+    assert f"warning: {with_jobs}: {key}: 9 s between SIGTSTP and SIGSTOP change nothing in a replay" in done.err
+    for clockwork in ("slurm", "ideal"):
+        assert run("replay", with_jobs, "--set", f"scheduler.clockwork={clockwork}").err == ""
+
+
 @pytest.mark.parametrize(
     ("release", "said"),
     [

@@ -62,7 +62,7 @@ class Clockwork:
     leader_delay: Seconds = _delay(0.0)
     """By how much the leader of a heterogeneous job that is killed leaves its nodes after the other components."""
     suspend_grace_time: Seconds = _delay(0.0)
-    """From SIGTSTP to SIGSTOP."""
+    """From SIGTSTP to SIGSTOP; without effect in the simulated world, where jobs stop at SIGTSTP."""
     checkpoint_time: Seconds = _delay(0.0)
     """How long a job that is checkpointed goes on holding its nodes, to write its state."""
     restart_time: Seconds = _delay(0.0)

@@ -22,6 +22,8 @@ from makeway.check.facts import (
     path_of,
     qos_path,
 )
+from makeway.clockwork import PRESETS
+from makeway.config import build_clockwork
 from makeway.model import PreemptMode
 from makeway.preemption import PreemptionTable
 
@@ -299,8 +301,22 @@ def user_borders(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def suspend_grace(facts: Facts) -> Iterator[Finding]:
+    """Say that a time between SIGTSTP and SIGSTOP changes nothing in a replay, if one is set."""
+    clock = facts.config.scheduler.clockwork
+    value = build_clockwork(clock).suspend_grace_time
+    if value not in {preset.suspend_grace_time for preset in PRESETS.values()}:
+        yield Finding(
+            level="warning",
+            where="scheduler.clockwork.suspend_grace_time",
+            message=f"{value:g} s between SIGTSTP and SIGSTOP change nothing in a replay, where jobs stop at SIGTSTP",
+            section="slurm-gang-and-select 3.2",
+        )
+
+
 OPTIONS = (
     release,
+    suspend_grace,
     preempt_options,
     exempt_time,
     unused_grace,

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import click
 
-from makeway import registry, rules
+from makeway import registry
 from makeway.check import combinations
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
@@ -281,6 +281,8 @@ def is_slurms(policies: registry.Policies) -> bool:
     return not any(set(policies.hooks_of(name)) >= _OWN_CHECKS for name in policies.names)
 
 
+_NOT_AS_STATED = ("scheduler.slurm_release", "scheduler.clockwork.suspend_grace_time")
+"""Keys whose warnings concern every replay: it is not what they say."""
 _OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
 """Hooks of a policy that is checked by itself, not by Slurm's rules."""
 
@@ -288,12 +290,11 @@ _OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
 def refusals(config: Config, policies: registry.Policies) -> Iterator[str]:
     """Yield why Slurm would not start with a configuration that can be replayed all the same, or is not as stated."""
     if is_slurms(policies):
-        release = config.scheduler.slurm_release
-        if release is not None and (doubt := rules.doubt(release)):
-            yield doubt
         for finding in combinations(config):
             if finding.level == "error":
                 yield f"Slurm would not start like this: {finding.where}: {finding.message}"
+            elif finding.where in _NOT_AS_STATED:
+                yield f"{finding.where}: {finding.message}"
 
 
 def _plugins_named(config: Config) -> Iterator[tuple[str, str]]:

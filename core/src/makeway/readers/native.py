@@ -23,6 +23,11 @@ from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import read_text, shown
 from makeway.settings import structure
 
+_JSON_ARRAY = re.compile(r"\s*\[\s*[{\]]")
+_NO_ARRAYS = (
+    "a JSON array; allowed: JSON lines, one object per line without brackets around and commas between "
+    "(`jq -c '.[]'` makes them), or TOML with [[job]] tables"
+)
 _JOB_HEADING = re.compile(r"^[ \t]*\[\[[ \t]*job[ \t]*\]\]", re.MULTILINE)
 _JOB_KEY = re.compile(r"^[ \t]*(\[\[[ \t]*job\b|job[ \t]*=)", re.MULTILINE)
 _ON_TERM = ("default", "exit", "ignore")
@@ -184,7 +189,9 @@ class NativeReader:
         """Recognise ``[[job]]``, a line that is a JSON object, or ``*.toml``, ``*.jsonl``."""
         if path.suffix in (".toml", ".jsonl", ".ndjson"):
             return True
-        return head.lstrip().startswith("{") or _JOB_KEY.search(head) is not None
+        if head.lstrip().startswith("{") or _JSON_ARRAY.match(head) is not None:
+            return True
+        return _JOB_KEY.search(head) is not None
 
     def read(self, path: Path, options: ReadOptions) -> Workload:
         """Read all of `path`.
@@ -194,6 +201,8 @@ class NativeReader:
         text = read_text(path)
         if not text.strip():
             raise ConfigError(str(path), [Problem("", "the file is empty")])
+        if _JSON_ARRAY.match(text) is not None:
+            raise ConfigError(str(path), [Problem(f"{path.name}:1", _NO_ARRAYS)])
         as_json = text.lstrip().startswith("{")
         places = (_json_places if as_json else _toml_places)(path, text)
         if options.progress is not None:

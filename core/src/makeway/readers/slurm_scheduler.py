@@ -194,4 +194,5 @@ def _suspend_grace_time(draft: Draft) -> dict[str, float | int]:
     if not draft.since("23.11"):
         draft.warn(setting, f"suspend_grace_time is fixed at 2 s in Slurm {draft.release}")
         return {}
+    draft.places["scheduler.clockwork.suspend_grace_time"] = setting.where
     return {"suspend_grace_time": float(options["suspend_grace_time"])}
