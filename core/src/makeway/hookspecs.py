@@ -26,7 +26,7 @@ same arguments, same answer; no clock, no I/O, no chance. What a policy wants to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
@@ -58,6 +58,23 @@ if TYPE_CHECKING:
 
 hookspec = pluggy.HookspecMarker("makeway")
 hookimpl = pluggy.HookimplMarker("makeway")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_admit` as being about some jobs only, so that others cost nothing.
+
+    Goes below ``@hookimpl``. The hook is not called for a job that no implementation is about.
+
+    :param wanted: says of a pending job, by what it asked for, whether the limit is about it.
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_about = wanted  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
 
 CONTRACT_VERSION = "0.1"
 """Version of this contract; a plugin's requirement on ``makeway`` names the range it is written for."""
@@ -350,7 +367,9 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: float) -> Mapping
     chosen so far already gone from `view` (``view.made_way``), so that a preemption that would only run
     into a limit is not begun. A limit that says of itself that it is ``liftable`` does not end the attempt:
     victims are sought until the limit lets the job through as well as room is found. One that says ``never``
-    refuses the job for good, with its `detail` as the reason.
+    refuses the job for good, with its `detail` as the reason. One that knows whose leaving would help says so in
+    ``frees``, so that searches need not try everybody. Slurm's licences are such a limit (`makeway.licences`). An
+    implementation that concerns few jobs is marked with `about`, and is not called for the others.
 
     :param jobs: pending jobs in the order in which they will be tried.
     :param view: the cluster as of `now`, or as it would be without the victims.
@@ -709,4 +728,4 @@ def makeway_on_line(line: Line) -> None:
     """
 
 
-__all__ = ["CONTRACT_VERSION", "NodeBits", "hookimpl", "hookspec"]
+__all__ = ["CONTRACT_VERSION", "NodeBits", "about", "hookimpl", "hookspec"]

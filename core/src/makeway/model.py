@@ -565,6 +565,12 @@ class Blocked:
     """When a limit may let the job through without any event; None: not known."""
     liftable: bool = False
     """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
+    frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)
+    """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
+
+    0: nothing of that, but of something else that is short as well; infinite: perhaps enough by itself. Empty: it
+    is not known who would help, and whoever searches has to try.
+    """
 
 
 @attrs.frozen(kw_only=True)
@@ -597,6 +603,8 @@ class Candidates:
     """When the answer may differ without any event (an exemption ends); None: not known."""
     reason: str = ""
     """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
+    not_for: Mapping[str, str] = NOTHING
+    """What is short (`Blocked.resource` of a limit) -> why nobody is displaced for its sake."""
     rounds: int = 1
     """How many searches may be made in one go where victims turn out not to be able to make way (`Plan.fails`).
 
@@ -820,6 +828,10 @@ class ClusterView(Protocol):
         """Licences that nobody holds."""
 
     @property
+    def license_holders(self) -> Mapping[str, Mapping[str, int]]:
+        """Licence -> active jobs that hold some of it -> how many."""
+
+    @property
     def told_now(self) -> int:
         """How many jobs were told to make way at this instant."""
 
@@ -845,6 +857,12 @@ class ClusterView(Protocol):
         """Return whom of `jobs` vetoes (`makeway_protect`) keep from `preemptor`, by id.
 
         For selectors that lay a job over others without asking for candidates.
+        """
+
+    def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
+        """Return the limit (`makeway_admit`) that keeps a pending job out once these have made way; None: none does.
+
+        For searches that choose victims for a limit's sake as well as for room; see `Blocked.frees`.
         """
 
     def jobs_on(self, node: int) -> Sequence[Job]:

@@ -7,11 +7,13 @@ exempt time, overlap, licences, heterogeneous jobs, order and the plan of steps 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
+from makeway.licences import LICENCES
 from makeway.model import (
+    NOTHING,
     Candidates,
     ClusterView,
     Job,
@@ -87,12 +89,22 @@ def candidates(
         modes=tuple(modes),
         protected=protected,
         ask_again_at=min(ask_again, default=None),
+        not_for=_not_for(settings, view),
     )
 
 
 @functools.cache
 def _nobody(policy: str) -> Candidates:
     return Candidates(note=f"no active job is one that {policy} lets it displace")
+
+
+_NO_RECLAIM = {LICENCES: "licences are no reason to preempt without reclaim_licenses"}
+
+
+def _not_for(settings: PreemptionTable, view: ClusterView) -> Mapping[str, str]:
+    """Name what nobody is displaced for (section 1.11)."""
+    reclaims = settings.reclaim_licenses and view.rule("reclaim_licenses")
+    return NOTHING if reclaims else _NO_RECLAIM
 
 
 def _leaders(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Room
@@ -37,7 +38,7 @@ class HetStarter:
                 return self._preempt(job, components, allowed)
             return Outcome.BUSY
         for part, placement in zip(components, plan, strict=True):
-            self._placer.transitions.start(part, placement.allocation)
+            self._placer.start_on(part, placement.allocation)
         return Outcome.STARTED
 
     def eligible(self, components: Sequence[Job]) -> bool:
@@ -68,8 +69,8 @@ class HetStarter:
     def _plan(self, components: Sequence[Job], allowed: NodeBits) -> list[Placement] | None:
         plan: list[Placement] = []
         free = allowed
-        for part in components:
-            found = self._probe(part, free)
+        for at, part in enumerate(components):
+            found = self._probe(part, free, components[:at])
             if isinstance(found, Blocked):
                 put(part, reason=found.reason)
                 return None
@@ -77,8 +78,17 @@ class HetStarter:
             free &= ~found.allocation.nodes
         return plan
 
-    def _probe(self, part: Job, allowed: NodeBits) -> Placement | Blocked:
+    def _probe(self, part: Job, allowed: NodeBits, earlier: Sequence[Job] = ()) -> Placement | Blocked:
+        """Ask limits and selector.
+
+        :param earlier: components that start at the same time, and take their licences first.
+        """
         placer = self._placer
+        limit = placer.kept_out(part)
+        if limit is None and part.spec.licenses:
+            limit = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
+        if limit is not None:
+            return limit
         nodes = placer.nodes_for(part, allowed)
         attempt = placer.selector.attempt(part, nodes, self._ledger)
         return placer.probe(attempt)
@@ -114,3 +124,13 @@ class HetStarter:
 
 def _place_in_queue(part: Job) -> tuple[int, int, float, int]:
     return (-part.partition.priority_tier, -part.priority, part.submit_at, part.index)
+
+
+def _taken(parts: Sequence[Job], free: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the licences that components take together."""
+    taken: dict[str, int] = {}
+    for part in parts:
+        left = {name: count - taken.get(name, 0) for name, count in free.items()}
+        for name, count in licences.taken_by(part, left).items():
+            taken[name] = taken.get(name, 0) + count
+    return taken

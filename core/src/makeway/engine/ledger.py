@@ -13,6 +13,7 @@ from makeway.errors import RunnerError
 from makeway.levels import Levels
 from makeway.model import (
     Allocation,
+    Blocked,
     Cluster,
     Exclusive,
     Job,
@@ -72,6 +73,7 @@ class Ledger:
         self._leaving: dict[str, Allocation] = {}
         self._on: list[list[Job]] | None = None
         self._licenses_used: dict[str, int] = {}
+        self.license_holders: dict[str, dict[str, int]] = {}
         self._told: tuple[Seconds, int] = (-1.0, 0)
         self.searches = 0
         """How many searches for victims were begun in this pass."""
@@ -84,6 +86,7 @@ class Ledger:
         self.preempt = preempt
         self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
         self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
+        self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: None
         self.vetoes_of: Callable[[Job, Sequence[Job]], Mapping[str, Protection]] = lambda _, __: {}
 
     # ------------------------------------------------------------------------ ClusterView
@@ -156,6 +159,10 @@ class Ledger:
     def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
         """Return whom of `jobs` vetoes keep from `preemptor`."""
         return self.vetoes_of(preemptor, jobs) if jobs else {}
+
+    def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
+        """Return the limit that keeps a pending job out once these have made way; None: none does."""
+        return self.limits_of(job, without)
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
         """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
@@ -251,6 +258,7 @@ class Ledger:
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self._licenses_used[name] = self._licenses_used.get(name, 0) + count
+                self.license_holders.setdefault(name, {})[job.id] = count
         if job.partition.exclusive_user or job.spec.exclusive is Exclusive.USER:
             self.anyone_exclusive += 1
         self.version += 1
@@ -313,6 +321,7 @@ class Ledger:
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self._licenses_used[name] -= count
+                del self.license_holders[name][job.id]
         if job.partition.exclusive_user or job.spec.exclusive is Exclusive.USER:
             self.anyone_exclusive -= 1
         if not at_once:

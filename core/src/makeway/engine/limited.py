@@ -6,15 +6,15 @@ sees one more reason for being blocked, and probes as ever.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import attrs
 
+from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
 from makeway.model import (
-    NOTHING,
     Attempt,
     Blocked,
     ClusterView,
@@ -63,12 +63,12 @@ class LimitedAttempt:
     def probe(self) -> Placement | Blocked:
         """Ask the limits, then the selector."""
         placer, job = self._placer, self.job
-        view = cast(ClusterView, Without(placer.ledger, self._removed))  # the rest is delegated
         if self._limits:
-            limit = placer.policies.admit((job,), view).get(job.id)
+            limit = placer.kept_out(job, self._removed)
             if limit is not None:
                 return attrs.evolve(limit, resource=LIMIT)
         if self._before is not None:
+            view = cast(ClusterView, Without(placer.ledger, self._removed))  # the rest is delegated
             closed = placer.policies.closed_nodes(job, self._before, view)
             if closed != self._closed:
                 self._closed = closed
@@ -95,11 +95,13 @@ class Without:
 
     def __init__(self, ledger: Ledger, removed: Sequence[tuple[Job, PreemptMode]]) -> None:
         self._ledger = ledger
+        if ledger.heterogeneous:
+            removed = [(part, mode) for job, mode in removed for part in ledger.components(job)]
+        self._removed = removed
         kills = {id(job) for job, mode in removed if mode is not PreemptMode.SUSPEND}
         stops = {id(job) for job, _ in removed} - kills
         self.made_way = tuple(job for job, _ in removed)
         self.active = ledger.active
-        self.licenses_free = ledger.licenses_free
         if not removed:
             return
         self.active = tuple(
@@ -107,12 +109,29 @@ class Without:
             for job in ledger.active
             if id(job) not in kills
         )
-        free = dict(self.licenses_free)
-        for job in self.made_way:
-            held = job.allocation.licenses if job.allocation and id(job) in kills else NOTHING
-            for name, count in held.items():
-                free[name] = free.get(name, 0) + count
-        self.licenses_free = free
+
+    @property
+    def licenses_free(self) -> Mapping[str, int]:
+        """Licences that nobody would hold; suspended jobs keep theirs."""
+        free = dict(self._ledger.licenses_free)
+        for job, mode in self._removed:
+            if mode is not PreemptMode.SUSPEND:
+                for name, count in licences.held(job).items():
+                    free[name] = free.get(name, 0) + count
+        return free
+
+    @property
+    def license_holders(self) -> Mapping[str, Mapping[str, int]]:
+        """Licence -> active jobs that would hold some of it -> how many."""
+        gone = {job.id for job, mode in self._removed if mode is not PreemptMode.SUSPEND}
+        return {
+            name: {holder: count for holder, count in held.items() if holder not in gone}
+            for name, held in self._ledger.license_holders.items()
+        }
+
+    def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
+        """Return the limit that would keep a pending job out once these have made way as well."""
+        return self._ledger.kept_out(job, (*self._removed, *without))
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._ledger, name)

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import attrs
 
-from makeway import bitmap
+from makeway import bitmap, licences
 from makeway.bitmap import NodeBits
 from makeway.config import McsTable
 from makeway.engine.border import misplaced, overlapping
@@ -83,7 +83,8 @@ class Placer:
         self.making_way = making_way
         self.recorder = recorder
         self.preemption = preemption
-        self._limits = policies.implements("makeway_admit")
+        self._limited = policies.concerns("makeway_admit")
+        """Whether limits are about a job at all: if not, they are not asked."""
         self._closes = policies.implements("makeway_closed_nodes")
         self._own_search = policies.who("makeway_search") == policies.who("makeway_selector")
         """Whether the selector searches itself: then limits judge its choice, and take no part in it."""
@@ -92,6 +93,7 @@ class Placer:
         self._traces = recorder.traced is not None
         self._vetoes = policies.implements("makeway_protect")
         self._by = policies.who("makeway_preempt_candidates")
+        ledger.limits_of = self.kept_out
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
 
@@ -146,7 +148,8 @@ class Placer:
         """
         if job.partition is not partition:
             put(job, partition=partition)
-        if limits and self._limits and (limit := self.policies.admit((job,), self.ledger).get(job.id)):
+        limit = self.kept_out(job) if limits else self._unlicensed(job)
+        if limit is not None:
             if limit.ask_again_at is not None:
                 self.making_way.remember(limit.ask_again_at)
             limit = attrs.evolve(limit, resource=LIMIT)
@@ -179,6 +182,17 @@ class Placer:
         ledger = self.ledger
         return not self.selector.screen((job,), ledger.up & ~ledger.completing)
 
+    def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
+        """Return the limit that keeps `job` out once these have made way; None: none does."""
+        if not self._limited(job):
+            return None
+        view = cast(ClusterView, Without(self.ledger, without)) if without else self.ledger
+        return self.policies.admit((job,), view).get(job.id)
+
+    def _unlicensed(self, job: Job) -> Blocked | None:
+        """Return which licence a job lacks whose limits do not count: there are no more licences for that."""
+        return licences.lacking(job, self.ledger) if job.spec.licenses else None
+
     def _give_up(self, job: Job, blocked: Blocked) -> Outcome:
         """Refuse a job that could not run on the empty cluster, as ``sbatch`` does; one with more partitions waits."""
         self._waits(job, blocked, Outcome.NEVER)
@@ -196,9 +210,10 @@ class Placer:
         return found
 
     def _attempt(self, job: Job, nodes: NodeBits) -> Attempt:
-        if (self._limits or self._closes) and not self._own_search:
+        limited = self._limited(job)
+        if (limited or self._closes) and not self._own_search:
             closing = self.before if self._closes else None
-            return LimitedAttempt(self, job, nodes, closing, limits=self._limits)
+            return LimitedAttempt(self, job, nodes, closing, limits=limited)
         if self._closes:
             nodes &= ~self.policies.closed_nodes(job, self.before, self.ledger)
         return self.selector.attempt(job, nodes, self.ledger)
@@ -229,8 +244,15 @@ class Placer:
                 )
             )
         self._check_overlap(job, placement.allocation, "makeway_selector")
-        self.transitions.start(job, placement.allocation)
+        self.start_on(job, placement.allocation)
         return Outcome.STARTED
+
+    def start_on(self, job: Job, allocation: Allocation) -> None:
+        """Start a job on what was found for it; where one of several licences is enough, with one that is free now."""
+        if job.spec.licenses_any and allocation.licenses:
+            held = licences.taken_by(job, self.ledger.licenses_free)
+            allocation = attrs.evolve(allocation, licenses=held)
+        self.transitions.start(job, allocation)
 
     def _waits(
         self,
@@ -286,24 +308,30 @@ class Placer:
         if not candidates.jobs:
             return self._waits(job, blocked, _outcome_of(blocked), candidates)
         self.ledger.searches += 1
-        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
-        choice = self.policies.search(attempt, candidates, self.ledger)
+        not_for = self._not_for(job, candidates)
+        if not_for:
+            return self._waits(job, blocked, _outcome_of(blocked), candidates, not_for)
+        choice = self._search(job, allowed, candidates)
         if choice is None:
             note = "removing all candidates would not make room"
             return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
         modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        if self._limits and self._own_search and (limit := self._limit_without(job, victims, modes)):
+        limit = self.kept_out(job, tuple(zip(victims, modes, strict=True))) if self._own_search else None
+        if limit is not None:
             note = "a limit would still keep it out once its victims were gone"
             return self._waits(job, limit, Outcome.LIMITED, candidates, note)
         return self._take(job, choice, candidates, victims, modes, blocked)
 
-    def _limit_without(
-        self, job: Job, victims: Sequence[Job], modes: Sequence[PreemptMode]
-    ) -> Blocked | None:
-        view = cast(ClusterView, Without(self.ledger, list(zip(victims, modes, strict=True))))
-        return self.policies.admit((job,), view).get(job.id)
+    def _search(self, job: Job, allowed: NodeBits, candidates: Candidates) -> Choice | None:
+        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
+        return self.policies.search(attempt, candidates, self.ledger)
+
+    def _not_for(self, job: Job, candidates: Candidates) -> str:
+        """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""
+        limit = self.kept_out(job) if candidates.not_for else None
+        return "" if limit is None else candidates.not_for.get(limit.resource, "")
 
     def _preempt_rather(self, job: Job, allowed: NodeBits, found: Placement) -> Outcome | None:
         """Have others make way for a feature alternative written before the one that is free (5.0 no. 6).
@@ -313,10 +341,9 @@ class Placer:
         if self.ledger.rule("last_alternative_preempts"):
             return None
         candidates = self.candidates(job)
-        if not candidates.jobs:
+        if not candidates.jobs or self._not_for(job, candidates):
             return None
-        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
-        choice = self.policies.search(attempt, candidates, self.ledger)
+        choice = self._search(job, allowed, candidates)
         if choice is None or choice.placement.alternative >= found.alternative:
             return None
         self._check_place(job, choice.placement, "makeway_search")
@@ -331,10 +358,9 @@ class Placer:
         :returns: None if preempting does not help.
         """
         candidates = self.candidates(job)
-        if not candidates.jobs:
+        if not candidates.jobs or self._not_for(job, candidates):
             return None
-        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
-        choice = self.policies.search(attempt, candidates, self.ledger)
+        choice = self._search(job, allowed, candidates)
         if choice is None:
             return None
         self._check_place(job, choice.placement, "makeway_search")
@@ -396,7 +422,7 @@ class Placer:
                 put(job, asked_nodes=choice.placement.allocation.nodes)
             return Outcome.PREEMPTING
         self._check_overlap(job, choice.placement.allocation, "makeway_search")
-        self.transitions.start(job, choice.placement.allocation)
+        self.start_on(job, choice.placement.allocation)
         return Outcome.STARTED
 
     # ------------------------------------------------------------------------- the border
@@ -424,5 +450,5 @@ def _without(candidates: Candidates, unable: frozenset[str]) -> Candidates:
 
 
 def _outcome_of(blocked: Blocked) -> Outcome:
-    limited = blocked.resource in ("licences", LIMIT)
+    limited = blocked.resource in (licences.LICENCES, LIMIT)
     return Outcome.LIMITED if limited else Outcome.BUSY

@@ -28,6 +28,8 @@ class Call:
     positional: tuple[str, ...]
     named: tuple[str, ...] = ()
     """Arguments with a default that the contract knows."""
+    about: Callable[[Job], bool] | None = None
+    """Which jobs it is about (`makeway.hookspecs.about`); None: all of them."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -44,7 +46,8 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         if name in known and parameter.default is not parameter.empty
     )
     positional = tuple(name for name in impl.argnames if name not in defaulted)
-    return Call(impl.plugin_name, impl.function, positional, defaulted)
+    about = getattr(impl.function, "makeway_about", None)
+    return Call(impl.plugin_name, impl.function, positional, defaulted, about)
 
 
 class Asker:
@@ -71,6 +74,14 @@ class Asker:
     def implements(self, hook: str) -> bool:
         """Whether any plugin of this run implements `hook`."""
         return bool(self._calls[hook])
+
+    def concerns(self, hook: str) -> Callable[[Job], bool]:
+        """Return the test of which jobs the implementations of `hook` are about."""
+        tests = [call.about for call in self._calls[hook]]
+        wanted = [test for test in tests if test is not None]
+        if len(wanted) < len(tests):
+            return lambda _: True
+        return wanted[0] if len(wanted) == 1 else lambda job: any(test(job) for test in wanted)
 
     def who(self, hook: str) -> str:
         """Return the plugin that answers `hook` first; empty if none."""

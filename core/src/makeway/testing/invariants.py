@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from makeway import bitmap
+from makeway import bitmap, licences
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.engine.engine import Engine
 from makeway.errors import InvariantError
@@ -81,6 +81,7 @@ def check_invariants(engine: Engine, resumed: Iterable[str] = ()) -> list[Excuse
     """
     known = frozenset(resumed)
     excused = [*_check_cores(engine, known), *_check_memory(engine, known)]
+    _check_licences(engine)
     _check_counts(engine)
     _check_books(engine)
     _check_every_job(engine)
@@ -136,6 +137,7 @@ class InvariantChecker:
             known = frozenset(self._resumed)
             self.excused += _check_cores(engine, known)
             self.excused += _check_memory(engine, known)
+            _check_licences(engine)
             _check_counts(engine)
             _check_books(engine)
             short = len(engine.ledger.jobs) <= _SHORT_QUEUE
@@ -370,6 +372,22 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
             continue
         text = f"{amount} MB on {node.name}, which has {node.memory_mb} MB"
         raise _broken(engine, 2, text, *names)
+
+
+def _check_licences(engine: Engine) -> None:
+    """Suspended jobs keep theirs (preemption 4.6 and 5.3)."""
+    ledger = engine.ledger
+    if not ledger.license_holders:
+        return
+    used: dict[str, int] = {}
+    for job in ledger.active:
+        for name, count in licences.held(job).items():
+            used[name] = used.get(name, 0) + count
+    for name, count in used.items():
+        there = ledger.cluster.licenses.get(name, 0)
+        if count > there:
+            holders = [job.id for job in ledger.active if name in licences.held(job)]
+            raise _broken(engine, 2, f"{count} of licence {name} in use, of which there are {there}", *holders)
 
 
 def _was_forgotten(engine: Engine, jobs: Sequence[Job]) -> bool:

@@ -19,7 +19,8 @@ choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes
 steps      the tests of one hypothetical state (4.3.2 to 4.3.5)
-selector   attempts, licences, what could never run
+selector   attempts, what could never run
+lifting    limits that make way as candidates are removed (licences, slurm-preemption 1.11)
 forecast   when a job could start (4.3.11)
 search     the rounds over the candidates, the extra row of preempt/qos (5.2.3, 5.2.5)
 ========== ======================================================================
@@ -27,8 +28,11 @@ search     the rounds over the candidates, the extra row of preempt/qos (5.2.3, 
 
 from __future__ import annotations
 
-from makeway.hookspecs import hookimpl
-from makeway.model import Attempt, Candidates, Choice, ClusterView, Selector
+from collections.abc import Mapping, Sequence
+
+from makeway import licences
+from makeway.hookspecs import about, hookimpl
+from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
 from makeway_select_cons_tres.search import search
 from makeway_select_cons_tres.selector import ConsAttempt, ConsSelector
 
@@ -37,6 +41,13 @@ from makeway_select_cons_tres.selector import ConsAttempt, ConsSelector
 def makeway_selector(view: ClusterView) -> Selector:
     """Build the selector of cores."""
     return ConsSelector(view)
+
+
+@hookimpl
+@about(licences.wants)
+def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+    """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
+    return licences.admit(jobs, view)
 
 
 @hookimpl

@@ -19,6 +19,7 @@ from makeway.features import Alternatives
 from makeway.model import Candidates, Choice, Job, PreemptMode
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.lifting import Lifting, known
 from makeway_select_cons_tres.selector import ConsAttempt
 from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
 from makeway_select_cons_tres.watch import watch_for
@@ -61,20 +62,31 @@ class _Search:
         settings = attempt.view.settings(PreemptionTable)
         self._reorders = settings.reorder_count
         self._strict = settings.strict_order
-        self._reclaims = settings.reclaim_licenses and attempt.view.rule("reclaim_licenses")
-        self._wanted = frozenset(attempt.job.spec.licenses)
-        self._missing = frozenset(attempt.missing_licences()) if self._wanted else frozenset()
+        self._limit = known(attempt.view.kept_out(attempt.job))
+        """What keeps the job out besides room (a licence that is short); None: nothing does."""
+        self._helpers = self._who_helps()
+        """Candidates that are worth removing wherever they are."""
 
     def run(self, *, may_kill: bool) -> Choice | None:
         """Try as things stand, then without candidates."""
-        if self._missing and not self._reclaims:
-            return None
         found = self._attempt.try_on(self._choice)
-        if found is not None and not self._missing:
+        if found is not None and self._limit is None:
             return self._answer(self._attempt, found, (), "nobody has to leave")
         if self._suspends_first():
             return self._into_extra_row()
         return self._rounds() if may_kill else None
+
+    def _who_helps(self) -> frozenset[str]:
+        """Return the jobs that give back what a limit says is short.
+
+        Slurm used to take whoever holds any licence that the job wants, short or not (1.11).
+        """
+        helpers = frozenset(self._limit.frees if self._limit is not None else ())
+        wanted = self._attempt.job.spec.licenses
+        if not wanted or self._attempt.view.rule("only_short_licences"):
+            return helpers
+        holders = self._attempt.view.license_holders
+        return helpers.union(*(holders.get(name, ()) for name in wanted))
 
     def _answer(self, attempt: ConsAttempt, found: Found, victims: tuple[int, ...], method: str) -> Choice:
         return Choice(
@@ -99,13 +111,13 @@ class _Search:
             done += 1
             if done - 1 > self._reorders or len(order) <= done:
                 victims = self._victims(order, success)
-                if not self._gives_licences(victims):
+                if not self._lifts(victims):
                     return None
                 method = f"removed in order, {done} rounds"
                 return self._answer(trial, success.found, victims, method)
             order = self._reordered(order, success)
             again = self._attempt.fresh()
-            if not self._missing:
+            if self._limit is None:
                 found = again.try_on(self._choice, within=success.found.nodes)
                 if found is not None:
                     return self._answer(again, found, (), "nobody has to leave")
@@ -113,7 +125,7 @@ class _Search:
     def _sizes(self) -> list[int]:
         """Return on how many nodes each candidate may give something back; -1: it cannot be removed.
 
-        Only those are removed that would be killed or requeued, and overlap the nodes or hold a licence.
+        Only those are removed that would be killed or requeued, and overlap the nodes or help against a limit.
         """
         nodes = self._attempt.nodes
         kills = [mode in _KILLS for mode in self._candidates.modes]
@@ -135,7 +147,7 @@ class _Search:
         parts = self._attempt.view.components(job)
         if any(part.nodes & self._attempt.nodes for part in parts):
             return sum(part.nodes.bit_count() for part in parts)
-        return 0 if self._holds(job, self._wanted) else -1
+        return 0 if job.id in self._helpers else -1
 
     def _one_round(
         self, trial: ConsAttempt, order: Sequence[int], sizes: Sequence[int], short: int
@@ -146,6 +158,7 @@ class _Search:
         """
         jobs = self._candidates.jobs
         watch = watch_for(self._attempt, self._choice) if not self._attempt.view.heterogeneous else None
+        lifting = Lifting(self._attempt.job, self._attempt.view, self._limit) if self._limit else None
         waiting: list[Job] = []
         gained = 0
         for place, at in enumerate(order):
@@ -153,28 +166,26 @@ class _Search:
             if size < 0:
                 continue
             waiting.append(jobs[at])
+            if lifting is not None:
+                lifting.remove(jobs[at], self._candidates.modes[at])
             if watch is not None:
                 if not watch.release(jobs[at]):
                     continue
                 if watch.about_one_node:
-                    watch = None  # from here on a node serves, and only a licence may be missing
+                    watch = None  # from here on a node serves, and only a limit may be in the way
                 gained = short
             gained += size
             if gained < short:
                 continue
             trial.remove_all(waiting)
             waiting = []
-            if self._missing and trial.missing_licences():
+            if lifting is not None and not lifting.lifted():
                 continue
             found = trial.try_on(self._choice)
             if found is not None:
                 return _Success(found, place)
             short, gained = trial.short.nodes, 0
         return None
-
-    def _holds(self, job: Job, names: frozenset[str]) -> bool:
-        allocation = job.allocation
-        return allocation is not None and any(name in names for name in allocation.licenses)
 
     def _overlaps(self, found: Found, some: Iterable[int]) -> list[int]:
         """Return how many of the chosen nodes each of `some` candidates holds; 0 for the others."""
@@ -208,25 +219,23 @@ class _Search:
         jobs, modes = self._candidates.jobs, self._candidates.modes
         taken = order[: success.at + 1]
         overlaps = self._overlaps(success.found, taken)
-        only_short = self._attempt.view.rule("only_short_licences")
-        names = self._missing if only_short else self._wanted
-        if self._attempt.job.spec.licenses_any:
-            names = frozenset()
+        helpers = frozenset() if self._attempt.job.spec.licenses_any else self._helpers
         return tuple(
             [
                 at
                 for at in taken
-                if modes[at] in _KILLS and (overlaps[at] or (names and self._holds(jobs[at], names)))
+                if modes[at] in _KILLS and (overlaps[at] or (helpers and jobs[at].id in helpers))
             ]
         )
 
-    def _gives_licences(self, victims: Sequence[int]) -> bool:
-        """Whether the victims hold what was short; jobs removed on the way, but spared, do not count."""
-        if not self._missing:
+    def _lifts(self, victims: Sequence[int]) -> bool:
+        """Whether the victims leave no limit in the way; jobs removed on the way, but spared, do not count."""
+        if self._limit is None:
             return True
-        real = self._attempt.fresh()
-        real.remove_all([self._candidates.jobs[at] for at in victims])
-        return not real.missing_licences()
+        jobs, modes = self._candidates.jobs, self._candidates.modes
+        without = [(jobs[at], modes[at]) for at in victims]
+        left = self._attempt.view.kept_out(self._attempt.job, without)
+        return left is None or not left.frees
 
     # ------------------------------------------------------------------------ extra row (5.2.5)
     def _suspends_first(self) -> bool:

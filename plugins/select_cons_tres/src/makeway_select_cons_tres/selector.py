@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
+from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives, alternatives
 from makeway.model import (
@@ -156,7 +157,7 @@ class ConsSelector:
         removable: Sequence[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         """Say when `job` could start (4.3.11)."""
-        return forecast(ConsAttempt(self, job, nodes, view, planning=True), removable)
+        return forecast(ConsAttempt(self, job, nodes, view), removable)
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""
@@ -236,19 +237,13 @@ class ConsAttempt:
         job: Job,
         nodes: NodeBits,
         view: ClusterView,
-        *,
-        planning: bool = False,
     ) -> None:
         self.selector = selector
         self.job = job
         self.nodes = nodes
         self.view = view
-        self.planning = planning
-        """Whether it is only about when the job could start; licences are not looked at then."""
         self.kind = selector.kind(job)
         self.books = selector.books
-        self.licences: Mapping[str, int] = NOTHING
-        """Licences given back by jobs removed."""
         self.short = Short()
         """What was missing in the last try."""
         self._removed = False
@@ -257,7 +252,7 @@ class ConsAttempt:
     # ---------------------------------------------------------------------------- protocol
     def fresh(self) -> ConsAttempt:
         """Return an attempt for the same job with nothing removed."""
-        twin = ConsAttempt(self.selector, self.job, self.nodes, self.view, planning=self.planning)
+        twin = ConsAttempt(self.selector, self.job, self.nodes, self.view)
         twin._exempt = self._exempt
         return twin
 
@@ -277,12 +272,6 @@ class ConsAttempt:
         if self.view.heterogeneous:
             jobs = [part for job in jobs for part in self.view.components(job) if part.nodes]
         self.books.take_out_all(jobs)
-        if self.job.spec.licenses:
-            given = dict(self.licences)
-            for job in jobs:
-                for name, count in _licences_of(job).items():
-                    given[name] = given.get(name, 0) + count
-            self.licences = given
 
     def _begin_to_remove(self) -> None:
         if not self._removed:
@@ -291,10 +280,6 @@ class ConsAttempt:
 
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
-        if self.job.spec.licenses:
-            missing = self.licence_short()
-            if missing is not None:
-                return missing
         plain = not self._removed and not self.exempt
         if plain:
             known = self.selector.failure(self.kind, self.nodes)
@@ -373,43 +358,6 @@ class ConsAttempt:
             self.short = test.short
         return found
 
-    def licence_short(self) -> Blocked | None:
-        """Say which licence is short (spec slurm-preemption 1.11)."""
-        wanted = self.job.spec.licenses
-        if not wanted or self.planning:
-            return None
-        missing = self.missing_licences()
-        if not missing:
-            return None
-        name = missing[0]
-        free = self._free_licences(name)
-        return Blocked(
-            reason="Licenses",
-            resource="licences",
-            wanted=wanted[name],
-            available=free,
-            detail=f"{wanted[name]} of licence {name} wanted, {free} free",
-        )
-
-    def missing_licences(self) -> list[str]:
-        """Return the licences of which too few are free; where one of several is enough, all or none."""
-        wanted = self.job.spec.licenses
-        missing = [name for name, count in wanted.items() if self._free_licences(name) < count]
-        if self.job.spec.licenses_any and len(missing) < len(wanted):
-            return []
-        return missing
-
-    def _free_licences(self, name: str) -> int:
-        return self.view.licenses_free.get(name, 0) + self.licences.get(name, 0)
-
-    def _licences_taken(self) -> Mapping[str, int]:
-        wanted = self.job.spec.licenses
-        if not wanted or not self.job.spec.licenses_any:
-            return dict(wanted) if wanted else NOTHING
-        enough = (name for name, count in wanted.items() if self._free_licences(name) >= count)
-        name = next(enough, next(iter(wanted)))
-        return {name: wanted[name]}
-
     def placement(self, found: Found, alternative: int) -> Placement:
         """Return what was found in the contract's words."""
         request = self.kind.request
@@ -421,7 +369,9 @@ class ConsAttempt:
                 cores=found.cores,
                 memory_mb=found.memory,
                 gres=found.gres,
-                licenses=self._licences_taken(),
+                licenses=licences.taken_by(self.job, self.view.licenses_free)
+                if self.job.spec.licenses
+                else NOTHING,
                 shared=request.shares,
                 marks=MARKS[request.mark, request.sharing],
             ),
@@ -451,10 +401,6 @@ class ConsAttempt:
             available=short.available,
             detail=f"{wanted} nodes wanted, {short.available} usable",
         )
-
-
-def _licences_of(job: Job) -> Mapping[str, int]:
-    return job.allocation.licenses if job.allocation is not None else NOTHING
 
 
 def _table_key(request: Request) -> TableKey:

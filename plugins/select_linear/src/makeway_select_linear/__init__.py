@@ -22,8 +22,11 @@ search     the two passes over the candidates (5.1.3)
 
 from __future__ import annotations
 
-from makeway.hookspecs import hookimpl
-from makeway.model import Attempt, Candidates, Choice, ClusterView, Selector
+from collections.abc import Mapping, Sequence
+
+from makeway import licences
+from makeway.hookspecs import about, hookimpl
+from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
 from makeway_select_linear.selector import LinearSelector
@@ -33,6 +36,13 @@ from makeway_select_linear.selector import LinearSelector
 def makeway_selector(view: ClusterView) -> Selector:
     """Build the selector of whole nodes."""
     return LinearSelector(view)
+
+
+@hookimpl
+@about(licences.wants)
+def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+    """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
+    return licences.admit(jobs, view)
 
 
 @hookimpl

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from makeway import bitmap
+from makeway import bitmap, licences
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import (
@@ -69,7 +69,7 @@ class LinearAttempt:
     def only_counts(self) -> bool:
         """Whether nothing but the number of jobs per node decides which nodes are usable."""
         spec = self.job.spec
-        return not (self.selector.books.track_memory or spec.gres or spec.features or spec.licenses)
+        return not (self.selector.books.track_memory or spec.gres or spec.features)
 
     def counting(self) -> Counting:
         """Begin to take jobs away, where only their number counts."""
@@ -93,10 +93,6 @@ class LinearAttempt:
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
         spec = self.job.spec
-        if spec.licenses:
-            short = self._licence_short()
-            if short is not None:
-                return short
         request = self.request
         if (
             self._thought is None
@@ -132,24 +128,6 @@ class LinearAttempt:
                 return self._placement(found, "idle nodes")
         impossible = selector.possible(self.job, self.view)
         return impossible if impossible is not None else _too_few(request, size)
-
-    def _licence_short(self) -> Blocked | None:
-        """A licence shortage always ends the attempt under select/linear (spec slurm-preemption 1.11)."""
-        wanted = self.job.spec.licenses
-        if not wanted or self.planning:
-            return None
-        free = self.view.licenses_free
-        enough = {name: free.get(name, 0) >= count for name, count in wanted.items()}
-        if any(enough.values()) if self.job.spec.licenses_any else all(enough.values()):
-            return None
-        name = next(name for name, ok in enough.items() if not ok)
-        return Blocked(
-            reason="Licenses",
-            resource="licences",
-            wanted=wanted[name],
-            available=free.get(name, 0),
-            detail=f"{wanted[name]} of licence {name} wanted, {free.get(name, 0)} free",
-        )
 
     def _place(self, choice: Alternatives, request: Request) -> tuple[NodeBits, str] | None:
         if self._thought is not None:
@@ -229,7 +207,7 @@ class LinearAttempt:
                 node_indices=indices,
                 memory_mb=memory,
                 gres=gres,
-                licenses=_licences_taken(spec.licenses, spec.licenses_any, self.view),
+                licenses=licences.taken_by(self.job, self.view.licenses_free) if spec.licenses else NOTHING,
                 shared=self.request.shares,
             ),
             why=why,
@@ -263,13 +241,3 @@ def _too_few(request: Request, free: int) -> Blocked:
         available=free,
         detail=f"{request.min_nodes} nodes wanted, {free} usable",
     )
-
-
-def _licences_taken(wanted: Mapping[str, int], either: bool, view: ClusterView) -> Mapping[str, int]:
-    if not wanted:
-        return NOTHING
-    if not either:
-        return dict(wanted)
-    free = view.licenses_free
-    name = next((n for n, count in wanted.items() if free.get(n, 0) >= count), next(iter(wanted)))
-    return {name: wanted[name]}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from makeway import licences
 from makeway.model import Candidates, Choice, Job, Placement
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit
@@ -25,6 +26,8 @@ _Found = tuple[Placement, int, list[int]]
 
 def two_passes(attempt: LinearAttempt, candidates: Candidates) -> Choice | None:
     """Return the victims that select/linear takes; None if removing all of them does not help."""
+    if licences.wants(attempt.job) and licences.lacking(attempt.job, attempt.view) is not None:
+        return None  # under select/linear a licence that is short ends the attempt (1.11)
     one_pass = _counting_pass if attempt.only_counts() else _stepwise_pass
     order: Sequence[int] = range(len(candidates.jobs))
     first = one_pass(attempt, candidates, order)

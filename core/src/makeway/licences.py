@@ -1,0 +1,95 @@
+"""Keep out jobs whose licences are not there: the limit that Slurm-like selectors share (slurm-preemption 1.11).
+
+Licences belong to the cluster, not to nodes, so no selector counts them. A plugin that finds nodes as Slurm does
+answers `makeway_admit` with `admit`, marked ``@about(wants)``, and puts `taken_by` into its allocations; one that
+does neither has nothing to do with licences. Suspended jobs keep their licences; whoever leaves gives them back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from makeway.model import NOTHING, Blocked, ClusterView, Job
+
+LICENCES = "licences"
+"""`Blocked.resource` where a licence is short."""
+
+
+def wants(job: Job) -> bool:
+    """Whether `job` asks for licences."""
+    return bool(job.spec.licenses)
+
+
+def admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    """Return which pending jobs lack licences, as `makeway_admit` does."""
+    found = {}
+    for job in jobs:
+        if job.spec.licenses and job.allocation is None:
+            blocked = lacking(job, view)
+            if blocked is not None:
+                found[job.id] = blocked
+    return found
+
+
+def lacking(job: Job, view: ClusterView, taken: Mapping[str, int] = NOTHING) -> Blocked | None:
+    """Return which licence a pending job lacks; None: none.
+
+    :param taken: licences that others are about to take: name -> how many.
+    """
+    wanted = job.spec.licenses
+    there = view.licenses_free
+    free = {name: there.get(name, 0) - taken.get(name, 0) for name in wanted}
+    short = [name for name, count in wanted.items() if free[name] < count]
+    if not short or (job.spec.licenses_any and len(short) < len(wanted)):
+        return None
+    name = short[0]
+    frees = _given_back(job, short, view)
+    return Blocked(
+        reason="Licenses",
+        resource=LICENCES,
+        wanted=wanted[name],
+        available=max(0, free[name]),
+        detail=_sentence(name, wanted[name], free[name], view),
+        liftable=bool(frees),
+        frees=frees,
+    )
+
+
+def _given_back(job: Job, short: Sequence[str], view: ClusterView) -> Mapping[str, float]:
+    """Return who holds what is short: active job -> how much of the first of `short` it would give back.
+
+    Where one of several licences is enough, any of its holders may be enough by itself.
+    """
+    holders = view.license_holders
+    found: dict[str, float] = {}
+    for name in short:
+        for holder, count in holders.get(name, NOTHING).items():
+            if job.spec.licenses_any:
+                found[holder] = math.inf
+            elif name == short[0]:
+                found[holder] = count
+            else:
+                found.setdefault(holder, 0.0)
+    return found
+
+
+def _sentence(name: str, wanted: int, free: int, view: ClusterView) -> str:
+    total = view.cluster.licenses.get(name)
+    if total is None:
+        return f"{wanted} of licence {name} wanted, of which the cluster has none"
+    return f"{wanted} of licence {name} wanted, {free} of {total} free, {total - free} in use"
+
+
+def taken_by(job: Job, free: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the licences that a job takes when it starts: all, or the first of which enough are free."""
+    wanted = job.spec.licenses
+    if not wanted or not job.spec.licenses_any:
+        return dict(wanted) if wanted else NOTHING
+    name = next((name for name, count in wanted.items() if free.get(name, 0) >= count), next(iter(wanted)))
+    return {name: wanted[name]}
+
+
+def held(job: Job) -> Mapping[str, int]:
+    """Return the licences that a job holds."""
+    return job.allocation.licenses if job.allocation is not None else NOTHING
