@@ -231,6 +231,7 @@ def _kind(decision: Decision) -> tuple[object, ...]:
         decision.victims,
         decision.placement,
         bool(decision.candidates),
+        bool(decision.vacated),
         tuple(sorted(protected)),
     )
 
@@ -243,6 +244,8 @@ def _told(run: Run, group: Sequence[Decision]) -> Iterator[str]:
     if last.candidates:
         names = [f"{job} ({mode})" for job, mode in last.candidates]
         yield f"  could displace, in this order: {_few(names)}"
+    if last.vacated:
+        yield f"  could use what these hold, which are suspended: {_few(last.vacated)}"
     by_rule: dict[str, list[str]] = {}
     for job, rule in last.protected.items():
         by_rule.setdefault(rule, []).append(job)

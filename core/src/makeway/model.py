@@ -603,6 +603,8 @@ class Candidates:
     """When the answer may differ without any event (an exemption ends); None: not known."""
     reason: str = ""
     """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
+    vacated: frozenset[str] = frozenset()
+    """Ids of those of `jobs` that have made way already: what they hold may be used, and nothing is done to them."""
     not_for: Mapping[str, str] = NOTHING
     """What is short (`Blocked.resource` of a limit) -> why nobody is displaced for its sake."""
     rounds: int = 1

@@ -100,6 +100,8 @@ class Decision:
     placement: str = ""
     candidates: tuple[tuple[str, str], ...] = ()
     """Job id and mode, in order."""
+    vacated: tuple[str, ...] = ()
+    """Suspended jobs whose room the job may use; they are not among the candidates and victims."""
     protected: Mapping[str, str] = attrs.field(factory=dict)
     """Job id -> the rule that protects it."""
     victims: tuple[tuple[str, str], ...] = ()

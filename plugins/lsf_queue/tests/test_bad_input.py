@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,77 @@ def test_jobs_with_wrong_attributes_are_refused(
     assert result.exit_code == 0, result.output
     assert said in result.output
     assert '"final_state": "COMPLETED"' in result.output
+
+
+LISTED = HOSTS.replace("h1 2\n", "h1 2\nh2 2\n")
+OPEN = HOSTS.replace("h1 2\n", "h1 2\ndefault 1\n")
+GROUP = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nold (h1 %s)\nEnd HostGroup\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        pytest.param(
+            {"lsb.hosts": LISTED.replace("h2", "h[2")},
+            "lsb.hosts:4: HOST_NAME: unbalanced '['; the row is ignored",
+            id="row: brackets",
+        ),
+        pytest.param(
+            {"lsb.hosts": LISTED.replace("h2", "h@2!")},
+            "lsb.hosts:4: HOST_NAME: 'h@2!' is not a host name or range; the row is ignored",
+            id="row: no name",
+        ),
+        pytest.param(
+            {"lsb.hosts": LISTED.replace("h2", "h1")},
+            "lsb.hosts:4: HOST_NAME h1 is there already; the first row counts, this one is ignored",
+            id="row: twice",
+        ),
+        pytest.param(
+            {"lsb.hosts": LISTED + GROUP % "h22"},
+            "lsb.hosts:8: old: names the host 'h22', which does not exist; did you mean 'h2'?; it is ignored",
+            id="group: unknown",
+        ),
+        pytest.param(
+            {"lsb.hosts": LISTED + GROUP % "h[2"},
+            "lsb.hosts:8: old: unbalanced '['; it is ignored",
+            id="group: brackets",
+        ),
+        pytest.param(
+            {"lsb.queues": QUEUES.replace("= 20", "= 20\nHOSTS = h11 h1")},
+            "lsb.queues:9: HOSTS: names the host 'h11', which does not exist; did you mean 'h1'?; it is ignored",
+            id="queue: unknown",
+        ),
+        pytest.param(
+            {"lsb.queues": QUEUES.replace("= 20", "= 20\nHOSTS = h9")},
+            "lsb.queues:9: HOSTS: no host is left; queue low is dropped",
+            id="queue: nothing is left",
+        ),
+        pytest.param(
+            {"lsb.queues": QUEUES.replace("= 20", "= 20\nHOSTS = h[9-10]"), "lsb.hosts": OPEN},
+            "lsb.queues:9: HOSTS: not in lsb.hosts: h[9-10]; its row default is taken",
+            id="queue: hosts of the default row",
+        ),
+        pytest.param(
+            {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nu 2\nEnd User\n"},
+            "lsb.users:4: USER_NAME u is there already; the first row counts, this one is ignored",
+            id="user: twice",
+        ),
+    ],
+)
+def test_wrong_hosts_are_named_by_file_and_line(tmp_path: Path, files: dict[str, str | bytes], said: str) -> None:
+    """Whatever is left goes on."""
+    code, output = _run(tmp_path, "check", files)
+    assert code == 0, output
+    assert f"warning: {said}\n" in output
+
+
+def test_what_is_left_of_wrong_hosts(tmp_path: Path) -> None:
+    """A group and a queue keep the hosts that there are, and a queue without any is gone."""
+    hosts = LISTED + GROUP % "h22 ~h3"
+    queues = QUEUES.replace("= 20", "= 20\nHOSTS = old h[7-9]") + (
+        "Begin Queue\nQUEUE_NAME = odd\nHOSTS = h4\nEnd Queue\n"
+    )
+    _run(tmp_path, "import", {"lsb.queues": queues, "lsb.hosts": hosts}, "-o", str(tmp_path / "c.toml"))
+    made = tomllib.loads((tmp_path / "c.toml").read_text())
+    assert [node["name"] for node in made["node"]] == ["h1", "h2"]
+    assert {part["name"]: part.get("nodes") for part in made["partition"]} == {"high": None, "low": "h1"}

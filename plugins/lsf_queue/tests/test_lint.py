@@ -165,6 +165,33 @@ def test_explain_speaks_lsf(lsf: Lsf, tmp_path: Path) -> None:
     assert "could displace, in this order: L1 (suspend)" in told("H1")
 
 
+def test_explain_tells_slots_of_suspended_jobs_from_victims(lsf: Lsf, tmp_path: Path) -> None:
+    """A queue that preempts nobody may use the slots of a suspended job; nobody is displaced by that (5.3)."""
+    lsf("top 90 {PREEMPTIVE[mid]}; mid 50 {PREEMPTIVE[low]}; low 20 {}", "h1(2)")
+    jobs = tmp_path / "jobs.jsonl"
+    jobs.write_text(
+        '{"id": "M", "partition": "mid", "submit": 0, "run_time": 90, "cpus": 2}\n'
+        '{"id": "T", "partition": "top", "submit": 5, "run_time": 50}\n'
+        '{"id": "A", "partition": "low", "submit": 10, "run_time": 5}\n'
+        '{"id": "B", "partition": "low", "submit": 11, "run_time": 5, "cpus": 2}\n'
+    )
+
+    def told(job: str) -> str:
+        arguments = ["explain", str(tmp_path / "lsb.queues"), str(jobs), "--job", job]
+        return CliRunner().invoke(cli, arguments).output
+
+    starts, waits = told("A"), told("B")
+    assert "10 s: starts on h1 in queue low: uses what suspended jobs hold: M" in starts
+    assert "could use what these hold, which are suspended: M" in waits
+    assert "what suspended jobs hold would not be enough" in waits
+    for text in (starts, waits):
+        assert "may queue low preempt others? no" in text or text is starts
+        assert "could displace" not in text
+        assert "takes" not in text
+        assert "whom it displaced: nobody" in text
+    assert "could displace, in this order: M (suspend)" in told("T")
+
+
 def test_check_is_about_lsf_alone(lsf: Lsf, tmp_path: Path) -> None:
     """Slurm's rules have no say, and nothing is said twice."""
     lsf("a 9 {PREEMPTIVE}; b 5 {PREEMPTABLE[c]}; c 7 {}")

@@ -281,7 +281,12 @@ class Placer:
             outcome=outcome,
             reason=blocked.reason,
             detail="; ".join(part for part in (blocked.detail, listed.note, note) if part),
-            candidates=tuple((c.id, mode.value) for c, mode in zip(listed.jobs, listed.modes, strict=True)),
+            candidates=tuple(
+                (c.id, mode.value)
+                for c, mode in zip(listed.jobs, listed.modes, strict=True)
+                if c.id not in listed.vacated
+            ),
+            vacated=tuple(c.id for c in listed.jobs if c.id in listed.vacated),
             protected=dict(listed.protected),
             by=self._by,
         )
@@ -314,6 +319,8 @@ class Placer:
         choice = self._search(job, allowed, candidates)
         if choice is None:
             note = "removing all candidates would not make room"
+            if len(candidates.vacated) == len(candidates.jobs):
+                note = "what suspended jobs hold would not be enough"
             return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
@@ -403,12 +410,20 @@ class Placer:
         blocked: Blocked,
     ) -> Outcome:
         if self._traces and self.recorder.traces(job):
-            decision = self._decision(job, "preempts" if victims else "starts", blocked, candidates, "")
+            taken = any(victim.id not in candidates.vacated for victim in victims)
+            decision = self._decision(job, "preempts" if taken else "starts", blocked, candidates, "")
+            if victims and not taken:
+                names = ", ".join(victim.id for victim in victims)
+                decision = attrs.evolve(decision, detail=f"uses what suspended jobs hold: {names}")
             self.recorder.decided(
                 attrs.evolve(
                     decision,
                     placement=self.recorder.node_list(choice.placement.allocation.nodes),
-                    victims=tuple((v.id, m.value) for v, m in zip(victims, modes, strict=True)),
+                    victims=tuple(
+                        (v.id, m.value)
+                        for v, m in zip(victims, modes, strict=True)
+                        if v.id not in candidates.vacated
+                    ),
                     method=choice.method,
                 )
             )

@@ -44,7 +44,8 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
         jobs=chosen,
         modes=tuple(mode_of(job, site) for job in chosen),
         protected=protected,
-        note="" if chosen or protected else _nobody(site, preemptor),
+        vacated=frozenset(job.id for job in stopped),
+        note="" if running or protected else _nobody(site, preemptor),
         ask_again_at=min([*guard.ask_again, *lapses], default=None),
         reason=_reason(survey, preemptor),
     )

@@ -16,6 +16,7 @@ from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.groups import hosts_in
 from makeway_lsf_queue.readers import keywords, tables
 from makeway_lsf_queue.readers.grammar import Messages
+from makeway_lsf_queue.readers.hosts import drop_wrong_hosts, places_of
 from makeway_lsf_queue.readers.lsf_conf import lsf_conf
 from makeway_lsf_queue.readers.sound import cluster_of, drop_wrong_values, slots
 from makeway_lsf_queue.readers.tables import Draft
@@ -92,13 +93,14 @@ def _text_of(source: Source, name: str) -> str | None:
 
 
 def _translated(draft: Draft, said: list[str], name: str) -> ForeignConfig:
+    drop_wrong_hosts(draft, said)
     if not draft.queues:
         said.append(f"{name}: no queue; there is one named default")
         draft.queues["default"] = {}
     drop_wrong_values(draft, said)
     made = _tables(draft, said)
     settings = structure(made["policy"]["settings"][NAME], Settings, name)
-    places = _places(draft)
+    places = _places(draft) | places_of(made["node"], draft)
     for finding in lint.load_time(build_site(cluster_of(made), settings)):
         said.append(str(finding.at(places)).removeprefix("warning: "))
     if draft.idle:

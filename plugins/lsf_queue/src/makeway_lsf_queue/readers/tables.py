@@ -168,7 +168,7 @@ def read_hosts(found: Iterable[Section], draft: Draft, messages: Messages) -> No
         if section.name == "HOST":
             _named_rows(section, "HOST_NAME", keywords.HOST, draft.hosts, "lsb.hosts", draft, messages)
         elif section.name == "HOSTGROUP":
-            _groups(section, draft.host_groups, messages)
+            _groups(section, draft.host_groups, draft, messages)
 
 
 def read_users(found: Iterable[Section], draft: Draft, messages: Messages) -> None:
@@ -177,7 +177,7 @@ def read_users(found: Iterable[Section], draft: Draft, messages: Messages) -> No
         if section.name == "USER":
             _named_rows(section, "USER_NAME", keywords.USER, draft.users, "lsb.users", draft, messages)
         elif section.name == "USERGROUP":
-            _groups(section, draft.user_groups, messages)
+            _groups(section, draft.user_groups, draft, messages)
 
 
 def _named_rows(
@@ -195,6 +195,9 @@ def _named_rows(
         name = row.pop(name_key, "")
         if not name:
             messages.say(line, f"a row without {name_key} is ignored")
+            continue
+        if name in into:
+            messages.say(line, f"{name_key} {name} is there already; the first row counts, this one is ignored")
             continue
         into.setdefault(name, {key: word for key, word in row.items() if key in effective})
         draft.places.setdefault((kind, name, ""), f"{messages.file}:{line}")
@@ -214,12 +217,19 @@ def _columns(section: Section, known: set[str], kind: str, draft: Draft, message
             draft.idle[f"{kind}:{key}"] = None
 
 
-def _groups(section: Section, into: dict[str, tuple[str, ...]], messages: Messages) -> None:
+def _groups(
+    section: Section, into: dict[str, tuple[str, ...]], draft: Draft, messages: Messages
+) -> None:
     for line, row in rows(section, messages):
         if "GROUP_NAME" not in row or "GROUP_MEMBER" not in row:
             messages.say(line, "a group without GROUP_NAME or GROUP_MEMBER is ignored")
             continue
-        into.setdefault(row["GROUP_NAME"], tuple(row["GROUP_MEMBER"].split()))
+        name = row["GROUP_NAME"]
+        if name in into:
+            messages.say(line, f"group {name} is there already; the first one counts, this one is ignored")
+            continue
+        into[name] = tuple(row["GROUP_MEMBER"].split())
+        draft.places[section.name, name, ""] = f"{messages.file}:{line}"
 
 
 def read_limits(found: Iterable[Section], draft: Draft, messages: Messages) -> None:
