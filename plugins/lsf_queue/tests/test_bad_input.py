@@ -251,7 +251,7 @@ def test_jobs_with_wrong_attributes_are_refused(
     result = CliRunner().invoke(
         cli, ["replay", str(tmp_path / "lsb.queues"), str(tmp_path / "jobs.jsonl"), "--json", "-"]
     )
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output
     assert said in result.output
     assert '"final_state": "COMPLETED"' in result.output
 
