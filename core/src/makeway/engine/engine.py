@@ -40,6 +40,7 @@ from makeway.events import (
     Submitted,
 )
 from makeway.model import Gang, Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
+from makeway.obstacle import counted
 from makeway.record import Recorder
 from makeway.registry import Policies
 
@@ -286,10 +287,10 @@ class Engine:
             if partition.max_nodes is not None and partition.max_nodes < most:
                 most = partition.max_nodes
             if size > most:
-                reasons.append(f"needs {job.size} nodes; partition {partition.name} gives {most} at the most")
+                reasons.append(f"needs {counted(size, 'node')}; partition {partition.name} gives {most} at the most")
             elif size < partition.min_nodes:
                 reasons.append(
-                    f"asks for {job.size} nodes; partition {partition.name} wants {partition.min_nodes} or more"
+                    f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
                 )
             elif partition.max_time is not None and (job.time_limit or 0.0) > partition.max_time:
                 reasons.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 
@@ -10,9 +10,10 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import Blocked, Job
+from makeway.obstacle import Condition, in_all, listed, obstacle, of_features
 from makeway_select_cons_tres.books import Layout
 from makeway_select_cons_tres.cores import Picker, Taste
-from makeway_select_cons_tres.request import Request
+from makeway_select_cons_tres.request import NodeNeed, Request
 from makeway_select_cons_tres.table import Table, TableKey
 
 
@@ -80,6 +81,45 @@ def _able(request: Request, layout: Layout, idle: Table, wanted: int) -> NodeBit
             continue
         able.append(index)
     return bitmap.of(able)
+
+
+def why_impossible(job: Job, kind: Kind, layout: Layout, up: NodeBits) -> str:
+    """Say why a job cannot run even where nobody is, in the terms of its request.
+
+    :param up: nodes of its partition that are in service.
+    """
+    request = kind.request
+    conditions = list(_conditions(job, kind, layout))
+    short = obstacle(request.min_nodes, request.partition, conditions, request.excluded, up)
+    if short:
+        return short
+    serving = up & kind.able
+    for _, having in conditions:
+        serving &= having
+    nodes, cpus = layout.cluster.nodes, kind.idle.values
+    return in_all(job, serving, nodes, cpus, request.min_cpus, request.max_nodes)
+
+
+def _conditions(job: Job, kind: Kind, layout: Layout) -> Iterator[Condition]:
+    request, nodes = kind.request, layout.cluster.nodes
+    if kind.wanted > 1 or request.need != NodeNeed(unit=request.need.unit):
+        need = request.need
+        asked = (
+            (f"{need.sockets} sockets free", need.sockets > 1),
+            (f"{need.cores_per_socket} cores per socket", need.cores_per_socket > 1),
+            (f"{need.threads_per_core} threads per core", need.threads_per_core is not None),
+        )
+        texts = [f"{kind.wanted} usable CPU{'' if kind.wanted == 1 else 's'}", *(t for t, on in asked if on)]
+        yield listed(texts), kind.idle.at_least(kind.wanted)
+    if layout.track_memory:
+        least = _least_memory(request)
+        each = request.memory_per_cpu if request.whole else None
+        having = [n.index for n in nodes if max(least, (each or 0) * n.cpus) <= layout.memory[n.index]]
+        what = f"{each} MB of memory per CPU" if each else f"{least} MB of memory"
+        yield what, bitmap.of(having)
+    for name, count in request.gres.items():
+        yield f"{count} {name}", bitmap.of([n.index for n in nodes if n.gres.get(name, 0) >= count])
+    yield from of_features(job.spec.features, kind.choices, bitmap.full(len(nodes)))
 
 
 def signature_of(job: Job) -> Hashable:

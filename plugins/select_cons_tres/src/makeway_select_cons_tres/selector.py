@@ -22,11 +22,12 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
+from makeway.obstacle import counted
 from makeway.preemption import PreemptionTable, exempt_time
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.forecast import forecast
-from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of
+from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, Request, request_of
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Mode, Short
@@ -163,24 +164,18 @@ class ConsSelector:
         """Say why `job` could not run on the empty cluster; None: it could."""
         kind = self.kind(job)
         if kind.verdict is None or kind.verdict[0] != view.up:
-            kind.verdict = (view.up, self._possible(kind, job.partition.nodes & view.up))
+            kind.verdict = (view.up, self._possible(job, kind, job.partition.nodes & view.up))
         return kind.verdict[1]
 
-    def _possible(self, kind: Kind, nodes: NodeBits) -> Blocked | None:
+    def _possible(self, job: Job, kind: Kind, nodes: NodeBits) -> Blocked | None:
         for choice in kind.choices:
             if CoreTest(kind, self.empty, nodes, self.mode, choice).run() is not None:
                 return None
-        request = kind.request
-        usable = (nodes & kind.able).bit_count()
-        detail = request.over_limit or (
-            f"{request.min_nodes} nodes and {request.min_cpus} CPUs are asked for; "
-            f"{usable} nodes of the partition could serve"
-        )
         return Blocked(
             reason="BadConstraints",
-            detail=detail,
-            wanted=request.min_nodes,
-            available=usable,
+            detail=kind.request.over_limit or why_impossible(job, kind, self.layout, nodes),
+            wanted=kind.request.min_nodes,
+            available=(nodes & kind.able).bit_count(),
             never=True,
         )
 
@@ -399,7 +394,7 @@ class ConsAttempt:
             resource=short.resource,
             wanted=wanted,
             available=short.available,
-            detail=f"{wanted} nodes wanted, {short.available} usable",
+            detail=f"{counted(wanted, 'node')} wanted, {short.available} usable",
         )
 
 

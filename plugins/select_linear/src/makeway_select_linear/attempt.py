@@ -20,6 +20,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
+from makeway.obstacle import counted
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
@@ -239,5 +240,5 @@ def _too_few(request: Request, free: int) -> Blocked:
     return Blocked(
         wanted=request.min_nodes,
         available=free,
-        detail=f"{request.min_nodes} nodes wanted, {free} usable",
+        detail=f"{counted(request.min_nodes, 'node')} wanted, {free} usable",
     )

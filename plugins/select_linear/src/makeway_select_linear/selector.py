@@ -20,6 +20,7 @@ from makeway.model import (
     Partition,
     PreemptMode,
 )
+from makeway.obstacle import Condition, in_all, obstacle, of_features
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, nodes_alike
 from makeway_select_linear.books import Books
@@ -143,10 +144,28 @@ class LinearSelector:
             limit = over_limit(request, job.partition, self.cluster, self.cluster.nodes[index])
             if limit:
                 return limit
-        return (
-            f"{request.min_nodes} nodes and {request.min_cpus} CPUs are asked for; "
-            f"{nodes.bit_count()} nodes of the partition could serve"
-        )
+        conditions = self._conditions(job, request)
+        short = obstacle(request.min_nodes, job.partition, conditions, job.excluded)
+        if short:
+            return short
+        for _, having in conditions:
+            nodes &= having
+        return in_all(job, nodes, self.cluster.nodes, self.cpus, request.min_cpus, request.max_nodes)
+
+    def _conditions(self, job: Job, request: Request) -> list[Condition]:
+        """Return what is asked of each node, in the terms of the request."""
+        everything, nodes = self.all_nodes, self.cluster.nodes
+        found: list[Condition] = []
+        if request.cpus_per_node > 1:
+            found.append((f"{request.cpus_per_node} CPUs", self._by_cpus(request.cpus_per_node)))
+        if self.books.track_memory:
+            per_cpu = request.memory_per_cpu
+            what = f"{request.memory_per_node} MB" if per_cpu is None else f"{per_cpu} MB per CPU"
+            found.append((f"{what} of memory", self._memory_could(job, request, everything)))
+        for name, count in job.spec.gres.items():
+            having = bitmap.of([node.index for node in nodes if node.gres.get(name, 0) >= count])
+            found.append((f"{count} {name}", having))
+        return [*found, *of_features(job.spec.features, self.alternatives(job), everything)]
 
     def alternatives(self, job: Job) -> Sequence[Alternatives]:
         """Return the sets of nodes with the wanted features, in the order in which they are tried."""
