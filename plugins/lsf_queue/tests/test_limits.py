@@ -133,7 +133,7 @@ def test_a_job_at_its_own_limit_reserves_nothing(lsf: Lsf) -> None:
     )
     jobs = "X1 R host=h2 run=60; R1 R n=2 host=h1,h2 start=1 run=10; R2 R start=2 run=10"
     run = site.run(jobs, until=3)
-    assert "(303)" in run.reason("R1")
+    assert "(314)" in run.reason("R1")  # one slot is left of its limit, which is not enough (10)
     assert run.at(2) == {"X1": "RUN", "R1": "PEND", "R2": "RUN"}
 
 
@@ -231,3 +231,28 @@ def test_explain_goes_through_the_list(lsf: Lsf, tmp_path: Path) -> None:
     assert "Q2 fail    is PREEMPT_DELAY over? not for another 600 s" in told
     assert "Q3 fail    may an exclusive job preempt? no: that takes PREEMPT_JOBTYPE=EXCLUSIVE" in told
     assert "Q4 warning is there room under JL/U in lsb.hosts? 0 on h1; 0 in use, 1 wanted" in told
+
+
+@pytest.mark.parametrize(
+    ("queue", "users", "slots", "number"),
+    [
+        pytest.param("QJOB_LIMIT = 3", "", 1, "303", id="queue: reached"),
+        pytest.param("QJOB_LIMIT = 3", "", 2, "314", id="queue: too few left"),
+        pytest.param("UJOB_LIMIT = 3", "", 1, "304", id="user of a queue: reached"),
+        pytest.param("UJOB_LIMIT = 3", "", 2, "305", id="user of a queue: too few left"),
+        pytest.param("", "u 3", 1, "601", id="user: reached"),
+        pytest.param("", "u 3", 2, "603", id="user: too few left"),
+        pytest.param("", "g 3", 1, "602", id="group: reached"),
+        pytest.param("", "g 3", 2, "604", id="group: too few left"),
+    ],
+)
+def test_a_limit_that_leaves_too_few_for_a_parallel_job(
+    lsf: Lsf, queue: str, users: str, slots: int, number: str
+) -> None:
+    """10: a limit that is reached has one number, one with some room left for a smaller job another."""
+    groups = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\ng (u)\nEnd UserGroup\n"
+    table = f"Begin User\nUSER_NAME MAX_JOBS\n{users}\nEnd User\n" if users else ""
+    site = lsf(f"q 20 {{}} {queue}", "h1(8)", files={"lsb.users": groups + table})
+    running = 3 if slots == 1 else 2
+    run = site.run(f"A q n={running} user=u; B q n={slots} start=1 user=u", until=2)
+    assert f"({number})" in run.reason("B")

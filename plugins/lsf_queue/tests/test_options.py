@@ -65,6 +65,17 @@ ROWS = [
         jobs="L1 low; H1 high start=5",
     ),
     _row(
+        # turns of MBD_SLEEP_TIME, which is 60 s
+        "accept_interval",
+        1,
+        _starts("B"),
+        [0.0],
+        [1.0],
+        queues="low 20 {}",
+        hosts="h1(2)",
+        jobs="A low; B low",
+    ),
+    _row(
         # h1 is full and not loaded; of h2, which is, two slots of three are in use
         "host_order",
         "slots",

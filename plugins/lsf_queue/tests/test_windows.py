@@ -126,6 +126,48 @@ def test_what_closing_does(lsf: Lsf, queue: str, ends: str) -> None:
     assert run.history("A").job.preemptions == 0
 
 
+@pytest.mark.parametrize(
+    ("queue", "state", "ends", "lost"),
+    [
+        pytest.param("JOB_CONTROLS = SUSPEND[SIGTSTP]", "SSUSP", 24.5, 0, id="a signal that stops"),
+        pytest.param("JOB_CONTROLS = SUSPEND[CHKPNT] | CHKPNT = /c", "SSUSP", 24.5, 0, id="CHKPNT"),
+        pytest.param("JOB_CONTROLS = SUSPEND[/site/stop.sh]", "SSUSP", 24.5, 0, id="a command"),
+        pytest.param(
+            "JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID] | CHKPNT = /c", "PEND", 25.5, 60, id="brequeue"
+        ),
+        pytest.param("JOB_CONTROLS = SUSPEND[bmig $LSB_JOBID]", "PEND", 25.5, 60, id="bmig from nothing"),
+        pytest.param(
+            "JOB_CONTROLS = SUSPEND[bmig $LSB_JOBID] | CHKPNT = /c", "PEND", 24.5, 0, id="bmig with its work"
+        ),
+        pytest.param("JOB_CONTROLS = SUSPEND[bkill $LSB_JOBID]", "EXIT", 2, 0, id="bkill"),
+        pytest.param("JOB_CONTROLS = SUSPEND[SIGKILL]", "EXIT", 2, 0, id="a deadly signal"),
+        pytest.param("JOB_CONTROLS = SUSPEND[15]", "EXIT", 2, 0, id="a deadly signal by number"),
+        pytest.param("TERMINATE_WHEN = WINDOW | REQUEUE_EXIT_VALUES = 130", "PEND", 25.5, 60, id="by value"),
+        pytest.param(
+            "TERMINATE_WHEN = WINDOW | JOB_CONTROLS = TERMINATE[CHKPNT]", "EXIT", 2, 0, id="terminated"
+        ),
+    ],
+)
+def test_actions_at_a_closing_window(lsf: Lsf, queue: str, state: str, ends: float, lost: float) -> None:
+    """A job of 90 minutes starts at 1:00, the window closes at 2:00 and opens a day later; no preemption (6.1).
+
+    What requeues throw away is lost; a job that ends, as at its run limit, has done what it could.
+    """
+    site = lsf(f"q 20 {{}} RUN_WINDOW = 0-2 | MAX_JOB_PREEMPT = 1 | {queue}")
+    run = site.run("A q start=60 run=90", until=28 * HOUR)
+    assert run.at(2 * HOUR - 1)["A"] == "RUN"
+    assert run.at(2 * HOUR)["A"] == state
+    assert run.history("A").ended_at == ends * HOUR * 60
+    assert run.history("A").lost == lost * 60
+    assert (run.victims, run.history("A").job.preemptions) == ([], 0)
+
+
+def test_interactive_jobs_are_stopped_at_a_closing_window(lsf: Lsf) -> None:
+    """brequeue does not work on them (6.1)."""
+    site = lsf("q 20 {} RUN_WINDOW = 0-1 | JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID]")
+    assert site.run("A q run=90", until=70, A={"batch": False}).at(61)["A"] == "SSUSP"
+
+
 def test_no_migration(lsf: Lsf) -> None:
     """MIG is never for run-window suspensions (6.1)."""
     queue = "q 20 {} RUN_WINDOW = 0-1 3-4 | MIG = 5 | RERUNNABLE = y"

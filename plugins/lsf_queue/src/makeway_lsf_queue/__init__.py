@@ -21,6 +21,7 @@ limits, groups  job slot limits (5); counting: who is kept out by them
 resources       shared resources, memory (8)
 gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
+pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
 vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
@@ -52,7 +53,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, checklist, lint, opening, reserve
+from makeway_lsf_queue import actions, admission, checklist, lint, opening, pacing, reserve
 from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
@@ -106,8 +107,9 @@ def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
 
 @hookimpl
 def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
-    """Close hosts that are full by a limit, or reserved."""
-    return admission.full_hosts(job, view) | reserve.kept_from(job, before, view, now)
+    """Close hosts that are full by a limit, reserved, or have just been given a job."""
+    full = admission.full_hosts(job, view) | pacing.closed(site_of(view), job, view)
+    return full | reserve.kept_from(job, before, view, now)
 
 
 @hookimpl

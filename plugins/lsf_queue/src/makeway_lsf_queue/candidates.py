@@ -11,7 +11,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Job, PreemptMode, Seconds
-from makeway_lsf_queue import gaps, jobs, reserve
+from makeway_lsf_queue import gaps, jobs, pacing, reserve
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.protection import Guard
@@ -25,6 +25,8 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     site = site_of(view)
     held_back = _held_back(site, preemptor, now)
     lapses = _slots_let_go(site, preemptor, view, now)
+    opens = pacing.opens_at(site, preemptor, view)
+    lapses += [] if opens is None else [opens]
     if held_back is not None:
         again = [at for at in (held_back.ask_again_at, *lapses) if at is not None]
         return attrs.evolve(held_back, ask_again_at=min(again, default=None))
@@ -47,7 +49,7 @@ def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
         vacated=frozenset(job.id for job in stopped),
         note="" if running or protected else _nobody(site, preemptor),
         ask_again_at=min([*guard.ask_again, *lapses], default=None),
-        reason=_reason(survey, preemptor),
+        reason=_reason(survey, preemptor, view),
     )
 
 
@@ -176,7 +178,7 @@ def _nobody(site: Site, preemptor: Job) -> str:
     return f"no job of {names} runs" if names else f"queue {mine} may preempt no other queue"
 
 
-def _reason(survey: Survey, preemptor: Job) -> str:
+def _reason(survey: Survey, preemptor: Job, view: ClusterView) -> str:
     """Return LSF's name for what stands in the way on the hosts (section 10)."""
     mine = jobs.hosts_of(preemptor)
     if survey.exclusive and not mine & ~survey.exclusive:
@@ -186,4 +188,7 @@ def _reason(survey: Survey, preemptor: Job) -> str:
     stopped = gaps.not_offered(survey.site, survey, preemptor.partition.name)
     if stopped and not mine & ~(survey.exclusive | stopped):
         return "PEND_HOST_JOB_SSUSP"
+    fresh = pacing.closed(survey.site, preemptor, view)
+    if fresh and not mine & ~(survey.exclusive | stopped | fresh):
+        return pacing.WAITS
     return "PEND_HOST_LESS_SLOTS" if jobs.is_parallel(preemptor) else "PEND_HOST_JOB_LIMIT"

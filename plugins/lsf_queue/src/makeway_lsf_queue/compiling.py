@@ -94,6 +94,9 @@ def build_site(cluster: Cluster, settings: Settings) -> Site:
         resources=resources,
         use_susp_slots=reader.get(params, "USE_SUSP_SLOTS", where, values.flag, True),
         turn=reader.get(params, "MBD_SLEEP_TIME", where, values.seconds, 60.0),
+        accept_interval=reader.get(
+            params, "JOB_ACCEPT_INTERVAL", where, values.integer, settings.accept_interval
+        ),
         exclusive_may="EXCLUSIVE" in jobtypes and unlocked,
         gpus=syntax in ("y", "yes", "extend") and (GPUS in resources or not settings.gpu_resource),
         targets=targets_of(queues, settings, oddities),
@@ -219,6 +222,7 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         checkpointable=bool(said.get("CHKPNT")),
         mig=reader.get(said, "MIG", where, values.minutes, none),
         users=str(said.get("USERS", "")),
+        accept_interval=reader.get(said, "JOB_ACCEPT_INTERVAL", where, values.integer, none),
         ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),
         job_limit=reader.get(said, "QJOB_LIMIT", where, values.integer, none),
         user_limit=reader.get(said, "UJOB_LIMIT", where, values.integer, none),

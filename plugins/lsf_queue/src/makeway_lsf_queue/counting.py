@@ -18,6 +18,7 @@ from makeway_lsf_queue import jobs, reserve
 from makeway_lsf_queue.limits import Counts, Limit, limits_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
+from makeway_lsf_queue.vocabulary import PARALLEL
 
 
 @attrs.frozen
@@ -206,8 +207,9 @@ def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
             continue
         if leaves_other_hosts(limit, job):
             continue  # `closed` keeps it off these
+        has_room = limit.counts is Counts.SLOTS and verdict.use.total + 1 <= verdict.bound
         return Blocked(
-            reason=limit.reason,
+            reason=PARALLEL.get(limit.reason, limit.reason) if has_room else limit.reason,
             resource="limit",
             wanted=verdict.wanted,
             available=max(0.0, verdict.bound - verdict.use.total),

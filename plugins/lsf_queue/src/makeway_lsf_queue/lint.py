@@ -197,6 +197,14 @@ def _actions(site: Site) -> Iterator[Finding]:
             yield _note(f"partition[{queue.index}]", said, "6.3")
 
 
+def _load(site: Site) -> Iterator[Finding]:
+    """TERMINATE_WHEN=LOAD speaks of load indices, which a replay does not have (6.1)."""
+    for queue in site.queues.values():
+        if "LOAD" in str(queue.partition.attributes.get("TERMINATE_WHEN", "")).split():
+            said = "LOAD has no effect: a replay has no load indices, so that no job is stopped for load"
+            yield _warning(_where(queue, "TERMINATE_WHEN"), said, "6.1")
+
+
 def job_controls_of(queue: Queue) -> Mapping[str, str]:
     """Return the actions of a queue; empty if there are none, or they cannot be understood."""
     try:
@@ -334,6 +342,7 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _minimal,
     _limits_that_stay,
     _actions,
+    _load,
     _resources,
     _gpus,
     _names_in_limits,
@@ -345,6 +354,7 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
 LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _conflicts,
     _delayed_reservations,
+    _load,
     _names_in_limits,
     _resources,
 )

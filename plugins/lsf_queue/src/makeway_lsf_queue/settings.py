@@ -107,5 +107,7 @@ class Settings:
     """Who resumes first (6.3, 12 no. 14): the reverse of preemption, or who was stopped first."""
     take_back: bool = True
     """Whether a suspended job may stop those that use its slots by USE_SUSP_SLOTS when it could go on (5.3)."""
+    accept_interval: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """JOB_ACCEPT_INTERVAL where no file sets it (9.3): LSF has 1 turn then, its examples none."""
     reserve_longest: Seconds | None = None
     """Longest reservation for queues with resource reservation; None: as SLOT_RESERVE says."""

@@ -66,6 +66,8 @@ class Queue:
     rerunnable: bool = False
     checkpointable: bool = False
     mig: Seconds | None = None
+    accept_interval: int | None = None
+    """JOB_ACCEPT_INTERVAL, in turns; None: the cluster's."""
     ignores_sla: bool = False
     users: str = ""
     """USERS; empty: everybody."""
@@ -105,6 +107,8 @@ class Site:
     use_susp_slots: bool
     turn: Seconds
     """MBD_SLEEP_TIME."""
+    accept_interval: int
+    """JOB_ACCEPT_INTERVAL, in turns."""
     exclusive_may: bool
     """Whether exclusive jobs preempt and are preempted (4.4)."""
     gpus: bool

@@ -28,8 +28,12 @@ PENDING = {
     "PEND_QUE_WINDOW": (302, "the run or dispatch window of the queue is closed"),
     "PEND_QUE_JOB_LIMIT": (303, "the queue has reached its slot limit"),
     "PEND_QUE_USR_JLIMIT": (304, "the user has reached the queue's slot limit per user"),
+    "PEND_QUE_USR_PJLIMIT": (305, "the queue's slot limit per user leaves too few for the parallel job"),
+    "PEND_QUE_PJOB_LIMIT": (314, "the queue's slot limit leaves too few for the parallel job"),
     "PEND_USER_JOB_LIMIT": (601, "the user has reached a slot limit"),
     "PEND_UGRP_JOB_LIMIT": (602, "the user group has reached a slot limit"),
+    "PEND_USER_PJOB_LIMIT": (603, "a slot limit leaves the user too few for the parallel job"),
+    "PEND_UGRP_PJOB_LIMIT": (604, "a slot limit leaves the user group too few for the parallel job"),
     "PEND_HOST_NONEXCLUSIVE": (1002, "the job wants its hosts for itself, and they are not empty"),
     "PEND_HOST_JOB_SSUSP": (1003, "a job of equal or higher priority is suspended on the hosts"),
     "PEND_HOST_LESS_SLOTS": (1303, "the hosts do not have enough slots"),
@@ -44,6 +48,14 @@ PENDING = {
 }
 """Name -> number and words; the words are ours."""
 
+PARALLEL = {
+    "PEND_QUE_JOB_LIMIT": "PEND_QUE_PJOB_LIMIT",
+    "PEND_QUE_USR_JLIMIT": "PEND_QUE_USR_PJLIMIT",
+    "PEND_USER_JOB_LIMIT": "PEND_USER_PJOB_LIMIT",
+    "PEND_UGRP_JOB_LIMIT": "PEND_UGRP_PJOB_LIMIT",
+}
+"""Reason of a limit that is reached -> that of one which has room left, but too little for a parallel job."""
+
 SUSPENSIONS = {
     "SUSPENDED": "SUSP_MBD_PREEMPT (0x00000080): preempted by the master for a job of higher priority",
     "SUSP_QUEUE_WINDOW": "SUSP_QUEUE_WINDOW (0x00000008): the run window of the queue is closed",
@@ -56,6 +68,8 @@ UNNAMED = {
     "6701": "6701: the preemptive job waits out PREEMPT_DELAY before it preempts",
     "JobHeldUser": "held (bstop of a pending job), until bresume",
     "JobHeldAdmin": "held (bstop of a pending job), until bresume",
+    "PEND_HOST_ACCPT_ONE": "PEND_HOST_ACCPT_ONE: the hosts have just been given a job (JOB_ACCEPT_INTERVAL)",
+    "Licenses": "a licence that the job asked for is short",
     "PEND_JOB_NO_RESOURCE": "a shared resource that the job reserves is short",
 }
 

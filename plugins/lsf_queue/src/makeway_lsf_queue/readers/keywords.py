@@ -8,6 +8,7 @@ QUEUE = (
     *("QJOB_LIMIT", "UJOB_LIMIT", "HJOB_LIMIT", "PJOB_LIMIT", "RUNLIMIT", "RERUNNABLE", "CHKPNT", "MIG"),
     *("SLA_GUARANTEES_IGNORE", "HOSTS", "USERS", "MAX_JOB_PREEMPT", "MAX_JOB_PREEMPT_RESET"),
     *("MAX_TOTAL_TIME_PREEMPT", "NO_PREEMPT_INTERVAL", "PREEMPT_DELAY", "RUN_WINDOW", "DISPATCH_WINDOW"),
+    "JOB_ACCEPT_INTERVAL",
 )
 """Of lsb.queues, with an effect."""
 
@@ -31,7 +32,7 @@ QUEUE_IDLE = (
     ),
     *("FILELIMIT", "FWD_JOB_FACTOR", "FWD_USER_SHARE", "GPU_REQ", "HIST_HOURS", "HOSTLIMIT_PER_JOB"),
     *("HOST_PRE_EXEC", "HOST_POST_EXEC", "IGNORE_DEADLINE", "IMPT_JOBBKLG", "IMPT_SLOTBKLG", "IMPT_TASKBKLG"),
-    *("INTERACTIVE", "JOB_ACCEPT_INTERVAL", "JOB_ACTION_WARNING_TIME", "JOB_IDLE", "JOB_OVERRUN"),
+    *("INTERACTIVE", "JOB_ACTION_WARNING_TIME", "JOB_IDLE", "JOB_OVERRUN"),
     *("JOB_SIZE_LIST", "JOB_STARTER", "JOB_UNDERRUN", "JOB_WARNING_ACTION", "LOCAL_MAX_PREEXEC_RETRY"),
     *(
         "MANDATORY_EXTSCHED",
@@ -99,11 +100,12 @@ PARAMS = (
     *("PREEMPT_FOR", "PREEMPT_JOBTYPE", "PREEMPTABLE_RESOURCES", "USE_SUSP_SLOTS", "PARALLEL_SCHED_BY_SLOT"),
     *("NO_PREEMPT_RUN_TIME", "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT"),
     *("MAX_JOB_PREEMPT_RESET", "MAX_TOTAL_TIME_PREEMPT", "PREEMPT_DELAY", "MBD_SLEEP_TIME", "DEFAULT_QUEUE"),
+    "JOB_ACCEPT_INTERVAL",
 )
 """Of lsb.params, with an effect."""
 
 PARAMS_IDLE = (
-    *("SBD_SLEEP_TIME", "JOB_ACCEPT_INTERVAL", "PREEMPTION_WAIT_TIME", "ABS_RUNLIMIT", "MAX_JOB_REQUEUE"),
+    *("SBD_SLEEP_TIME", "PREEMPTION_WAIT_TIME", "ABS_RUNLIMIT", "MAX_JOB_REQUEUE"),
     *(
         "JOB_DEP_LAST_SUB",
         "CLEAN_PERIOD",
@@ -143,3 +145,13 @@ LIMIT = (
 
 LSF_CONF = ("LSB_DISABLE_LIMLOCK_EXCL", "LSB_GPU_NEW_SYNTAX")
 """Of lsf.conf, with an effect."""
+
+_LOAD = ("R15S", "R1M", "R15M", "UT", "PG", "IO", "LS", "IT", "TMP", "SWP", "MEM", "STOP_COND", "RESUME_COND")
+WHY_IDLE = {
+    **dict.fromkeys(_LOAD, "a replay has no load indices, so no threshold is ever passed"),
+    "SBD_SLEEP_TIME": "jobs stop and go on at the instant at which that is decided",
+    "PREEMPTION_WAIT_TIME": "License Scheduler's; what victims give back is there as soon as they have left",
+    "MAX_JOB_REQUEUE": "jobs are requeued as often as it takes",
+    "ABS_RUNLIMIT": "run limits are never multiplied by CPU factors, as with ABS_RUNLIMIT=Y",
+}
+"""Keyword without an effect here that bears on preemption -> why it has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -103,9 +103,18 @@ def _translated(draft: Draft, said: list[str], name: str) -> ForeignConfig:
     places = _places(draft) | places_of(made["node"], draft)
     for finding in lint.load_time(build_site(cluster_of(made), settings)):
         said.append(str(finding.at(places)).removeprefix("warning: "))
-    if draft.idle:
-        said.append(f"no effect here: {', '.join(_by_file(draft.idle))}")
+    said += _without_effect(draft.idle)
     return ForeignConfig(tables=made, warnings=tuple(said), places=places)
+
+
+def _without_effect(idle: Iterable[str]) -> Iterator[str]:
+    """Yield what has no effect here: together what has the same reason, last what is about something else."""
+    by_reason: dict[str, list[str]] = {}
+    for each in idle:
+        by_reason.setdefault(keywords.WHY_IDLE.get(each.partition(":")[2], ""), []).append(each)
+    for reason in sorted(by_reason, key=lambda text: not text):
+        why = f"; {reason}" if reason else ""
+        yield f"no effect here: {', '.join(_by_file(by_reason[reason]))}{why}"
 
 
 def _by_file(idle: Iterable[str]) -> list[str]:
