@@ -149,6 +149,52 @@ def test_explain_the_victim(run: Run, config: Path, workload: Path) -> None:
     )
 
 
+QUEUE = """
+[[job]]
+id = "low"
+nodes = 1
+run_time = 100
+time_limit = 100
+[[job]]
+id = "kept"
+nodes = 1
+run_time = 200
+time_limit = 200
+partition = "high"
+[[job]]
+id = "first"
+nodes = 2
+submit = 10
+run_time = 100
+time_limit = 100
+partition = "high"
+[[job]]
+id = "next"
+nodes = 1
+submit = 20
+run_time = 100
+time_limit = 100
+partition = "high"
+"""
+ONLY = "under scheduler easy only job first, the first that waits, may have others make way"
+
+
+def test_explain_says_why_a_job_behind_the_first_displaces_nobody(run: Run, config: Path, tmp_path: Path) -> None:
+    """EASY: it could have low make way, but another waits before it; with room, the nodes may be kept."""
+    jobs = tmp_path / "queue.toml"
+    jobs.write_text(QUEUE)
+    easy = ("--set", "scheduler.type=easy")
+    done = run("explain", config, jobs, "--job", "next", *easy)
+    assert f"20 s: waits in partition high, Priority: too few nodes are free; {ONLY}" in done.out
+    roomy = QUEUE.replace("nodes = 1\nrun_time = 100\ntime_limit = 100", "nodes = 1\nrun_time = 5", 1)
+    jobs.write_text(roomy.replace("submit = 20\nrun_time = 100\ntime_limit = 100", "submit = 20\nrun_time = 300"))
+    done = run("explain", config, jobs, "--job", "next", *easy)
+    kept = "it might run longer than until 200 s, when job first is to start, on nodes kept for that"
+    assert f"20 s: waits in partition high, Priority: {kept}; {ONLY}" in done.out
+    done = run("explain", config, jobs, "--job", "next", *easy, "--set", "policy.preempt=preempt/none")
+    assert "make way" not in done.out
+
+
 def test_explain_names_who_is_protected_and_why(run: Run, with_jobs: Path) -> None:
     """By the rule."""
     exempt = ("--set", "policy.preemption.exempt_time=50", "--set", "scheduler.type=builtin")

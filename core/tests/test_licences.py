@@ -211,3 +211,23 @@ def _fields(job: Job) -> dict[str, Any]:
     return {
         name: getattr(allocation, name) for name in ("nodes", "node_indices", "cpus", "cores", "memory_mb")
     }
+
+
+@pytest.mark.parametrize("config", [CONS, LINEAR], ids=["cons_tres", "linear"])
+@pytest.mark.parametrize(
+    ("wanted", "either", "reason"),
+    [
+        pytest.param({"lic": 2}, False, "2 of licence lic wanted, of which the cluster has 1", id="too many"),
+        pytest.param({"none": 1}, False, "1 of licence none wanted, of which the cluster has none", id="unknown"),
+        pytest.param({"lic": 2, "other": 3}, True, "2 of licence lic wanted, of which the cluster has 1", id="neither"),
+        pytest.param({"lic": 2, "other": 2}, True, "", id="the other one will do"),
+    ],
+)
+def test_more_licences_than_there_are_can_never_be_had(
+    config: dict[str, Any], wanted: dict[str, int], either: bool, reason: str
+) -> None:
+    """The job is refused, as by sbatch, and does not wait for ever, nor does anybody make way for it."""
+    asks = spec("asks", "hi", 10.0, 20.0, licenses=wanted, licenses_any=either)
+    run = table(config, HOLDER, asks)
+    assert {job: why for job, _, why in run.run.recorder.unrunnable} == ({"asks": reason} if reason else {})
+    assert run.victims == ()

@@ -33,7 +33,7 @@ def admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
 
 
 def lacking(job: Job, view: ClusterView, taken: Mapping[str, int] = NOTHING) -> Blocked | None:
-    """Return which licence a pending job lacks; None: none.
+    """Return which licence a pending job lacks; None: none. One that asks for more than there are is refused.
 
     :param taken: licences that others are about to take: name -> how many.
     """
@@ -43,14 +43,18 @@ def lacking(job: Job, view: ClusterView, taken: Mapping[str, int] = NOTHING) -> 
     short = [name for name, count in wanted.items() if free[name] < count]
     if not short or (job.spec.licenses_any and len(short) < len(wanted)):
         return None
-    name = short[0]
-    frees = _given_back(job, short, view)
+    total = view.cluster.licenses
+    beyond = [name for name, count in wanted.items() if total.get(name, 0) < count]
+    never = len(beyond) == len(wanted) if job.spec.licenses_any else bool(beyond)
+    name = beyond[0] if never else short[0]
+    frees = {} if never else _given_back(job, short, view)
     return Blocked(
         reason="Licenses",
         resource=LICENCES,
         wanted=wanted[name],
         available=max(0, free[name]),
         detail=_sentence(name, wanted[name], free[name], view),
+        never=never,
         liftable=bool(frees),
         frees=frees,
     )
@@ -78,6 +82,8 @@ def _sentence(name: str, wanted: int, free: int, view: ClusterView) -> str:
     total = view.cluster.licenses.get(name)
     if total is None:
         return f"{wanted} of licence {name} wanted, of which the cluster has none"
+    if wanted > total:
+        return f"{wanted} of licence {name} wanted, of which the cluster has {total}"
     return f"{wanted} of licence {name} wanted, {free} of {total} free, {total - free} in use"
 
 

@@ -30,6 +30,10 @@ class Easy:
         self._placer = passes.placer
         self._screen = passes.placer.selector.screen
         self._reserved: _Reserved | None = None
+        self._recorder = passes.placer.recorder
+        self._traces = self._recorder.traced is not None
+        self._tried: set[str] = set()
+        """Ids of watched jobs that were tried behind the first one in this pass."""
 
     def run(self) -> None:
         """Make a pass."""
@@ -40,7 +44,7 @@ class Easy:
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
-                self._backfill(arrivals, reserved)
+                self._follow(arrivals, reserved)
                 return
         self._reserved = None
         live = not passes.custom_order and not passes.turns
@@ -55,7 +59,7 @@ class Easy:
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self._reserved = self._reserve(entry, outcome)
-            self._backfill(entries[at + 1 :], self._reserved)
+            self._follow(entries[at + 1 :], self._reserved)
             return
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
@@ -79,6 +83,32 @@ class Easy:
         reserved.settle(self._placer.selector.forecast(job, partition.nodes & ledger.up, ledger, ()))
 
     # --------------------------------------------------------------------------- who follows
+    def _follow(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
+        """Let others start that do not delay the reserved job, and note why those that are watched do not."""
+        self._tried.clear()
+        self._backfill(entries, reserved)
+        if not self._traces:
+            return
+        for _, job, partition in entries:
+            if job.state is JobState.PENDING and job.id not in self._tried and self._recorder.traces(job):
+                self._placer.not_tried(job, partition, self._why_not(job, reserved))
+
+    def _why_not(self, job: Job, reserved: _Reserved) -> str:
+        """Say why a job was not even tried: too few nodes, or they are kept for the first one."""
+        ledger = self._ledger
+        first = reserved.entry[1]
+        text = "too few nodes are free"
+        if self._screen((job,), ledger.up & ~ledger.completing) and reserved.forecast is not None:
+            at = f"{reserved.shadow(ledger):,.0f} s"
+            text = f"it might run longer than until {at}, when job {first.id} is to start, on nodes kept for that"
+        behind = self._behind(first)
+        return f"{text}; {behind}" if behind else text
+
+    def _behind(self, first: Job) -> str:
+        if not self._placer.preemption:
+            return ""
+        return f"under scheduler easy only job {first.id}, the first that waits, may have others make way"
+
     def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
         """Start those of `entries` that do not delay the reserved job."""
         if not entries:
@@ -105,7 +135,7 @@ class Easy:
             for partition in partitions:
                 if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
                     continue
-                if job.state is JobState.PENDING and self._start(job, partition, allowed):
+                if job.state is JobState.PENDING and self._start(job, partition, allowed, reserved):
                     reserved.version = ledger.version
                     if long and spare is not None:
                         reserved.spare = spare - bitmap.count(job.nodes & eligible)
@@ -131,11 +161,15 @@ class Easy:
         barred = set(map(id, long)) - fits
         return [job for job in kept if id(job) not in barred]
 
-    def _start(self, job: Job, partition: Partition, allowed: NodeBits) -> bool:
+    def _start(self, job: Job, partition: Partition, allowed: NodeBits, reserved: _Reserved) -> bool:
+        note = ""
+        if self._traces and self._recorder.traces(job):
+            self._tried.add(job.id)
+            note = self._behind(reserved.entry[1])
         if job.spec.het_id is not None:
             outcome = self._passes.het.try_start(job, partition, allowed, preempt=False)
         else:
-            outcome = self._placer.try_start(job, partition, allowed, preempt=False)
+            outcome = self._placer.try_start(job, partition, allowed, preempt=False, note=note)
         return outcome is Outcome.STARTED
 
 

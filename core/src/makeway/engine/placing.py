@@ -139,12 +139,14 @@ class Placer:
         preempt: bool = True,
         limits: bool = True,
         closes: bool = True,
+        note: str = "",
     ) -> Outcome:
         """Try to start `job` in `partition` on nodes of `allowed`.
 
         :param preempt: whether it may displace others.
         :param limits: whether limits of policies hold.
         :param closes: whether nodes that policies keep for others stay closed to it.
+        :param note: what to say beside if it has to wait.
         """
         if job.partition is not partition:
             put(job, partition=partition)
@@ -173,7 +175,21 @@ class Placer:
             return self._preempt(job, allowed, found)
         if found.never:
             return self._give_up(job, found)
-        return self._waits(job, found, _outcome_of(found))
+        return self._waits(job, found, _outcome_of(found), note=note)
+
+    def not_tried(self, job: Job, partition: Partition, why: str) -> None:
+        """Note of a job that is watched why it was not tried in this pass."""
+        self.recorder.decided(
+            Decision(
+                at=self.ledger.now,
+                job=job.id,
+                partition=partition.name,
+                outcome="waits",
+                reason=job.reason,
+                detail=why,
+                by=self._by,
+            )
+        )
 
     def _is_known_to_wait(self, job: Job) -> bool:
         """Whether a job that found no room before need not be probed: a glance says that there is none now."""
