@@ -131,6 +131,12 @@ RULES: Mapping[str, Rule] = {
         "24.05",
         section="slurm-preemption 5.2.1",
     ),
+    "denied_nodes_stay_denied": Rule(
+        "a node with cores of a higher tier is out of reach of a whole-node job; before, such a job got what "
+        "was left of it once another node would have served",
+        "23.02.5",
+        section="slurm-gang-and-select 4.3.2",
+    ),
     "exclusive_stops_after_step_one": Rule(
         "without gang only FORCE jobs look beyond cores that nobody uses",
         "26.05",
@@ -189,6 +195,13 @@ RULES: Mapping[str, Rule] = {
         "(a defect)",
         "1",
         section="slurm-gang-and-select 4.4.6",
+    ),
+    "overflow_keeps_marks": Rule(
+        "a job that found no room for its cores when a person resumed it leaves its mark on its nodes for "
+        "good, so that jobs that would share them or have them whole no longer start there (a defect)",
+        None,
+        until="23.02",
+        section="slurm-gang-and-select 4.3.10",
     ),
     "linear_suspend_frees_memory": Rule(
         "select/linear thinks that suspending a victim frees its nodes' memory (a defect)",

@@ -24,6 +24,11 @@ Taken = dict[int, int]
 """CPUs by node."""
 
 
+def nobody(job: Job) -> bool:
+    """Say no."""
+    return False
+
+
 def from_tier(lowest: int) -> Callable[[Job], bool]:
     """Return the test for jobs of this tier or a higher one."""
     return lambda job: job.partition.priority_tier >= lowest
@@ -67,10 +72,13 @@ class Plain:
     def free(self, index: int, present: Sequence[Job], avoid: Callable[[Job], bool]) -> int:
         """Return the free CPUs of a node beside those of `present` that are to be avoided (one thread a core)."""
         used: set[int] = set()
+        forgiven: set[int] = set()
         for job in present:
             if avoid(job):
                 used |= self.held(job, index)
-        if self.request.whole and used:
+            if self.forgives(job):
+                forgiven |= self.held(job, index)
+        if self.request.whole and used - forgiven:
             return 0
         cpus = self.node(index).cores - len(used)
         cpus -= cpus % self.request.need.cpus_per_task
@@ -104,6 +112,7 @@ class Plain:
     def fits(self, present: Sequence[Job], within: Sequence[int] | None = None) -> Taken | None:
         """Return nodes and CPUs for the job beside `present`."""
         own = self.request.partition
+        self.forgives = nobody
         nodes = [i for i in self.admitted(present) if within is None or i in within]
         found = self.on_map(nodes, present, lambda job: True)
         sharing = own.oversubscribe.sharing
@@ -116,6 +125,9 @@ class Plain:
         anywhere = self.on_map(nodes, present, banned)
         if anywhere is None:
             return None
+        if not self.mode.denial_lasts:
+            self.forgives = banned
+            anywhere = self.on_map(nodes, present, banned)
         lowest = own.priority_tier
         found = self.on_map(nodes, present, from_tier(lowest))
         while found is not None and lowest > 0:
@@ -190,7 +202,7 @@ class Plain:
                     continue
                 count = usable[index]
                 if not request.whole:
-                    keep = max(left - max(nodes - 1, 0), request.cpus_per_node, 1)
+                    keep = max(left - max(nodes - slack - 1, 0), request.cpus_per_node, 1)
                     count = min(count, keep)
                 taken[index] = count
                 nodes, cpus, left = nodes - 1, cpus - count, left - count

@@ -219,7 +219,7 @@ def test_licence_of_a_suspended_victim(stage: Callable[..., Any]) -> None:
 def test_heterogeneous_victims(stage: Callable[..., Any], second: Any, states: str) -> None:
     """S39: components in low (CANCEL) and low2; the preemptor wants the first one's node."""
     partitions = {"low": {"nodes": "n1"}, "low2": {"nodes": "n2", **second}, "hi": {"priority_tier": 2}}
-    scene = stage(cluster(2, **FOUR_CORES), CANCEL, partitions=partitions)
+    scene = stage(cluster(2, **FOUR_CORES), CANCEL, partitions=partitions, scheduler="backfill")
     scene.submit("h", "-n4 -p low : -n4 -p low2")
     scene.submit("p", "-n4 -w n1", "hi")
     assert scene.states("h+0 h+1 p") == states

@@ -235,11 +235,13 @@ class Engine:
             mcs_label=self._label(spec) if self._labels else None,
         )
         if priority is None:
-            put(job, priority=transitions.fresh_priority(job) - spec.nice)
+            put(job, priority=max(1, transitions.fresh_priority(job) - spec.nice))
         ledger.enter(job)
         self.recorder.entered(job, now)
         self.queue.add(job, now)
         transitions.changed = True
+        if spec.het_id is not None and self._type == "builtin":
+            problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
         problem = problem or self._misfit(job)
         if problem:
             self._reject(job, problem)
@@ -465,7 +467,7 @@ class Engine:
 
     def _after_pass(self) -> None:
         # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.
-        if self.transitions.changed and self._periodic:
+        if self._periodic and (self.transitions.changed or self.passes.passed_over):
             self._soon = True
         self.transitions.changed = False
 

@@ -11,6 +11,7 @@ import bisect
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger, put
@@ -19,6 +20,7 @@ from makeway.engine.queue import Entry, Key, Queue, faces, key_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.registry import Policies
 
+_TINY = 1e-6
 _MOST_ROUNDS = 1000
 """How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
 
@@ -47,6 +49,9 @@ class Passes:
         self._settled = -1
         self._waiting: list[Entry] = []
         self._raw = _raw_order(ledger, scheduler)
+        self._clockwork = ledger.settings(Clockwork)
+        self._asked: dict[str, Seconds] = {}
+        """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
@@ -79,12 +84,33 @@ class Passes:
         return [by_face[id(face)][1] for face in order]
 
     # ------------------------------------------------------------------- the main scheduler
+    @property
+    def passed_over(self) -> bool:
+        """Whether a job has been passed over that will be looked at again without anything happening."""
+        return any(self._is_passed_over(job_id) for job_id in self._asked)
+
+    def _is_passed_over(self, job_id: str) -> bool:
+        """Whether the estimator of sched/builtin has not run since the job had others make way.
+
+        It alone clears the mark "preemption in progress" when the jobs are walked in raw order (spec
+        slurm-gang-and-select 4.4.4).
+        """
+        at = self._asked.get(job_id)
+        if at is None:
+            return False
+        interval, phase = self._clockwork.bf_interval, self._clockwork.bf_phase
+        if not interval:
+            return False
+        return (self.ledger.now - phase + _TINY) // interval == (at - phase + _TINY) // interval
+
     def main(self, depth: int, *, het: bool) -> bool:
         """Make a pass of the main scheduler over at most `depth` entries; say whether any job started.
 
         :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
         """
         self.queue.arrivals.clear()  # every entry is looked at anyway
+        if self._asked:
+            self._asked = {each: at for each, at in self._asked.items() if self._is_passed_over(each)}
         closed: set[int] = set()
         withdrawn: NodeBits = 0
         done: set[str] = set()
@@ -96,6 +122,8 @@ class Passes:
             if job.state is JobState.SUSPENDED:
                 started = self._turn(job) or started
             if job.id in done or job.state is not JobState.PENDING:
+                continue
+            if self._asked and self._is_passed_over(job.id):
                 continue
             if partition.index in closed:
                 put(job, reason="Priority")
@@ -119,6 +147,8 @@ class Passes:
             elif outcome in (Outcome.BUSY, Outcome.PREEMPTING):
                 if outcome is Outcome.PREEMPTING:
                     done.add(job.id)
+                    if self._raw:
+                        self._asked[job.id] = self.ledger.now
                 left = partition.nodes & allowed & self.ledger.up
                 if withdrawn and outcome is Outcome.BUSY and left.bit_count() < job.size:
                     put(job, reason=_RESERVED)

@@ -26,6 +26,7 @@ from makeway.model import (
     ClusterView,
     Job,
     JobState,
+    ModeFlag,
     Partition,
     Placement,
     PreemptMode,
@@ -90,12 +91,15 @@ class Placer:
         """Whether the selector searches itself: then limits judge its choice, and take no part in it."""
         self.before: Sequence[Job] = ()
         """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
+        self._refusing: dict[str, set[int]] = {}
+        """Partitions that could never run a job that waits in several, by their index."""
         self._traces = recorder.traced is not None
         self._vetoes = policies.implements("makeway_protect")
         self._by = policies.who("makeway_preempt_candidates")
         ledger.limits_of = self.kept_out
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
+        self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
 
     # ---------------------------------------------------------------------------- nodes
     def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
@@ -166,7 +170,7 @@ class Placer:
             return self._waits(job, _NO_ROOM, Outcome.BUSY)
         closing = closes and self._closes
         closed = self.policies.closed_nodes(job, self.before, self.ledger) if closing else 0
-        found = self._probe_open(job, allowed, closed)
+        found = self._probe_open(job, allowed, closed, over_exclusive=self.preemption and preempt)
         if isinstance(found, Placement):
             if found.alternative and self.preemption and preempt:
                 return self._preempt_rather(job, allowed, found) or self._start(job, found)
@@ -210,16 +214,25 @@ class Placer:
         return licences.lacking(job, self.ledger) if job.spec.licenses else None
 
     def _give_up(self, job: Job, blocked: Blocked) -> Outcome:
-        """Refuse a job that could not run on the empty cluster, as ``sbatch`` does; one with more partitions waits."""
+        """Refuse a job that could not run on the empty cluster, in whichever of its partitions, as ``sbatch`` does."""
         self._waits(job, blocked, Outcome.NEVER)
-        if len(job.partitions) == 1 and job.spec.het_id is None:
+        refusing = self._refusing.setdefault(job.id, set())
+        refusing.add(job.partition.index)
+        if len(refusing) == len({partition.index for partition in job.partitions}) and job.spec.het_id is None:
+            del self._refusing[job.id]
             self.recorder.rejected(job, blocked.detail or blocked.reason, self.ledger.now)
             self.transitions.cancel_pending(job, JobState.FAILED)
         return Outcome.NEVER
 
-    def _probe_open(self, job: Job, allowed: NodeBits, closed: NodeBits) -> Placement | Blocked:
+    def _probe_open(
+        self, job: Job, allowed: NodeBits, closed: NodeBits, *, over_exclusive: bool
+    ) -> Placement | Blocked:
         if not closed:
-            return self.probe(self.selector.attempt(job, self.nodes_for(job, allowed), self.ledger))
+            nodes = self.nodes_for(job, allowed)
+            if over_exclusive and self.ledger.exclusive and self._gang:
+                # Gang may lay the job over them, so they are among the nodes from the start (1.10 step 4).
+                nodes = self._nodes_with(job, allowed, self.candidates(job).jobs)
+            return self.probe(self.selector.attempt(job, nodes, self.ledger))
         found = self.probe(self.selector.attempt(job, self.nodes_for(job, allowed & ~closed), self.ledger))
         if isinstance(found, Blocked) and found.never:
             return attrs.evolve(found, never=False)  # the closed nodes may open again

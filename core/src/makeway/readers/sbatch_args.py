@@ -363,11 +363,14 @@ def _fields(options: Options, base: Mapping[str, Any]) -> Options:
 
 
 def _counts(options: Options) -> Options:
-    """Derive nodes and tasks from one another, as the table in 4.1.1 says."""
+    """Derive nodes and tasks from one another, as the table in 4.1.1 says.
+
+    More nodes than tasks are not asked for: ``sbatch`` says so and takes as many nodes as there are tasks.
+    """
     fields: Options = {}
     tasks, per_node = options.get("tasks"), options.get("tasks_per_node")
     if "nodes" in options:
-        fields["min_nodes"], fields["max_nodes"] = options["nodes"]
+        fields["min_nodes"], fields["max_nodes"] = [min(each, tasks or each) for each in options["nodes"]]
         if tasks is None and per_node is not None and len(set(options["nodes"])) == 1:
             tasks = fields["min_nodes"] * per_node
     elif tasks is not None and per_node is not None:

@@ -11,10 +11,10 @@ sched_phase
     up to .31, as each look takes a millisecond). In 22.05 the timeslicer wakes at .24 or .25, just
     before the look, hence 1/128 more there.
 pass_on_completion
-    A victim's nodes are given away 0.02 to 0.04 s after its kill, except on 22.05 with
-    sched/builtin and a single tier, where the next look has to come (5 of 5; T1 of RELEASES.md,
-    which lays it on accounting: but with accounting and two tiers, or with backfill, it was 0.03 s
-    9 of 9 times). That is where the rule builtin_raw_order holds.
+    A victim's nodes are given away 0.02 to 0.04 s after its kill. Where the rule builtin_raw_order
+    holds (22.05 with sched/builtin and a single tier) the preemptor itself is passed over until the
+    estimator of sched/builtin has run (each ``bf_interval``, a second here), so that another job may
+    take them.
 pass_on_own_end
     False. After a job that ended by itself the next one starts at the next look (48 of 49 times in
     26.11 within 0.01 s of .25). Gang resumes, by contrast, come in the instant of the end.
@@ -66,7 +66,7 @@ from makeway.readers.sbatch_args import parse_sbatch
 from makeway.readers.slurm_conf import config_from_entries
 from makeway.readers.slurm_grammar import Record, Setting, parse_conf
 from makeway.readers.slurm_values import parse_preempt_mode, parse_time
-from makeway.rules import in_force, version
+from makeway.rules import version
 from makeway.settings import structure
 
 DEFAULT_USER = "alice"
@@ -380,7 +380,7 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "sched_phase": phase,
         "submit_delay": 0.0,
         "pass_on_submit": False,
-        "pass_on_completion": not _walks_unsorted(config, release),
+        "pass_on_completion": True,
         "pass_on_own_end": False,
         "bf_phase": phase,
         "limit_sweep": _LIMIT_SWEEP,
@@ -396,13 +396,6 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
     elif timeslice is not None:
         clocks["first_tick"] = max(0.0, timeslice - _TICK_LEAD)
     return clocks
-
-
-def _walks_unsorted(config: Config, release: str) -> bool:
-    """Say whether the main scheduler walks the jobs in order of submission (D3 of RELEASES.md)."""
-    one_tier = len({partition.priority_tier for partition in config.partition}) == 1
-    rule = in_force(release, {})["builtin_raw_order"]
-    return rule and one_tier and config.scheduler.type == "builtin"
 
 
 def _slice(config: Config) -> Seconds | None:

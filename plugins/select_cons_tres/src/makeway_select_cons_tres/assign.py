@@ -113,7 +113,10 @@ def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Groun
         return [taken[index] for index in indices]
     size = request.need.cpus_per_task
     room = [taken[index] // size for index in indices]
-    if sum(room) != tasks or 0 in room:
+    excess = sum(room) - tasks
+    if excess > 0 and 0 not in room:
+        room = _lowered(room, excess)
+    elif excess or 0 in room:
         packed = _packed(tasks, room, [ground.cpus[index] // size for index in indices])
         if packed is None:
             return None
@@ -122,6 +125,15 @@ def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Groun
     if size == 1 and least == 1:
         return room
     return [max(count * size, least) for count in room]
+
+
+def _lowered(room: Sequence[int], excess: int) -> list[int]:
+    """Take tasks that are too many from the fullest node, the last of several (recorded: ``range_of_nodes``)."""
+    dealt = list(room)
+    for _ in range(excess):
+        most = max(dealt)
+        dealt[len(dealt) - 1 - dealt[::-1].index(most)] -= 1
+    return dealt
 
 
 def _packed(tasks: int, room: Sequence[int], more_room: Sequence[int]) -> list[int] | None:

@@ -22,13 +22,17 @@ from makeway_select_cons_tres.table import FreeMemory, Table, TableKey
 class Layout:
     """What does not change: shapes, memory and weights of the nodes."""
 
-    def __init__(self, cluster: Cluster, *, extra_row: bool, track_memory: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, *, extra_row: bool, track_memory: bool, marks_stay: bool = False
+    ) -> None:
         nodes = cluster.nodes
         self.cluster = cluster
         self.size = len(nodes)
         self.extra_row = extra_row
         """Whether every partition has one more row, for preemptors of preempt/qos."""
         self.track_memory = track_memory
+        self.marks_stay = marks_stay
+        """Whether the mark of a job that found no row when a person resumed it outlives the job (a defect)."""
         shapes = [shape_of(node) for node in nodes]
         self.shapes: list[Shape] = list(dict.fromkeys(shapes))
         places = {shape: at for at, shape in enumerate(self.shapes)}
@@ -99,6 +103,8 @@ class Books:
         """Jobs whose cores are in no row: there was none for them, or a person suspended them."""
         self._stopped: set[str] = set()
         """Jobs that a person suspended: of what they held only memory and counted resources are left."""
+        self._overflown: set[str] = set()
+        """Jobs that found no row when a person resumed them."""
         self._tables: dict[TableKey, Table] = {}
         self._free_memory: FreeMemory | None = None
         self._parent: Books | None = None
@@ -143,6 +149,7 @@ class Books:
         self.take_out(job, wholly=True)
         self._rowless.discard(job.id)
         self._stopped.discard(job.id)
+        self._overflown.discard(job.id)
 
     def suspend(self, job: Job) -> None:
         """A job was stopped: if by a person, its cores leave the row; its memory stays (section 4.3.10)."""
@@ -160,6 +167,8 @@ class Books:
         self._stopped.discard(job.id)
         self._rowless.discard(job.id)
         self._seat(job, allocation)
+        if job.id in self._rowless and self.layout.marks_stay:
+            self._overflown.add(job.id)
         self._mark(allocation, 1)
         self._touched += allocation.node_indices
 
@@ -201,7 +210,7 @@ class Books:
             if rows.leave(job, allocation):
                 self._stale.add(job.partition.index)
             self._free_cores(allocation)
-        if job.id not in self._stopped:
+        if job.id not in self._stopped and job.id not in self._overflown:
             self._mark(allocation, -1)
         if wholly:
             self._charge(allocation, -1)

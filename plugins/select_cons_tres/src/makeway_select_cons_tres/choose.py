@@ -9,6 +9,7 @@ import attrs
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway_select_cons_tres.books import Layout
+from makeway_select_cons_tres.cpus import threads_for
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import Request
 
@@ -50,7 +51,7 @@ def _by_method(request: Request, pool: Pool, layout: Layout) -> Taken | None:
     rest = pool.nodes & ~request.required
     if request.spread:
         walk.spread(rest)
-    elif request.least_loaded and not request.contiguous:
+    elif request.least_loaded:
         walk.least_loaded(rest)
     else:
         walk.blocks(rest)
@@ -126,11 +127,12 @@ class Walk:
         return cpus if self._most is None or cpus < self._most else self._most
 
     def take(self, index: int) -> None:
-        """Take what is due of a node: pack, but leave a core for each node that is still to come."""
+        """Take what is due of a node: pack, but leave a core for each node that still has to come."""
         request = self._request
         cpus = self.size(index)
         if not request.whole:
-            reserve = (self.rem_nodes - 1) * self._unit(index) if self.rem_nodes > 1 else 0
+            more = self.rem_nodes - self._slack - 1
+            reserve = more * self._unit(index) if more > 0 else 0
             cpus = min(cpus, max(self._left - reserve, request.cpus_per_node, 1))
         self.taken[index] = cpus
         self.rem_nodes -= 1
@@ -143,7 +145,8 @@ class Walk:
         if unit is Unit.CPU:
             return 1
         shape = self._layout.shape(index)
-        return shape.threads * (shape.cores_per_socket if unit is Unit.SOCKET else 1)
+        threads = threads_for(shape, self._request.need)
+        return threads * (shape.cores_per_socket if unit is Unit.SOCKET else 1)
 
     def wants_more(self) -> bool:
         """Whether anything is missing, and another node is allowed."""

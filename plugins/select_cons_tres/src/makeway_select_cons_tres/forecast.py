@@ -42,7 +42,7 @@ def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]])
             return Forecast(at=now, nodes=found.nodes, preempts=True)
     releases = attempt.view.releases()
     if removable:
-        gone = {id(job) for job, _ in removable}
+        gone = {id(part) for job, _ in removable for part in attempt.view.components(job)}
         releases = [release for release in releases if id(release[2]) not in gone]
     if attempt.view.rule("forecast_in_batches"):
         return _in_batches(attempt, releases, extra)
@@ -57,7 +57,7 @@ def _in_batches(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra
     """Test after each batch of jobs that end within a window; each window is twice as long as the last."""
     choice = attempt.kind.choices[-1]
     for batch in _batches(releases, attempt.view.now):
-        attempt.remove_all([job for _, _, job in batch])
+        attempt.remove_these([job for _, _, job in batch])
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
             return Forecast(at=_end_of(batch, found, attempt), nodes=found.nodes)
@@ -104,7 +104,7 @@ def _one_by_one(
             gained += job.nodes.bit_count()
             if gained < short:
                 continue
-        attempt.remove_all(waiting)
+        attempt.remove_these(waiting)
         waiting = []
         found = attempt.try_on(choice, extra=extra)
         if found is not None:

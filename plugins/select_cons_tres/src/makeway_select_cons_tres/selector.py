@@ -44,7 +44,12 @@ class ConsSelector:
         self.cluster: Cluster = cluster
         self.parameters: Parameters = read_parameters(view.select_parameters)
         self.mode = _mode(view)
-        self.layout = Layout(cluster, extra_row=self.mode.qos, track_memory=self.parameters.memory)
+        self.layout = Layout(
+            cluster,
+            extra_row=self.mode.qos,
+            track_memory=self.parameters.memory,
+            marks_stay=view.rule("overflow_keeps_marks"),
+        )
         self.books = Books(self.layout)
         self.empty = Books(self.layout)
         """Books of the cluster without any job."""
@@ -262,10 +267,14 @@ class ConsAttempt:
                     self.books.take_out(part, wholly=False)
 
     def remove_all(self, jobs: Sequence[Job]) -> None:
-        """Take jobs away in thought, with all that they hold."""
-        self._begin_to_remove()
+        """Take jobs and their other components away in thought, with all that they hold."""
         if self.view.heterogeneous:
             jobs = [part for job in jobs for part in self.view.components(job) if part.nodes]
+        self.remove_these(jobs)
+
+    def remove_these(self, jobs: Sequence[Job]) -> None:
+        """Take jobs away in thought, with all that they hold; other components stay."""
+        self._begin_to_remove()
         self.books.take_out_all(jobs)
 
     def _begin_to_remove(self) -> None:
@@ -408,6 +417,7 @@ def _table_key(request: Request) -> TableKey:
 def _mode(view: ClusterView) -> Mode:
     return Mode(
         gang=ModeFlag.GANG in view.preempt_mode.flags,
+        preempts=view.preempt != "preempt/none",
         partition_prio=view.preempt == "preempt/partition_prio",
         qos=view.preempt == "preempt/qos",
         first_fit=view.rule("one_node_first_fit"),
@@ -415,4 +425,5 @@ def _mode(view: ClusterView) -> Mode:
         only_sharing_jobs_block=view.rule("only_sharing_jobs_block"),
         exclusive_stops=view.rule("exclusive_stops_after_step_one"),
         off_keeps_rows=view.rule("off_partition_keeps_rows"),
+        denial_lasts=view.rule("denied_nodes_stay_denied"),
     )

@@ -30,6 +30,8 @@ class Mode:
     """What governs a run: the plugins beside this one, and the release."""
 
     gang: bool
+    preempts: bool
+    """Whether there is a preempt plugin."""
     partition_prio: bool
     qos: bool
     first_fit: bool
@@ -41,6 +43,8 @@ class Mode:
     """Without gang only AVAILABLE jobs look beyond idle cores; else RESERVED ones do too."""
     off_keeps_rows: bool
     """A partition that is OFF may share its own rows."""
+    denial_lasts: bool
+    """Nodes that test 2 denies to whole-node jobs stay denied in tests 3 and 4."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -93,6 +97,8 @@ class CoreTest:
         self._extra = extra
         self._counts = choice.counts
         self._nodes = self._admitted(choice.among(nodes & kind.able))
+        self._known: Cores = {}
+        """Cores whose loss does not deny a node to a whole-node job."""
         self.short: Short | None = None
         """What was missing on that of the maps where the least was; None: nothing was tried."""
 
@@ -101,6 +107,8 @@ class CoreTest:
         """Drop nodes whose marks keep the job out (no. 3 to 5)."""
         books = self._books
         nodes &= ~books.reserved_nodes
+        if not self._request.shares and not self._mode.preempts:
+            nodes &= ~books.busy_nodes  # section 4.1.4: fully idle nodes, if nobody could be preempted there
         if self._request.mark == ONE_ROW:
             if self._layout.several_rows:
                 nodes &= ~self._shared_by_others(nodes)
@@ -204,6 +212,11 @@ class CoreTest:
         anywhere = self._beside(forbidden, "cores of others")
         if anywhere is None:
             return None
+        if self._request.whole and not self._mode.denial_lasts:
+            self._known = forbidden
+            anywhere = self._beside(forbidden, "cores of others")
+            if anywhere is None:
+                return None
         tier = self._request.partition.priority_tier
         alike = [part for part in self._parts() if part.partition.priority_tier == tier]
         taken = joined(forbidden, self._books.cores_in(alike, self._nodes))
@@ -288,6 +301,7 @@ class CoreTest:
             if part is not None:
                 cores = {**dict.fromkeys(books.cores_in([part], self._nodes), 0), **cores}
         wanted, whole, full = self._kind.wanted, self._request.whole, layout.full
+        known = self._known
         nodes = self._nodes
         values = idle.values
         like = None
@@ -295,7 +309,8 @@ class CoreTest:
             values = values.copy()
             dropped = []
             for index, used in cores.items():
-                cpus = 0 if whole and used else idle.cpus_of(index, full[index] & ~used, books)
+                lost = whole and used & ~known.get(index, 0)
+                cpus = 0 if lost else idle.cpus_of(index, full[index] & ~used, books)
                 values[index] = cpus
                 if cpus < wanted:
                     dropped.append(index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -17,6 +17,7 @@ from makeway.model import (
     Forecast,
     Job,
     ModeFlag,
+    Node,
     Partition,
     PreemptMode,
 )
@@ -41,10 +42,11 @@ class LinearSelector:
         self.books = Books(cluster, track_memory="CR_MEMORY" in parameters)
         self.one_task_per_core = "CR_ONE_TASK_PER_CORE" in parameters
         self.all_nodes = bitmap.full(len(cluster.nodes))
-        self.node_sets = list(_node_sets(cluster, per_record=False))
+        self.node_sets = list(_node_sets(cluster, _by_weight))
         self.record_sets = self.node_sets
-        if view.rule("record_node_sets") and view.preempt == "preempt/none":
-            self.record_sets = list(_node_sets(cluster, per_record=True))
+        if view.preempt == "preempt/none":
+            kind_of = _by_record if view.rule("record_node_sets") else _by_build
+            self.record_sets = list(_node_sets(cluster, kind_of))
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
@@ -309,25 +311,35 @@ def _shape(job: Job) -> tuple[object, ...]:
     )
 
 
-def _node_sets(cluster: Cluster, *, per_record: bool) -> Iterator[NodeBits]:
+def _node_sets(cluster: Cluster, kind_of: Callable[[Node], object]) -> Iterator[NodeBits]:
     """Yield the node sets, lowest weight first; equal weights in order of their records (4.1.3)."""
     groups: dict[tuple[int, object], list[int]] = {}
     for node in cluster.nodes:
-        kind: object = node.record
-        if not per_record:
-            kind = (
-                node.cpus,
-                node.sockets,
-                node.cores_per_socket,
-                node.threads_per_core,
-                node.memory_mb,
-                tuple(sorted(node.features)),
-                tuple(sorted(node.gres.items())),
-            )
-        groups.setdefault((node.weight, kind), []).append(node.index)
+        groups.setdefault((node.weight, kind_of(node)), []).append(node.index)
     order = sorted(groups, key=lambda key: (key[0], min(groups[key])))
     for key in order:
         yield bitmap.of(groups[key])
+
+
+def _by_weight(_: Node) -> object:
+    """Tell nodes of one weight not apart: so they are where jobs may share or preempt, whatever their lines say."""
+    return None
+
+
+def _by_record(node: Node) -> object:
+    return node.record
+
+
+def _by_build(node: Node) -> object:
+    return (
+        node.cpus,
+        node.sockets,
+        node.cores_per_socket,
+        node.threads_per_core,
+        node.memory_mb,
+        tuple(sorted(node.features)),
+        tuple(sorted(node.gres.items())),
+    )
 
 
 class _AtLeast:
