@@ -303,8 +303,11 @@ def test_a_closed_pipe_is_no_error(with_jobs: Path) -> None:
     process.wait()
 
 
-def test_an_interrupt_is_quiet(config: Path, tmp_path: Path) -> None:
-    """Exit status 130, and no half of a file."""
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_an_interrupt_is_quiet(config: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
+    """Exit status 130 or 128 and the signal, and no half of a file."""
     trace = tmp_path / "long.swf"
     tail = "0 50 4 -1 -1 4 60 -1 1 7 7 -1 -1 -1 -1 -1"
     trace.write_text("\n".join(f"{n} {n} {tail}" for n in range(1, 200_000)))
@@ -317,10 +320,33 @@ def test_an_interrupt_is_quiet(config: Path, tmp_path: Path) -> None:
     while not any(part.stat().st_size for part in tmp_path.glob(".run.jsonl.*")):
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, "", "")
+    assert (process.returncode, out, err) == (status, "", "")
     assert not list(tmp_path.glob("*run.jsonl*"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["plugins"], ["replay", "--help"]], ids=" ".join)
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    """Also where only a text is printed; it says that it is the output."""
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(_command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (1, "makeway: standard output: No space left on device\n")
+
+
+def test_a_limit_beyond_all_numbers_is_refused(run: Run, config: Path, workload: Path) -> None:
+    """Not an internal error."""
+    done = run("replay", config, workload, "--limit", 10**20)
+    assert done.status == 2
+    assert "is not in the range" in done.err
+
+
+def test_a_name_where_there_is_none(run: Run, config: Path, workload: Path) -> None:
+    """'allowed: none' read as if none were a name."""
+    done = run("replay", config, workload, "--map", "user=a:qos=none")
+    assert done.status == 2
+    assert "no QOS named 'none'; there is none of any name" in done.err
 
 
 @pytest.mark.parametrize(

@@ -134,4 +134,6 @@ def unknown(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Say that `given` is no known `kind`, what is allowed, and the nearest match."""
     options = sorted(allowed)
     shown = ", ".join(options[:12]) + (", ..." if len(options) > 12 else "")
-    return f"no {kind} named {given!r}; allowed: {shown or 'none'}{nearest(given, options)}"
+    if not options:
+        return f"no {kind} named {given!r}; there is none of any name"
+    return f"no {kind} named {given!r}; allowed: {shown}{nearest(given, options)}"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import click
 
 from makeway.cli import check, explain, importing, new_plugin, plugins, replay, verify
-from makeway.cli.group import Guarded
+from makeway.cli.group import Guarded, obey_signals
 
 COMMANDS = (
     replay.replay,
@@ -44,6 +44,7 @@ for _command in COMMANDS:
 
 def main() -> None:
     """Run the command line."""
+    obey_signals()
     cli(prog_name="makeway")
 
 

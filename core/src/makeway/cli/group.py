@@ -6,12 +6,15 @@
   2  it cannot be done as asked: flags, files, configuration, missing plugins
   3  done, but rows or jobs of the workload could not be used
 130  interrupted
+143  told to end (SIGTERM); 129 if the terminal is gone (SIGHUP)
 ===  =======================================================================
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import traceback
 import warnings
 from typing import Any
@@ -25,6 +28,11 @@ DEBUG = "MAKEWAY_DEBUG"
 TRACE = "MAKEWAY_TRACE_HOOKS"
 
 
+_STDOUT = "standard output: "
+_WRITING = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT)
+"""Errors of a stream without a name: files that are written name themselves."""
+
+
 def switched_on(variable: str) -> bool:
     """Whether an environment variable asks for something; unset, empty and 0 do not."""
     return os.environ.get(variable, "") not in ("", "0")
@@ -35,8 +43,40 @@ def status_of(error: MakewayError) -> int:
     return REFUSED if isinstance(error, ConfigError | PluginError) else FAILED
 
 
+class Told(KeyboardInterrupt):
+    """The process was told to end; what is half done is cleared away as after an interrupt."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__()
+
+
+def obey_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command as an interrupt does, unless whoever started it has them ignored."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _told_to_end)
+
+
+def _told_to_end(number: int, _: object) -> None:
+    raise Told(number)
+
+
 class Guarded(click.Group):
     """A group of commands none of which ends with a traceback."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments of the group itself, which may print its help or version."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            click.echo(f"makeway: {_told(error)[0]}", err=True)
+            raise click.exceptions.Exit(FAILED) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into a text and an exit status, and warnings into a line each."""
@@ -46,6 +86,8 @@ class Guarded(click.Group):
                 return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, click.ClickException, BrokenPipeError):
             raise
+        except Told as told:
+            ctx.exit(128 + told.number)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except Exception as error:
@@ -64,7 +106,7 @@ def _told(error: Exception) -> tuple[str, int]:
     if isinstance(error, MakewayError):
         return str(error), status_of(error)
     if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
+        place = f"{error.filename}: " if error.filename else _STDOUT if error.errno in _WRITING else ""
         return f"{place}{error.strerror}", FAILED
     if isinstance(error, MemoryError):
         return "out of memory", FAILED

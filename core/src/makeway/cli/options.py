@@ -97,7 +97,7 @@ _WORKLOAD = (
         help="Send jobs to a partition or QOS: user=3,7:high. The first that fits counts.",
     ),
     click.option("--format", metavar="NAME", help="Format of the workload: native, sacct, swf."),
-    click.option("--limit", type=click.IntRange(min=1), help="Take only so many jobs."),
+    click.option("--limit", type=click.IntRange(1, 10**12), help="Take only so many jobs."),
     click.option(
         "--set",
         "changes",

@@ -28,6 +28,7 @@ _NO_ARRAYS = (
     "a JSON array; allowed: JSON lines, one object per line without brackets around and commas between "
     "(`jq -c '.[]'` makes them), or TOML with [[job]] tables"
 )
+_NO_SPREAD = "one JSON object over several lines; allowed: one object per line (`jq -c .` makes them)"
 _JOB_HEADING = re.compile(r"^[ \t]*\[\[[ \t]*job[ \t]*\]\]", re.MULTILINE)
 _JOB_KEY = re.compile(r"^[ \t]*(\[\[[ \t]*job\b|job[ \t]*=)", re.MULTILINE)
 _ON_TERM = ("default", "exit", "ignore")
@@ -270,8 +271,18 @@ def _json_places(path: Path, text: str) -> list[_Place]:
             else:
                 problems.append(Problem(where, f"got {shown(line)}; allowed: a JSON object"))
     if problems:
+        if _is_json(text):
+            problems = [Problem(f"{path.name}:1", _NO_SPREAD)]
         raise ConfigError(str(path), _first(problems))
     return places
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return "\n" in text.strip()
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class SacctReader:
 # -------------------------------------------------------------------------------------- columns
 def _is_header(line: str) -> bool:
     names = {name.strip().lower() for name in line.split("|")}
-    return len(names) >= 3 and not names.isdisjoint(("jobid", "jobidraw"))
+    return len(names) >= 2 and not names.isdisjoint(("jobid", "jobidraw"))
 
 
 def _is_bare(line: str) -> bool:
