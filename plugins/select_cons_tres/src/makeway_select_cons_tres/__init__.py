@@ -15,6 +15,8 @@ rows       who shares a core over time (4.3.1, 4.3.5)
 table      what each node has left, kept up to date
 books      who holds what (4.3.1, 4.3.10)
 kinds      what jobs with the same request have in common
+fitting    which nodes have what each of them wants of a node
+one_node   the shorter way for jobs of one node (4.3.6)
 choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes

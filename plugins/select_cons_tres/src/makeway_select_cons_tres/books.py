@@ -95,7 +95,9 @@ class Books:
         self.reserved_nodes: NodeBits = 0
         self.sharing_nodes: NodeBits = 0
         self.history: list[int] = []
-        """Nodes touched, in order, as far as `sync` has noted them."""
+        """Nodes touched, in order, as far as `sync` has noted them and not forgotten them again."""
+        self.era = 0
+        """How often all was forgotten, with the tables that followed it."""
         self._touched: list[int] = []
         self._overlaid: set[int] = set()
         """Nodes on which a core is in several rows."""
@@ -335,6 +337,7 @@ class Books:
         else:
             self._sync_many(changed)
         if self._parent is None and len(self.history) > 4 * self.layout.size + 1000:
+            self.era += 1
             self.history.clear()
             self._tables.clear()
             self._free_memory = None
@@ -370,10 +373,14 @@ class Books:
                 found = Table(key, self)
                 found.seen = len(self.history)
             self._tables[key] = found
-        if found.seen < len(self.history):
-            found.follow(self._news(found.seen), self)
-            found.seen = len(self.history)
+        self.update(found)
         return found
+
+    def update(self, table: Table) -> None:
+        """Let a table of these books look at what was touched since it last did."""
+        if table.seen < len(self.history):
+            table.follow(self._news(table.seen), self)
+            table.seen = len(self.history)
 
     def free_memory(self) -> FreeMemory:
         """Return the memory that each node has left; `sync` first."""

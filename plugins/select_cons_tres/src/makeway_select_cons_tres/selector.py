@@ -26,8 +26,10 @@ from makeway.obstacle import counted
 from makeway.preemption import PreemptionTable, exempt_time
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
+from makeway_select_cons_tres.one_node import cpus_on_one_node, first_that_fits
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, Request, request_of
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Mode, Short
@@ -51,6 +53,7 @@ class ConsSelector:
             marks_stay=view.rule("overflow_keeps_marks"),
         )
         self.books = Books(self.layout)
+        self.fitting = Fitting(self.books)
         self.empty = Books(self.layout)
         """Books of the cluster without any job."""
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
@@ -108,7 +111,9 @@ class ConsSelector:
         key = _table_key(request)
         idle = self.empty.table(self._keys.setdefault(key, key))
         choices = alternatives(job.spec.features, self.cluster)
-        return kind_of(request, self.layout, idle, choices, trims=self.mode.trims)
+        kind = kind_of(request, self.layout, idle, choices, trims=self.mode.trims)
+        kind.cpus_on_one_node = cpus_on_one_node(request, choices, self.layout, self.mode)
+        return kind
 
     def request(self, job: Job) -> Request:
         """Return the normalised request of `job` in the partition that it is tried in."""
@@ -139,17 +144,10 @@ class ConsSelector:
         return kept
 
     def _might_start(self, kind: Kind, nodes: NodeBits) -> bool:
-        request, books = kind.request, self.books
+        request = kind.request
         if request.mark == AVAILABLE:
             return True
-        nodes &= request.partition.nodes & kind.able & books.table(kind.key).at_least(kind.wanted)
-        if request.whole:
-            nodes &= ~books.busy_nodes
-        if kind.least_memory and nodes & books.charged_nodes:
-            nodes = books.free_memory().among(nodes, kind.least_memory)
-        elif request.memory_per_node == 0:
-            nodes &= ~books.charged_nodes
-        return nodes.bit_count() >= request.min_nodes
+        return (nodes & self.fitting.nodes(kind)).bit_count() >= request.min_nodes
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> ConsAttempt:
         """Begin an attempt."""
@@ -354,6 +352,8 @@ class ConsAttempt:
         :param within: nodes to keep to; None: all of the attempt's.
         """
         nodes = self.nodes if within is None else self.nodes & within
+        if self.kind.cpus_on_one_node is not None and not self._removed:
+            return self._on_one_node(choice.among(nodes))
         test = CoreTest(
             self.kind, self.books, nodes, self.selector.mode, choice, exempt=self.exempt, extra=extra
         )
@@ -361,6 +361,16 @@ class ConsAttempt:
         if test.short is not None:
             self.short = test.short
         return found
+
+    def _on_one_node(self, nodes: NodeBits) -> Found | None:
+        """Place a job of one node as things stand."""
+        books = self.books
+        books.sync()
+        nodes &= self.selector.fitting.nodes(self.kind) & ~books.reserved_nodes
+        if nodes:
+            return first_that_fits(self.kind, nodes, books)
+        self.short = Short(1)
+        return None
 
     def placement(self, found: Found, alternative: int) -> Placement:
         """Return what was found in the contract's words."""

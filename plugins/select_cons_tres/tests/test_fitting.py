@@ -1,0 +1,120 @@
+"""What is kept between passes, and the shorter way for jobs of one node, give what looking at everything gives."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.config import Config
+from makeway.model import JobSpec
+from makeway.testing.builders import config, node
+from makeway.testing.scenario import replay_table
+from makeway_select_cons_tres import selector
+from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.fitting import Fitting
+from makeway_select_cons_tres.kinds import Kind
+
+SETTINGS: dict[str, Any] = {
+    "select": "select/cons_tres",
+    "preempt": "preempt/partition_prio",
+    "preempt_mode": "requeue",
+    "partitions": {"low": {"default": True}, "high": {"priority_tier": 2, "nodes": "n[2-5]"}},
+}
+
+
+def jobs(seed: int, count: int = 60) -> list[JobSpec]:
+    """Draw jobs of one node and of several, with and without memory, that fill the cluster."""
+    random = Random(seed)
+    drawn = []
+    for at in range(count):
+        nodes = random.choice((1, 1, 1, 1, 2))
+        spec: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes}
+        if random.random() < 0.8:
+            spec["tasks"] = nodes * random.randint(1, 6)
+        if random.random() < 0.2:
+            spec["cpus_per_task"] = random.randint(1, 2)
+        if random.random() < 0.15:
+            spec["tasks_per_node"] = random.randint(1, 6)
+        memory = random.choice(("memory_mb_per_node", "memory_mb_per_node", "memory_mb_per_cpu"))
+        spec[memory] = random.choice((0, 300, 900)) if memory == "memory_mb_per_node" else 150
+        if random.random() < 0.1:
+            spec = {"min_nodes": 1, "max_nodes": 1, "min_cpus_per_node": random.randint(1, 6)}
+        drawn.append(
+            JobSpec(
+                id=f"j{at}",
+                partitions=(random.choice(("low", "low", "high")),),
+                submit_at=float(random.randint(0, 200)),
+                run_time=float(random.randint(5, 60)),
+                time_limit=float(random.randint(60, 90)),
+                **spec,
+            )
+        )
+    return sorted(drawn, key=lambda spec: spec.submit_at)
+
+
+def built(seed: int, scheduler: str) -> Config:
+    """Return six nodes of two kinds, some of them preferred to others."""
+    small = node("n[1-3]", sockets=2, cores_per_socket=3, memory_mb=1000)
+    large = node("n[4-6]", sockets=2, cores_per_socket=4, memory_mb=2000, weight=1 + seed % 3)
+    parameters = ("CR_Core_Memory", "CR_CPU_Memory", "CR_Core")[seed % 3]
+    return config((small, large), SETTINGS, scheduler=scheduler, select_parameters=parameters)
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "builtin", "greedy"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_shorter_way_changes_nothing(
+    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same record with every job put through the whole test, and every node looked at each time."""
+    chosen, specs = built(seed, scheduler), jobs(seed)
+    quick = replay_table(specs, config=chosen)
+    assert any(kind.cpus_on_one_node for kind in kinds_of(quick.engine.selector))
+    monkeypatch.setattr(selector, "cpus_on_one_node", lambda *_: None)
+    monkeypatch.setattr(Fitting, "nodes", lambda self, kind: counted(self._books, kind))
+    thorough = replay_table(specs, config=chosen)
+    assert not any(kind.cpus_on_one_node for kind in kinds_of(thorough.engine.selector))
+    assert quick.record == thorough.record
+
+
+def kinds_of(found: Any) -> list[Kind]:
+    """Return the kinds of jobs that a selector was asked about."""
+    assert isinstance(found, selector.ConsSelector)
+    return list(found._kinds.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_nodes_that_fit_follow_the_books(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every question they are those with the CPUs and the memory, counted anew."""
+    asked = 0
+    nodes = Fitting.nodes
+
+    def checked(self: Fitting, kind: Kind) -> NodeBits:
+        nonlocal asked
+        asked += 1
+        found = nodes(self, kind)
+        assert found == counted(self._books, kind)
+        return found
+
+    monkeypatch.setattr(Fitting, "nodes", checked)
+    replay_table(jobs(seed, 120), config=built(seed, "easy"))
+    assert asked > 200
+
+
+def counted(books: Books, kind: Kind) -> NodeBits:
+    """Look at every node."""
+    fitting = []
+    for index in bitmap.indices(kind.able & kind.request.partition.nodes):
+        free = books.layout.full[index] & ~books.busy[index]
+        left = books.layout.memory[index] - books.memory[index]
+        if kind.idle.cpus_of(index, free, books) < kind.wanted or left < kind.least_memory:
+            continue
+        if (kind.request.whole and books.busy[index]) or (
+            kind.request.memory_per_node == 0 and books.memory[index]
+        ):
+            continue
+        fitting.append(index)
+    return bitmap.of(fitting)
