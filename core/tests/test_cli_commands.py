@@ -236,6 +236,20 @@ def test_explain_a_job_whose_row_cannot_be_used(run: Run, config: Path, tmp_path
     assert "no job '4' in june.sacct; there are 1, 1 to 1, and 3 rows that cannot be used" in done.err
 
 
+def test_explain_says_which_component_is_short_of_room(run: Run, config: Path, tmp_path: Path) -> None:
+    """Of both components; and when they start."""
+    jobs = tmp_path / "het.toml"
+    jobs.write_text(
+        "[[job]]\nid = 1\nnodes = 1\nrun_time = 50\ntime_limit = 50\n"
+        "[[job]]\nid = 2\nsubmit = 5\nrun_time = 10\n[[job.component]]\nnodes = 1\n[[job.component]]\nnodes = 1\n"
+    )
+    done = run("explain", config, jobs, "--job", 2, "--set", "scheduler.type=backfill")
+    why = "component 2+1: 1 node wanted, 0 usable; components start together; having others make way would not help"
+    assert f"5 s: waits in partition low, None: {why}" in done.out
+    assert f"5 s: waits in partition low, Resources: {why}" in done.out
+    assert "50 s: starts on n1 in partition low: with its other components" in done.out
+
+
 WORDS = """
 from makeway.errors import Finding
 from makeway.hookspecs import hookimpl

@@ -154,6 +154,32 @@ def test_backfill_keeps_nodes_for_a_het_job_that_waits(parts: int) -> None:
         assert run.starts("long")[0] >= 130.0
 
 
+@pytest.mark.parametrize("scheduler", ["easy", "backfill", "greedy", "builtin"])
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        pytest.param({}, {"min_nodes": 9}, "component h+1: needs 9 nodes; partition p gives 2", id="the second"),
+        pytest.param({"min_nodes": 9}, {}, "component h+0: needs 9 nodes; partition p gives 2", id="the first"),
+        pytest.param({}, {"cpus_per_task": 9}, "component h+1: needs 1 node with 9 CPUs; ", id="too large nodes"),
+        pytest.param({}, {"licenses": {"x": 1}}, "component h+1: 1 of licence x wanted, of which the", id="licences"),
+    ],
+)
+def test_a_het_job_is_refused_as_a_whole(
+    one: dict[str, Any], other: dict[str, Any], reason: str, scheduler: str
+) -> None:
+    """The component that could run started alone, or waited for ever."""
+    specs = het(("p",), ("p",), submit_at=0.0, run_time=10.0)
+    specs = [attrs.evolve(specs[0], **one), attrs.evolve(specs[1], **other)]
+    config = {"partitions": tiers(p=1, low=1), "scheduler": scheduler}
+    run = replay_table([*specs, low("a", 1.0, 5.0)], cluster=cluster(2), config=config)
+    refused = {job: why for job, _, why in run.run.recorder.unrunnable}
+    assert sorted(refused) == ["h+0", "h+1"]
+    assert run.starts("h+0") == run.starts("h+1") == ()
+    assert run.starts("a") == (1.0,)
+    if scheduler != "builtin":
+        assert all(why.startswith(reason) for why in refused.values())
+
+
 def test_a_het_job_waits_for_a_partition_that_is_down() -> None:
     """Its other component does not start alone, nor are nodes kept for it."""
     specs = [

@@ -8,7 +8,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.hostlist import fold_hostlist
-from makeway.model import Job, Node, Partition
+from makeway.model import Job, Node, Partition, Seconds
 
 Condition = tuple[str, NodeBits]
 """What a job wants of each of its nodes, as ``9 gpu``, and the nodes that have it."""
@@ -106,6 +106,14 @@ def in_all(
         f"needs {counted(job.size, 'node')}{several} and {counted(min_cpus, 'CPU')}; "
         f"no choice among {counted(serving.bit_count(), 'node')} of {where} meets the whole request"
     )
+
+
+def length(seconds: Seconds) -> str:
+    """Return a length of time as Slurm writes limits: 0:30:00, 2-00:00:00."""
+    days, rest = divmod(round(seconds), 86400)
+    hours, rest = divmod(rest, 3600)
+    shown = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}" if days else shown
 
 
 def counted(number: int, word: str) -> str:

@@ -19,7 +19,7 @@ from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
 from makeway.engine.easy import Easy
 from makeway.engine.exclusivity import label_of
-from makeway.engine.het import HetStarter
+from makeway.engine.het import HetStarter, refuse
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
 from makeway.engine.passes import Passes
@@ -40,7 +40,7 @@ from makeway.events import (
     Submitted,
 )
 from makeway.model import Gang, Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
-from makeway.obstacle import counted
+from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway.registry import Policies
 
@@ -106,6 +106,8 @@ class Engine:
         self._labels = self._mcs.label != "none"
         self._requeue = scheduler.requeue
         self._count = 0
+        self._refused_het: dict[str, str] = {}
+        """Ids of heterogeneous jobs that were refused, with the reason."""
         self._partition_sets: dict[tuple[str, ...], tuple[tuple[Partition, ...], str]] = {}
         self._type = scheduler.type
         self._marks = policies.implements("makeway_marks")
@@ -243,6 +245,8 @@ class Engine:
         if spec.het_id is not None and self._type == "builtin":
             problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
         problem = problem or self._misfit(job)
+        if spec.het_id is not None:
+            problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self._reject(job, problem)
 
@@ -294,9 +298,10 @@ class Engine:
                 reasons.append(
                     f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
                 )
-            elif partition.max_time is not None and (job.time_limit or 0.0) > partition.max_time:
+            elif partition.max_time is not None and job.time_limit is not None and job.time_limit > partition.max_time:
                 reasons.append(
-                    f"asks for {job.time_limit:g} s; partition {partition.name} allows {partition.max_time:g} s"
+                    f"asks for a time limit of {length(job.time_limit)}; "
+                    f"partition {partition.name} allows {length(partition.max_time)}"
                 )
             elif not partition.accepts:
                 what = "drained" if partition.up else "inactive"
@@ -306,8 +311,13 @@ class Engine:
         return "; ".join(reasons)
 
     def _reject(self, job: Job, problem: str) -> None:
-        self.recorder.rejected(job, problem, self.ledger.now)
-        self.transitions.cancel_pending(job, JobState.FAILED)
+        """Refuse a job; of a heterogeneous one all components, those that are still to come as well."""
+        het_id = job.spec.het_id
+        if het_id is None:
+            refuse((job,), problem, self.transitions)
+            return
+        told = self._refused_het.setdefault(het_id, f"component {job.id}: {problem}")
+        refuse([part for part in self.ledger.components(job) if part.state is JobState.PENDING], told, self.transitions)
 
     # --------------------------------------------------------------------------- endings
     def _finished(self, event: Finished) -> None:

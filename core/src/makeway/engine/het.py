@@ -8,7 +8,9 @@ from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Room
-from makeway.model import Blocked, Job, JobState, Partition, Placement
+from makeway.engine.transitions import Transitions
+from makeway.model import Blocked, Job, JobState, Partition, Placement, PreemptMode
+from makeway.record import Decision
 
 
 class HetStarter:
@@ -17,6 +19,8 @@ class HetStarter:
     def __init__(self, ledger: Ledger, placer: Placer) -> None:
         self._ledger = ledger
         self._placer = placer
+        self._short: tuple[str, Blocked] = ("", Blocked())
+        """Which component found no room in the last attempt, and what it lacked."""
 
     def try_start(
         self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True
@@ -34,12 +38,48 @@ class HetStarter:
             return Outcome.NEVER
         plan = self._plan(components, allowed)
         if plan is None:
+            if not self.eligible(components):
+                return Outcome.NEVER
             if preempt and self._placer.preemption:
                 return self._preempt(job, components, allowed)
+            self._note_waiting(components)
             return Outcome.BUSY
         for part, placement in zip(components, plan, strict=True):
+            self._note(part, "starts", placement.allocation.nodes, "with its other components")
             self._placer.start_on(part, placement.allocation)
         return Outcome.STARTED
+
+    # -------------------------------------------------------------------------- what is told
+    def _note(
+        self,
+        part: Job,
+        outcome: str,
+        nodes: NodeBits,
+        detail: str,
+        victims: Sequence[tuple[Job, PreemptMode]] = (),
+    ) -> None:
+        """Keep what was decided about a component that is watched."""
+        recorder = self._placer.recorder
+        if not recorder.traces(part):
+            return
+        recorder.decided(
+            Decision(
+                at=self._ledger.now,
+                job=part.id,
+                partition=part.partition.name,
+                outcome=outcome,
+                reason=part.reason if outcome != "starts" else "",
+                detail=detail,
+                placement=recorder.node_list(nodes) if nodes else "",
+                victims=tuple((victim.id, mode.value) for victim, mode in victims),
+            )
+        )
+
+    def _note_waiting(self, components: Sequence[Job], why: str = "") -> None:
+        short, found = self._short
+        text = f"component {short}: {found.detail or found.reason}; components start together"
+        for part in components:
+            self._note(part, "waits", 0, f"{text}; {why}" if why else text)
 
     def eligible(self, components: Sequence[Job]) -> bool:
         """Whether nothing but a lack of room keeps the components from starting at this instant."""
@@ -52,19 +92,31 @@ class HetStarter:
         )
 
     def _never(self, components: Sequence[Job]) -> bool:
-        """Whether they could not run on the empty cluster either, alone or side by side."""
+        """Whether they could not run on the empty cluster either, alone or side by side.
+
+        Slurm lets those that have no room side by side wait for ever (recorded: Q11); the others are refused.
+        """
         reachable: NodeBits = 0
         for part in components:
             impossible = self._placer.selector.possible(part, self._ledger)
             if impossible is not None:
                 put(part, reason=impossible.reason)
+                self._give_up(components, f"component {part.id}: {impossible.detail or impossible.reason}")
                 return True
-            reachable |= part.partition.nodes & self._ledger.up
-        if sum(part.size for part in components) <= reachable.bit_count():
+            reachable |= part.partition.nodes
+        size = sum(part.size for part in components)
+        if size <= (reachable & self._ledger.up).bit_count():
             return False
+        have = reachable.bit_count()
         for part in components:
             put(part, reason="BadConstraints")
+            self._note(part, "waits", 0, f"its components need {size} nodes side by side; their partitions have {have}")
         return True
+
+    def _give_up(self, components: Sequence[Job], problem: str) -> None:
+        """Refuse the whole job, unless it may also be tried in another partition."""
+        if all(len(part.partitions) == 1 for part in components):
+            refuse(components, problem, self._placer.transitions)
 
     def _plan(self, components: Sequence[Job], allowed: NodeBits) -> list[Placement] | None:
         plan: list[Placement] = []
@@ -73,6 +125,9 @@ class HetStarter:
             found = self._probe(part, free, components[:at])
             if isinstance(found, Blocked):
                 put(part, reason=found.reason)
+                self._short = part.id, found
+                if found.never:
+                    self._give_up(components, f"component {part.id}: {found.detail or found.reason}")
                 return None
             plan.append(found)
             free &= ~found.allocation.nodes
@@ -104,6 +159,7 @@ class HetStarter:
                 continue
             room = self._placer.find_room(part, free)
             if room is None:
+                self._note_waiting(components, "having others make way would not help")
                 return Outcome.BUSY
             wanted.append((part, room))
             free &= ~room.nodes
@@ -115,11 +171,20 @@ class HetStarter:
                 if self._ledger.is_active(victim)
             ]
             told = self._placer.making_way.tell(part, [v for v, _ in still], [m for _, m in still])
+            if told:
+                self._note(part, "preempts", room.nodes, "", still)
             waits = waits or told
         if not waits:
             return Outcome.BUSY
         put(job, asked_nodes=allowed & ~free)
         return Outcome.PREEMPTING
+
+
+def refuse(jobs: Sequence[Job], problem: str, transitions: Transitions) -> None:
+    """End pending jobs that can never run, with the reason."""
+    for job in tuple(jobs):
+        transitions.recorder.rejected(job, problem, transitions.ledger.now)
+        transitions.cancel_pending(job, JobState.FAILED)
 
 
 def _place_in_queue(part: Job) -> tuple[int, int, float, int]:

@@ -207,7 +207,7 @@ def _usable_rows(lines: Iterator[Line], layout: _Layout, workload: Workload) -> 
         seen.add(row.id)
         yield row
     if steps:
-        workload.notes.append(f"{steps} job steps left out")
+        workload.notes.append(f"{steps:,} job step{'' if steps == 1 else 's'} left out")
 
 
 def _job_id(fields: Mapping[str, str]) -> str:

@@ -236,7 +236,11 @@ def _priority_type(draft: Draft) -> str | None:
 
 def _optional(draft: Draft, key: str, parse: Callable[[str], Any]) -> Any:
     setting = draft.get(key)
-    return None if setting is None else draft.read(setting, parse, None)
+    if setting is None:
+        return None
+    if setting.value.strip().upper() not in ("", "0", "NO", "NONE"):
+        draft.leave_out(key, setting)
+    return draft.read(setting, parse, None)
 
 
 def _lower_words(text: str) -> list[str]:
