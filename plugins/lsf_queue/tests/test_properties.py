@@ -164,6 +164,10 @@ class Relation:
         targets = self.lines[queue][0]
         return targets if isinstance(targets, dict) else {}
 
+    def has_numbers(self, queue: str) -> bool:
+        """Whether any target has a preference number."""
+        return any(self._numbers(queue).values())
+
     def rank(self, queue: str, other: str) -> int:
         """The larger a preference, the smaller; 0 for all if there is no number (3.2)."""
         return -self._numbers(queue).get(other, 0)
@@ -380,8 +384,7 @@ def test_the_order_of_victims(config: Config, jobs: list[JobSpec]) -> None:
             if job.state is JobState.RUNNING:
                 ran = now - job.started_at - job.stopped if job.started_at is not None else 0.0
                 keys.append((relation.rank(mine, job.partition.name), ran if by_run_time else 0.0))
-        numbered = any(rank for rank, _ in keys)
-        if not numbered:
+        if not relation.has_numbers(mine):  # else the queue's priority comes before the run time (row 6)
             assert [ran for _, ran in keys] == sorted(ran for _, ran in keys)
         assert [rank for rank, _ in keys] == sorted(rank for rank, _ in keys)
 
