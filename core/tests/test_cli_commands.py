@@ -325,6 +325,11 @@ def test_foreign_files_are_completed_by_nodes(
     assert [each.name for each in parse_toml(done.out, "out").partition] == ["short", "long"]
     path.write_text("esy")
     assert "odd.cfg:1: got 'esy'" in run("check", path, "--nodes", nodes).out
+    beside = tmp_path / "beside.toml"
+    beside.write_text("x =")
+    assert f"error: {beside}: not valid TOML: " in run("check", path, "--nodes", beside).out
+    beside.write_text("[[nodes]]\nname = 'n1'\n")
+    assert "the one given has no [[node]] tables, but 'nodes'" in run("check", path, "--nodes", beside).out
     done = run("check", config, "--nodes", nodes)
     assert done.status == 2
     assert "--nodes is not needed" in done.err

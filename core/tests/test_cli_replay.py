@@ -208,6 +208,20 @@ def test_jobs_that_can_never_run_are_named(run: Run, config: Path, tmp_path: Pat
     assert (accepted.status, accepted.out, accepted.err) == (0, done.out, "")
 
 
+def test_who_waits_for_ever_is_named(run: Run, config: Path, tmp_path: Path) -> None:
+    """With the reason; not where the replay was told to stop."""
+    jobs = tmp_path / "held.toml"
+    held = "".join(f"[[job]]\nid = {n}\npriority = 0\nrun_time = 5\n" for n in range(1, 8))
+    jobs.write_text(held + "[[job]]\nid = 8\nrun_time = 5\n[[job]]\nid = 9\nrun_time = 5\ndepends_on = '1'\n")
+    done = run("replay", config, jobs)
+    assert done.status == 0
+    assert _figure(done.out, "jobs", "unfinished") == "8"
+    text = "8 jobs that still wait when nothing happens any more\n"
+    assert f"{text}  JobHeldUser: 1, 2, 3, 4, 5 and 2 more\n  Dependency: 9\n" in done.out
+    assert "still wait" not in run("replay", config, jobs, "--until", 3).out
+    assert "still wait" not in run("replay", config, jobs, "--do", "1 release 1", "--limit", 1).out
+
+
 @pytest.mark.parametrize(
     ("row", "status"),
     [

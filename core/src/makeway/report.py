@@ -35,6 +35,8 @@ class Column:
     workload: Workload
     figures: Mapping[str, Any]
     """Metrics of the summary."""
+    cut_short: bool = False
+    """Whether the replay was told to stop at some instant."""
 
 
 # ----------------------------------------------------------------------------------- words
@@ -204,7 +206,17 @@ def left_out(columns: Sequence[Column]) -> str:
 
 def _what_is_left_out(column: Column) -> tuple[object, ...]:
     recorder = column.run.recorder
-    return (column.workload.rejected_count, recorder.unrunnable, recorder.refusals)
+    stuck = [job.id for jobs in _stuck(column).values() for job in jobs]
+    return (column.workload.rejected_count, recorder.unrunnable, recorder.refusals, stuck)
+
+
+def _stuck(column: Column) -> Mapping[str, Sequence[Job]]:
+    """Return who still waits although nothing will happen any more, by the reason."""
+    found: dict[str, list[Job]] = {}
+    if not column.cut_short:
+        for job in column.run.engine.queue.pending():
+            found.setdefault(job.reason, []).append(job)
+    return found
 
 
 def _left_out(column: Column) -> Iterator[RenderableType]:
@@ -219,6 +231,12 @@ def _left_out(column: Column) -> Iterator[RenderableType]:
         lines = list(rejections(column.workload, recorder, worst_first=True))
         more = _first(lines, rows + jobs, "--rejected FILE")
         yield Text("\n".join([", ".join(parts), *more]))
+    stuck = _stuck(column)
+    if stuck:
+        words = _words(column)
+        text = f"{count(sum(map(len, stuck.values())), 'job')} that still wait when nothing happens any more"
+        told = (f"  {words.reason(reason)}: {_ids(jobs)}" for reason, jobs in stuck.items())
+        yield Text("\n".join([text, *told]))
     if recorder.refusals:
         lines = [
             f"{instant(at)}: {command.name} {command.job_id}: {reason}"
@@ -226,6 +244,11 @@ def _left_out(column: Column) -> Iterator[RenderableType]:
         ]
         text = f"{count(len(lines), 'command')} refused"
         yield Text("\n".join([text, *_first(lines, len(lines), "--log FILE")]))
+
+
+def _ids(jobs: Sequence[Job]) -> str:
+    named = ", ".join(job.id for job in jobs[:_SHOWN])
+    return f"{named} and {len(jobs) - _SHOWN:,} more" if len(jobs) > _SHOWN else named
 
 
 def _first(lines: Sequence[str], total: int, where: str) -> Iterator[str]:

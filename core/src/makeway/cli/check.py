@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 
 from makeway.check import Finding, combinations, wrong_values
@@ -58,7 +59,9 @@ def _findings(
     try:
         loaded = load_config(path, release, nodes, accounting, checked=False)
     except ConfigError as error:
-        yield from _errors(error)
+        for finding in _errors(error):
+            beside = not finding.where and error.source in (str(nodes), *map(str, accounting))
+            yield attrs.evolve(finding, where=error.source) if beside else finding
         return
     yield from (Finding(level="warning", where="", message=text) for text in loaded.warnings)
     wrong = tuple(wrong_values(loaded.config))

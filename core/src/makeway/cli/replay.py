@@ -261,7 +261,8 @@ def _column(request: Request, label: str, config: Config, log: Output | None, qu
     run.recorder.metrics.rows_unusable = workload.rejected_count
     figures = dict(run.engine.metrics())
     figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
-    return Column(label=label, run=run, workload=workload, figures=figures)
+    cut = request.until is not None
+    return Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
 
 
 @contextlib.contextmanager

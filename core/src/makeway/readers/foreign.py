@@ -66,6 +66,8 @@ class Adapted:
                 f"{path.name} does not say which nodes there are; name a TOML file with [[node]] tables: "
                 "--nodes cluster.toml"
             )
+            if companion:
+                text += f"; the one given has no [[node]] tables, but {', '.join(map(repr, companion))}"
             raise ConfigError(str(path), [Problem("", text)])
         try:
             config = structure(tables, Config, str(path))
