@@ -79,6 +79,12 @@ RULES: Mapping[str, Rule] = {
         "23.02.5",
         section="slurm-gang-and-select 4.3.8",
     ),
+    "cpus_in_whole_tasks": Rule(
+        "CPUs of a node that are too few for another task of --cpus-per-task count for nothing; before, tasks may get "
+        "fewer CPUs than they asked for",
+        "23.02",
+        section="slurm-gang-and-select 4.3.6, 4.3.8",
+    ),
     "gang_counts_cpus": Rule(
         "CR_CPU makes gang scheduling add up CPUs instead of comparing cores",
         None,

@@ -139,9 +139,12 @@ class Passes:
                 continue
             allowed = self.ledger.all_nodes & ~withdrawn
             if job.required & ~allowed:
-                put(job, reason="ReqNodeNotAvail")
-                continue
-            outcome = self.placer.try_start(job, partition, allowed)
+                if (partition.nodes & allowed & self.ledger.up).bit_count() >= job.size:
+                    put(job, reason="ReqNodeNotAvail")
+                    continue
+                outcome = Outcome.BUSY  # too few nodes are left, so that it holds up others as any job would
+            else:
+                outcome = self.placer.try_start(job, partition, allowed)
             if outcome is Outcome.STARTED:
                 started = True
             elif outcome in (Outcome.BUSY, Outcome.PREEMPTING):

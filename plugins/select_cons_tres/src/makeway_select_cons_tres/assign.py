@@ -116,6 +116,8 @@ def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Groun
     excess = sum(room) - tasks
     if excess > 0 and 0 not in room:
         room = _lowered(room, excess)
+    elif excess < 0 and not request.need.whole_tasks:
+        return _crowded(room, -excess, [taken[index] for index in indices], size)
     elif excess or 0 in room:
         packed = _packed(tasks, room, [ground.cpus[index] // size for index in indices])
         if packed is None:
@@ -134,6 +136,18 @@ def _lowered(room: Sequence[int], excess: int) -> list[int]:
         most = max(dealt)
         dealt[len(dealt) - 1 - dealt[::-1].index(most)] -= 1
     return dealt
+
+
+def _crowded(room: Sequence[int], more: int, most: Sequence[int], size: int) -> list[int]:
+    """Return the CPUs on each node when more tasks have to be dealt than there is room for, one to each node in turn.
+
+    Before 23.02 CPUs count that are too few for another task; tasks may then have to make do with fewer CPUs
+    (recorded: ``cons_cpus_per_task_nodes``).
+    """
+    dealt = list(room)
+    for at in range(more):
+        dealt[at % len(dealt)] += 1
+    return [min(count * size, limit) for count, limit in zip(dealt, most, strict=True)]
 
 
 def _packed(tasks: int, room: Sequence[int], more_room: Sequence[int]) -> list[int] | None:

@@ -151,7 +151,7 @@ def _in_turn(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits
 
 
 def _by_task(sockets: list[CoreBits], wanted: int, per_task: int) -> CoreBits:
-    """Take the cores of each task from one socket as far as possible, sockets in index order."""
+    """Take the cores of each task from the first socket that has enough; where none has, one of each in turn."""
     left = list(sockets)
     taken = 0
     while wanted > 0:
@@ -161,10 +161,7 @@ def _by_task(sockets: list[CoreBits], wanted: int, per_task: int) -> CoreBits:
             part = first_n(left[at], size)
             left[at] ^= part
         else:
-            together = 0
-            for cores in left:
-                together |= cores
-            part = first_n(together, size)
+            part = _in_turn(left, size, None)
             left = [cores & ~part for cores in left]
         if not part:
             return taken

@@ -74,8 +74,10 @@ def free_by_socket(shape: Shape, free: CoreBits, need: NodeNeed) -> list[CoreBit
 
 
 def usable_cpus(shape: Shape, free: CoreBits, need: NodeNeed) -> int:
-    """Return how many CPUs the job can use of `free`: full tasks only, 0 if the node does not serve."""
+    """Return how many CPUs the job can use of `free`; 0 if the node does not serve."""
     total = most_cpus(shape, free, need)
+    if not need.whole_tasks and total >= need.cpus_per_task:
+        return total
     return total - total % need.cpus_per_task
 
 

@@ -33,6 +33,8 @@ class NodeNeed:
 
     unit: Unit
     cpus_per_task: int = 1
+    whole_tasks: bool = True
+    """Whether CPUs that are too few for another task count for nothing."""
     tasks_per_core: int | None = None
     tasks_per_socket: int | None = None
     threads_per_core: int | None = None
@@ -92,10 +94,18 @@ class Request:
         return max(self.tasks_per_node * self.need.cpus_per_task, self.cpus_per_node)
 
 
-def request_of(job: Job, cluster: Cluster, parameters: Parameters, *, implicit_max_nodes: bool) -> Request:
+def request_of(
+    job: Job,
+    cluster: Cluster,
+    parameters: Parameters,
+    *,
+    implicit_max_nodes: bool,
+    whole_tasks: bool,
+) -> Request:
     """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
 
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
+    :param whole_tasks: CPUs of a node that are too few for another task count for nothing.
     """
     spec, partition = job.spec, job.partition
     memory = (
@@ -117,6 +127,7 @@ def request_of(job: Job, cluster: Cluster, parameters: Parameters, *, implicit_m
         need=NodeNeed(
             unit=parameters.unit,
             cpus_per_task=per_task,
+            whole_tasks=whole_tasks or per_task == 1,
             tasks_per_core=1 if one_per_core else spec.tasks_per_core,
             tasks_per_socket=spec.tasks_per_socket,
             threads_per_core=spec.threads_per_core,

@@ -57,6 +57,7 @@ class ConsSelector:
         self.empty = Books(self.layout)
         """Books of the cluster without any job."""
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
+        self._whole_tasks = view.rule("cpus_in_whole_tasks")
         self._kinds: dict[Hashable, Kind] = {}
         self._kind_of: dict[str, tuple[JobSpec, Kind]] = {}
         """Kinds of jobs that were asked about, by job id."""
@@ -107,7 +108,13 @@ class ConsSelector:
 
     def _new_kind(self, job: Job) -> Kind:
         parameters = self._of_partition[job.partition.name]
-        request = request_of(job, self.cluster, parameters, implicit_max_nodes=self._implicit_max_nodes)
+        request = request_of(
+            job,
+            self.cluster,
+            parameters,
+            implicit_max_nodes=self._implicit_max_nodes,
+            whole_tasks=self._whole_tasks,
+        )
         key = _table_key(request)
         idle = self.empty.table(self._keys.setdefault(key, key))
         choices = alternatives(job.spec.features, self.cluster)
