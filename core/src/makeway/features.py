@@ -41,6 +41,13 @@ def alternatives(expression: str, cluster: Cluster) -> Sequence[Alternatives]:
     return _parse(expression, cluster)
 
 
+def unknown_features(expression: str, cluster: Cluster) -> Sequence[str]:
+    """Return the features that `expression` names and no node has."""
+    known = frozenset[str]().union(*(node.features for node in cluster.nodes))
+    names = (re.sub(r"\*\d+$", "", token) for token in _tokens(expression) if token not in "&|,()[]")
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
 @functools.lru_cache(maxsize=8)
 def _everything(size: int) -> Sequence[Alternatives]:
     return (Alternatives(bitmap.full(size)),)

@@ -204,7 +204,7 @@ class Backfill:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             return False
         outcome = self._placer.try_start(job, partition, nodes)
-        if outcome is Outcome.PREEMPTING:
+        if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
         elif outcome is Outcome.STARTED:
             # Running jobs are not in the plan; whole-node promises made so far stay valid.

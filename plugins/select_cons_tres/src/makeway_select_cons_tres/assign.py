@@ -113,6 +113,8 @@ def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Groun
         return [taken[index] for index in indices]
     size = request.need.cpus_per_task
     room = [taken[index] // size for index in indices]
+    if request.tasks_per_node is not None and not request.trims:
+        room = [min(each, request.tasks_per_node) for each in room]
     excess = sum(room) - tasks
     if excess > 0 and 0 not in room:
         room = _lowered(room, excess)

@@ -60,6 +60,8 @@ class Request:
     cpus_per_node: int
     """CPUs that a node must offer."""
     tasks_per_node: int | None
+    trims: bool
+    """Whether a node counts with no more CPUs than `tasks_per_node` can use."""
     cpus_for_memory: int
     """What of `cpus_per_node` a limit of memory per CPU asks for, beyond the tasks; 0: nothing."""
     whole: bool
@@ -89,7 +91,7 @@ class Request:
     @property
     def most_on_node(self) -> int | None:
         """Most CPUs wanted on one node; None: as many as there are."""
-        if self.whole or self.tasks_per_node is None:
+        if self.whole or self.tasks_per_node is None or not self.trims:
             return None
         return max(self.tasks_per_node * self.need.cpus_per_task, self.cpus_per_node)
 
@@ -101,10 +103,12 @@ def request_of(
     *,
     implicit_max_nodes: bool,
     whole_tasks: bool,
+    trims: bool,
 ) -> Request:
     """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
 
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
+    :param trims: a node counts with no more CPUs than its tasks can use.
     :param whole_tasks: CPUs of a node that are too few for another task count for nothing.
     """
     spec, partition = job.spec, job.partition
@@ -143,6 +147,7 @@ def request_of(
             spec.min_cpus_per_node, per_task * (spec.tasks_per_node or 1), memory.cpus_per_node
         ),
         tasks_per_node=spec.tasks_per_node,
+        trims=trims,
         cpus_for_memory=memory.cpus_per_node if memory.cpus_per_node > spec.cpus_per_node else 0,
         whole=whole,
         shares=shares_nodes(job),

@@ -114,6 +114,7 @@ class ConsSelector:
             parameters,
             implicit_max_nodes=self._implicit_max_nodes,
             whole_tasks=self._whole_tasks,
+            trims=self.mode.trims,
         )
         key = _table_key(request)
         idle = self.empty.table(self._keys.setdefault(key, key))
@@ -361,6 +362,10 @@ class ConsAttempt:
         nodes = self.nodes if within is None else self.nodes & within
         if self.kind.cpus_on_one_node is not None and not self._removed:
             return self._on_one_node(choice.among(nodes))
+        if not self.kind.request.shares and not self.selector.mode.preempts:
+            # Fully idle nodes (4.1.4): those on which nobody runs, whoever may be stopped there.
+            self.books.sync()
+            nodes &= ~(self.books.busy_nodes & self._running())
         test = CoreTest(
             self.kind, self.books, nodes, self.selector.mode, choice, exempt=self.exempt, extra=extra
         )
@@ -378,6 +383,14 @@ class ConsAttempt:
             return first_that_fits(self.kind, nodes, books)
         self.short = Short(1)
         return None
+
+    def _running(self) -> NodeBits:
+        """Return the nodes on which a job runs."""
+        found: NodeBits = 0
+        for job in self.view.active:
+            if job.state is JobState.RUNNING:
+                found |= job.nodes
+        return found
 
     def placement(self, found: Found, alternative: int) -> Placement:
         """Return what was found in the contract's words."""

@@ -107,8 +107,6 @@ class CoreTest:
         """Drop nodes whose marks keep the job out (no. 3 to 5)."""
         books = self._books
         nodes &= ~books.reserved_nodes
-        if not self._request.shares and not self._mode.preempts:
-            nodes &= ~books.busy_nodes  # section 4.1.4: fully idle nodes, if nobody could be preempted there
         if self._request.mark == ONE_ROW:
             if self._layout.several_rows:
                 nodes &= ~self._shared_by_others(nodes)
