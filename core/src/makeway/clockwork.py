@@ -62,7 +62,7 @@ class Clockwork:
     leader_delay: Seconds = _delay(0.0)
     """By how much the leader of a heterogeneous job that is killed leaves its nodes after the other components."""
     kill_spacing: Seconds = _delay(0.0)
-    """Of jobs that are killed in the same instant each leaves its nodes by so much later than the one before."""
+    """A killed job leaves its nodes by so much later for each job that was submitted before it."""
     suspend_grace_time: Seconds = _delay(0.0)
     """From SIGTSTP to SIGSTOP; without effect in the simulated world, where jobs stop at SIGTSTP."""
     checkpoint_time: Seconds = _delay(0.0)

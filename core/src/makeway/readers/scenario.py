@@ -24,8 +24,8 @@ leader_delay
     0.02 to 0.03 s between a heterogeneous job's other component and its leader, three times of three,
     on both releases.
 kill_spacing
-    Jobs that are killed together leave their nodes in the order of their kills, a few milliseconds
-    apart, and each of them triggers a pass: whoever waits first takes the first nodes that are clean.
+    Jobs that are killed together leave their nodes in order of submission, a few milliseconds apart
+    (3 of 3), and each of them triggers a pass: whoever waits first takes the first nodes that are clean.
 min_kill_delay
     7.4 s: ten jobs that ignore SIGTERM left 7.31 to 7.46 s after their kill, whatever KillWait=1
     says.
@@ -392,7 +392,7 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "requeue_delay": (recording.requeue_delay if recording else 6.0) - 0.1,
         "completing_time": 0.03,
         "leader_delay": 0.02,
-        "kill_spacing": 0.001,
+        "kill_spacing": 0.0005,
         "suspend_grace_time": 0.0,
     }
     if recording is not None and recording.timeslice and recording.timeslice.ticks:

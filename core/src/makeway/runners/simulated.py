@@ -62,8 +62,6 @@ class SimulatedRunner:
         self._serial = 0
         self._processes: dict[str, _Process] = {}
         self._saving: set[str] = set()
-        self._killing: tuple[Seconds, int] = (-math.inf, 0)
-        """The instant of the last kill, and how many there were."""
 
     # ------------------------------------------------------------------------------- wait
     def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
@@ -166,11 +164,7 @@ class SimulatedRunner:
             delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
         if job.spec.het_id is not None and not job.spec.het_offset:
             delay += self._clockwork.leader_delay
-        if self._clockwork.kill_spacing:
-            at, before = self._killing
-            before = before if at == now else 0
-            self._killing = now, before + 1
-            delay += before * self._clockwork.kill_spacing
+        delay += job.index * self._clockwork.kill_spacing
         self._schedule(now + delay, Cleaned(job.id))
 
     def _save(self, job: Job) -> None:
