@@ -239,7 +239,7 @@ def test_what_cannot_be_followed_is_marked(tmp_path: Path) -> None:
         ("-n8", "-Y8", "job[0].args: unknown option"),
         ("n[1-2]", "n[2-1]", "cluster.nodes[0].name: host list"),
         ("name = \"low\",", "name = \"low\", on_term = 'die',", "job[0]"),
-        ("duration", "needs = 'soon'\nduration", "needs: got 'soon'; allowed: a Slurm release"),
+        ("duration", "needs = 'soon'\nduration", "needs: got 'soon'; allowed: numbers such as"),
         ("Nodes=ALL", "Nodes=ALL Prio=2", "PartitionName=low"),
         ("[cluster]", "[cluster", "not valid TOML"),
     ],
