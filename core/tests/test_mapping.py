@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeway.config import Config, MappingRule, parse_toml
+from makeway.config import Config, MappingRule, WorkloadTable, parse_toml
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.mapping import apply_mapping, machine_of, parse_map_flag
+from makeway.readers.mapping import apply_mapping, check_mapping, machine_of, parse_map_flag
 from makeway.readers.open import READERS, open_workload
 
 DATA = Path(__file__).parent / "data"
@@ -204,6 +204,13 @@ def test_targets_are_checked_all_at_once() -> None:
     assert found[3].startswith("workload.partition: no partition named 'y'")
     assert "allowed: reject, default; did you mean 'reject'?" in found[4]
     assert found[5] == "workload.cpus_per_node: got 0; allowed: 1 to 1000000"
+
+
+def test_a_rule_must_send_its_jobs_somewhere() -> None:
+    """One that does not was passed over in silence."""
+    table = WorkloadTable(map=(MappingRule(user=("a",)),))
+    with pytest.raises(ConfigError, match=r"workload\.map\[0\]: sends its jobs nowhere; add to_partition or to_qos"):
+        check_mapping(Config(workload=table))
 
 
 def test_machine_is_known_by_its_largest_node() -> None:

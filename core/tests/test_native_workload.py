@@ -236,6 +236,14 @@ def test_no_workload_at_all(tmp_path: Path, text: str, problem: str) -> None:
     assert problems(tmp_path, text)[0].startswith(problem)
 
 
+@pytest.mark.parametrize("text", ["a&&b", "[a", "a|", "a b", "*3"])
+def test_features_must_be_readable(tmp_path: Path, text: str) -> None:
+    """Else the selector failed on them in the middle of the run."""
+    (problem,) = problems(tmp_path, f'[[job]]\nrun_time = 1\nfeatures = "{text}"\n')
+    assert problem.startswith("job[0].features: ")
+    assert "allowed: such as 'a', 'a&b'" in problem
+
+
 def test_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
     path.write_bytes(b"[[job]]\nuser = '\xff'\n")

@@ -47,7 +47,7 @@ def why(config: dict[str, Any], **keys: Any) -> str:
             {"nodes": 2, "features": "old"}, "needs 2 nodes with features 'old'; partition p has 1", id="features"
         ),
         pytest.param(
-            {"features": "gold"}, "needs 1 node with features 'gold'; partition p has none", id="no such feature"
+            {"features": "gold"}, "no node has the feature 'gold'", id="no such feature"
         ),
         pytest.param(
             {"memory_mb": 5000, "features": "old"},
@@ -71,6 +71,17 @@ def test_what_is_in_the_way_is_named(config: dict[str, Any], keys: dict[str, Any
     found = why(config, **keys)
     assert reason in found
     assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize("config", [LINEAR, CONS], ids=["linear", "cons_tres"])
+def test_features_that_cannot_be_read_are_the_jobs_fault(config: dict[str, Any]) -> None:
+    """Whatever reader let them through: the job is refused, the run goes on."""
+    specs = [JobSpec(id="a", run_time=1.0, features="a&&b"), JobSpec(id="b", run_time=1.0)]
+    run = replay_table(specs, cluster=NODES, config=config | {"partitions": PARTITIONS}, until=10.0)
+    assert [(job, why) for job, _, why in run.run.recorder.unrunnable] == [
+        ("a", "cannot read the features 'a&&b' at '&'")
+    ]
+    assert run.starts("b") == (0.0,)
 
 
 @pytest.mark.parametrize("config", [LINEAR, CONS], ids=["linear", "cons_tres"])

@@ -48,6 +48,19 @@ def unknown_features(expression: str, cluster: Cluster) -> Sequence[str]:
     return [name for name in dict.fromkeys(names) if name not in known]
 
 
+@functools.lru_cache(maxsize=1024)
+def unreadable(expression: str) -> str:
+    """Say why an expression cannot be read; empty: it can."""
+    try:
+        alternatives(expression, _NOWHERE)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+_NOWHERE = Cluster()
+
+
 @functools.lru_cache(maxsize=8)
 def _everything(size: int) -> Sequence[Alternatives]:
     return (Alternatives(bitmap.full(size)),)

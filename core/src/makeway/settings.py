@@ -8,6 +8,7 @@ cattrs builds attrs classes out of plain tables. Here its laxness is taken away 
 from __future__ import annotations
 
 import enum
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -201,8 +202,21 @@ def _problems(error: BaseException, path: str, cls: Any) -> Iterator[Problem]:
             yield Problem(where, f"unknown key{nearest(key, known) or options}")
     elif isinstance(error, KeyError):
         yield Problem(path, "missing")  # the note has named the key
+    elif (match := _BOUND.fullmatch(_sentence(error))) is not None:
+        name, relation, bound, given = match.groups()
+        where = f"{path}.{name}" if path else name
+        yield Problem(where, f"got {_plain(given)}; allowed: {_ALLOWED[relation].format(_plain(bound))}")
     else:
         yield Problem(path, _sentence(error))
+
+
+_BOUND = re.compile(r"'(\w+)' must be (>=|>|<=|<) (\S+): (\S+)")
+"""What attrs says where a number is out of bounds."""
+_ALLOWED = {">=": "{} or more", ">": "more than {}", "<=": "{} or less", "<": "less than {}"}
+
+
+def _plain(number: str) -> str:
+    return number.removesuffix(".0")
 
 
 def _sentence(error: BaseException) -> str:

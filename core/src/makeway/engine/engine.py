@@ -39,7 +39,7 @@ from makeway.events import (
     NodesUp,
     Submitted,
 )
-from makeway.features import unknown_features
+from makeway.features import unknown_features, unreadable
 from makeway.model import Gang, Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
@@ -215,6 +215,8 @@ class Engine:
             required, missing = self._bits(spec.required_nodes)
             excluded, _ = self._bits(spec.excluded_nodes)
             problem = problem or (f"no node named {missing!r}" if missing else "")
+        if spec.features:
+            problem = problem or unreadable(spec.features)
         priority = spec.priority
         if priority is None and transitions.priorities is None:
             priority = transitions.next_priority() - spec.nice
@@ -245,8 +247,8 @@ class Engine:
         transitions.changed = True
         if spec.het_id is not None and self._type == "builtin":
             problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
-        if spec.features and (unknown := unknown_features(spec.features, ledger.cluster)):
-            problem = problem or f"no node has the feature {unknown[0]!r}"
+        if spec.features and not problem and (unknown := unknown_features(spec.features, ledger.cluster)):
+            problem = f"no node has the feature {unknown[0]!r}"
         problem = problem or self._misfit(job)
         if spec.het_id is not None:
             problem = self._refused_het.get(spec.het_id, "") or problem

@@ -119,6 +119,8 @@ def check_mapping(config: Config) -> None:
     problems: list[Problem] = []
     for at, rule in enumerate(table.map):
         where = f"workload.map[{at}]"
+        if rule.to_partition is None and rule.to_qos is None:
+            problems.append(Problem(where, "sends its jobs nowhere; add to_partition or to_qos"))
         if rule.to_partition is not None and rule.to_partition not in partitions:
             message = unknown("partition", rule.to_partition, partitions)
             if rule.to_partition in qos:

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from makeway.errors import ConfigError, Problem, nearest
+from makeway.features import unreadable
 from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, JobSpec, UserSignal
 from makeway.readers.api import ReadOptions, Workload
@@ -384,6 +385,8 @@ def _wrong(key: str, value: Any) -> str:
     if key == "exclusive" and isinstance(value, str) and value not in [e.value for e in Exclusive]:
         options = ["true", "false", *(one.value for one in Exclusive)]
         return f"got {shown(value)}; allowed: {', '.join(options)}{nearest(value, options)}"
+    if key == "features" and (why := unreadable(value)):
+        return f"{why}; allowed: such as 'a', 'a&b', '[a|b]', 'a*2'"
     return _unclean(key, value)
 
 
