@@ -72,6 +72,9 @@ class Clockwork:
     checkpoint_interval: Seconds = _delay(0.0)
     """Jobs save their state by themselves every so many seconds of running, and go back to the last time;
     0: the state is saved when the job is told to leave, and nothing is lost."""
+    second_phase: Seconds | None = None
+    """Where the controller's second begins: exempt times count from the whole second in which a job started; None:
+    from the very instant."""
     first_tick: Seconds | None = None
     """First wake-up of the timeslicer; None: one slice after the start."""
 

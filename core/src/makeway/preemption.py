@@ -7,10 +7,12 @@ exempt time, overlap, licences, heterogeneous jobs, order and the plan of steps 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
+from makeway.clockwork import Clockwork
 from makeway.licences import LICENCES
 from makeway.model import (
     NOTHING,
@@ -168,10 +170,11 @@ def _not_exempt(
 ) -> list[Job]:
     if not settings.exempt_time and not any(qos.exempt_time for qos in view.cluster.qos):
         return jobs
+    phase = view.settings(Clockwork).second_phase
     kept = []
     for job in jobs:
         until = max(
-            (part.started_at or 0.0) + exempt_time(part, view, settings.exempt_time)
+            _second_of(part.started_at or 0.0, phase) + exempt_time(part, view, settings.exempt_time)
             for part in view.components(job)
         )
         if now < until:
@@ -180,6 +183,11 @@ def _not_exempt(
         else:
             kept.append(job)
     return kept
+
+
+def _second_of(at: Seconds, phase: Seconds | None) -> Seconds:
+    """Return when the second began in which `at` lies."""
+    return at if phase is None else phase + math.floor(at - phase)
 
 
 def _overlapping(jobs: list[Job], preemptor: Job, view: ClusterView) -> list[Job]:

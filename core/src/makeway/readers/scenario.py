@@ -34,6 +34,9 @@ requeue_delay
     it may start 6 looks after the one that killed it.
 bf_phase
     As the main scheduler; starts of backfill at .24 or .25 in 22.05, .13 to .25 in 26.11.
+second_phase
+    22.05: anywhere, but for the few hundredths of a second between a look and the starts that clean-ups bring
+    about: a job that started just after a look is as old as one that started with it.
 first_tick
     The recording's. Without a recording one slice less 0.76 s, as 22.05 nearly always has.
 limit_phase
@@ -81,6 +84,7 @@ _EXIT_TIME = 0.05
 _LIMIT_SWEEP = 30.0
 _LIMIT_PHASE, _LIMIT_PHASE_GANG = 25.3, 23.4
 _IGNORED_KILL = 7.4
+_SECOND = 0.75
 _TICK_LEAD = 0.76
 
 _DEFAULTS = {
@@ -395,6 +399,8 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "kill_spacing": 0.0005,
         "suspend_grace_time": 0.0,
     }
+    if version(release) < (23, 11):
+        clocks["second_phase"] = _SECOND
     if recording is not None and recording.timeslice and recording.timeslice.ticks:
         clocks["first_tick"] = recording.timeslice.ticks[0]
     elif timeslice is not None:
