@@ -195,6 +195,8 @@ class SchedulerTable:
     """None: the newest recorded release, save where the documentation promises otherwise."""
     rules: Mapping[str, bool] = attrs.field(factory=dict)
     enforce_time_limits: bool = True
+    enforce_part_limits: bool = True
+    """Whether a job beyond the limits of its one partition is refused (EnforcePartLimits); False: it waits for good."""
     requeue: bool = True
     """Whether jobs that do not say may be requeued (JobRequeue)."""
     max_requeues: int | None = None

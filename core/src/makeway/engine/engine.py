@@ -249,6 +249,11 @@ class Engine:
             problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
         if spec.features and not problem and (unknown := unknown_features(spec.features, ledger.cluster)):
             problem = f"no node has the feature {unknown[0]!r}"
+        if not problem and not self.config.scheduler.enforce_part_limits:
+            beyond = self._beyond(job)
+            if beyond:
+                self.placer.beyond[job.id] = beyond
+                return
         problem = problem or self._misfit(job)
         if spec.het_id is not None:
             problem = self._refused_het.get(spec.het_id, "") or problem
@@ -289,6 +294,23 @@ class Engine:
                 return bits, name
             bits |= 1 << node.index
         return bits, ""
+
+    def _beyond(self, job: Job) -> str:
+        """Return which limit of its one partition a job is beyond, where that only makes it wait; empty: none."""
+        partition = job.partition
+        if len(job.partitions) > 1:
+            return ""
+        most = partition.nodes.bit_count()
+        if partition.max_nodes is not None:
+            most = min(most, partition.max_nodes)
+        if not partition.min_nodes <= job.size <= most:
+            return "PartitionNodeLimit"
+        cpus = sum(node.cpus for node in self.ledger.cluster.nodes if partition.nodes >> node.index & 1)
+        if job.spec.cpus > cpus:
+            return "PartitionConfig"
+        if partition.max_time is not None and (job.time_limit or 0.0) > partition.max_time:
+            return "PartitionTimeLimit"
+        return ""
 
     def _misfit(self, job: Job) -> str:
         reasons = []

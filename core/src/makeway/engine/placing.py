@@ -91,6 +91,8 @@ class Placer:
         """Whether the selector searches itself: then limits judge its choice, and take no part in it."""
         self.before: Sequence[Job] = ()
         """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
+        self.beyond: dict[str, str] = {}
+        """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self._refusing: dict[str, set[int]] = {}
         """Partitions that could never run a job that waits in several, by their index."""
         self._traces = recorder.traced is not None
@@ -154,6 +156,8 @@ class Placer:
         """
         if job.partition is not partition:
             put(job, partition=partition)
+        if self.beyond and (reason := self.beyond.get(job.id)):
+            return self._waits(job, Blocked(reason=reason), Outcome.LIMITED)
         limit = self.kept_out(job) if limits else self._unlicensed(job)
         if limit is not None:
             if limit.ask_again_at is not None:

@@ -370,7 +370,10 @@ def _config(file: ScenarioFile, recording: Recording | None, source: str) -> tup
     own = config.scheduler.clockwork
     clocks = harness_clockwork(recording, config)
     merged = {**(own if isinstance(own, Mapping) else {}), **clocks}
-    scheduler = attrs.evolve(config.scheduler, clockwork=merged, slurm_release=release)
+    enforce = config.cluster.attributes.get("enforce_part_limits", "NO") != "NO"
+    scheduler = attrs.evolve(
+        config.scheduler, clockwork=merged, slurm_release=release, enforce_part_limits=enforce
+    )
     return attrs.evolve(config, scheduler=scheduler), imported.warnings
 
 
