@@ -256,3 +256,21 @@ def test_a_limit_that_leaves_too_few_for_a_parallel_job(
     running = 3 if slots == 1 else 2
     run = site.run(f"A q n={running} user=u; B q n={slots} start=1 user=u", until=2)
     assert f"({number})" in run.reason("B")
+
+
+@pytest.mark.parametrize(
+    ("reserving", "rows", "state"),
+    [
+        pytest.param("R1 R n=3 start=1 run=10;", "HOSTS = h1", "RUN", id="the hosts' slots: it does not count"),
+        pytest.param("", "HOSTS = h1", "PEND", id="nothing is reserved: it counts"),
+        pytest.param("R1 R n=3 start=1 run=10;", "USERS = u", "PEND", id="the user's slots: it counts"),
+    ],
+)
+def test_backfilling_jobs_and_limit_sections(lsf: Lsf, reserving: str, rows: str, state: str) -> None:
+    """5.1: a backfilling job counts for queue and user limits, not for those of hosts."""
+    limit = f"Begin Limit\nNAME = few\n{rows}\nSLOTS = 1\nEnd Limit\n"
+    queues = "R 80 {} SLOT_RESERVE = MAX_RESERVE_TIME[1000]; B 50 {} BACKFILL = Y"
+    site = lsf(queues, "h1(2) h2(1)", files={"lsb.resources": limit})
+    jobs = "X1 R host=h2 run=60 limit=60;" + reserving + "B1 B user=u host=h1 start=2 limit=30 run=30;"
+    run = site.run(jobs + "B2 B user=u host=h1 start=3 limit=30 run=30", until=4)
+    assert (run.at(3)["B1"], run.at(3)["B2"]) == ("RUN", state)

@@ -173,6 +173,23 @@ def test_actions(lsf: Lsf, lines: str, state: str, lost: float) -> None:
     assert run.history("L").lost == lost
 
 
+@pytest.mark.parametrize(
+    ("action", "values", "state"),
+    [
+        pytest.param("bkill $LSB_JOBID", "130", "PEND", id="bkill"),
+        pytest.param("bkill $LSB_JOBID", "137", "EXIT (TERM_PREEMPT)", id="bkill, another value"),
+        pytest.param("SIGKILL", "137", "PEND", id="SIGKILL"),
+        pytest.param("SIGKILL", "130", "EXIT (TERM_PREEMPT)", id="SIGKILL, another value"),
+        pytest.param("15", "1 143", "PEND", id="SIGTERM by number"),
+        pytest.param("SIGTSTP", "all ~0", "SSUSP", id="a signal that stops"),
+    ],
+)
+def test_killed_by_the_suspend_action(lsf: Lsf, action: str, values: str, state: str) -> None:
+    """6.1: a killed job whose exit value is listed is requeued, whatever killed it."""
+    lines = f"JOB_CONTROLS = SUSPEND[{action}] | REQUEUE_EXIT_VALUES = {values}"
+    assert lsf(f"{HIGH}; low 20 {{}} {lines}").run("L low; H high start=5", until=6).at(5)["L"] == state
+
+
 def test_interactive_jobs_are_not_requeued(lsf: Lsf) -> None:
     """6.1: brequeue does not work on them."""
     site = lsf(f"{HIGH}; low 20 {{}} JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID]")
@@ -294,3 +311,29 @@ def test_states_of_people(lsf: Lsf) -> None:
     assert words.suspension(jobs["L2"].state, jobs["L2"].suspended_by).startswith(
         "SUSP_MBD_PREEMPT (0x00000080)"
     )
+
+
+@pytest.mark.parametrize(
+    ("queues", "jobs", "states"),
+    [
+        pytest.param("high 80 {PREEMPTIVE}; low 20 {PREEMPTABLE}", "L low -x; H high", "SSUSP RUN", id="victim"),
+        pytest.param("high 80 {PREEMPTIVE}; low 20 {}", "L low -x; H high", "RUN PEND", id="victim, no PREEMPTION"),
+        pytest.param("high 80 {PREEMPTIVE}; low 20 {}", "L low; H high -x", "SSUSP RUN", id="preemptor"),
+        pytest.param(
+            "high 80 {}; low 20 {PREEMPTABLE}", "L low; H high -x", "RUN PEND", id="preemptor, no PREEMPTION"
+        ),
+    ],
+)
+def test_exclusive_jobs_of_marked_queues_only(lsf: Lsf, queues: str, jobs: str, states: str) -> None:
+    """4.4: the queue of the exclusive job has to carry PREEMPTIVE or PREEMPTABLE."""
+    files = {"lsf.conf": "LSB_DISABLE_LIMLOCK_EXCL=Y\n"}
+    run = lsf(queues, "h1(2)", "PREEMPT_JOBTYPE = EXCLUSIVE", files=files).run(f"{jobs} start=5", until=6)
+    assert [run.at(5)[name] for name in "LH"] == states.split()
+
+
+@pytest.mark.parametrize(("value", "said"), [("Y", ""), ("cu[enclosure]", ""), ("perhaps", "allowed: Y, N, CU or CU")])
+def test_exclusive_is_looked_at(lsf: Lsf, value: str, said: str) -> None:
+    """9.3: Y, N or CU."""
+    warnings = lsf(f"low 20 {{}} EXCLUSIVE = {value}").warnings
+    assert said in warnings
+    assert bool(said) is ("EXCLUSIVE" in warnings)

@@ -62,6 +62,9 @@ def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
     if jobs.is_exclusive(preemptor) and not site.exclusive_may:
         note = "an exclusive job preempts only with PREEMPT_JOBTYPE=EXCLUSIVE and LSB_DISABLE_LIMLOCK_EXCL=Y"
         return Candidates(note=note, reason="PEND_HOST_NONEXCLUSIVE")
+    if jobs.is_exclusive(preemptor) and not site.queue_of(preemptor).line.is_marked:
+        note = f"an exclusive job preempts only from a queue with PREEMPTION, and {preemptor.partition.name} has none"
+        return Candidates(note=note, reason="PEND_HOST_NONEXCLUSIVE")
     if preemptor.spec.attributes.get("resize") and not site.settings.resize_preempts:
         return Candidates(note="a request to grow preempts nobody")
     return None

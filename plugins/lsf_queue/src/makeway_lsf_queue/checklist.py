@@ -62,7 +62,11 @@ def _kind(site: Site, job: Job) -> Iterator[Check]:
         lifted = "PREEMPT_JOBTYPE=EXCLUSIVE and LSB_DISABLE_LIMLOCK_EXCL=Y"
         found = f"yes: {lifted}" if site.exclusive_may else f"no: that takes {lifted}"
         setting = f'policy.settings."{NAME}".params.PREEMPT_JOBTYPE'
-        yield _check("Q3", site.exclusive_may, "may an exclusive job preempt?", found, setting)
+        marked = site.queue_of(job).line.is_marked
+        if site.exclusive_may and not marked:
+            found = f"no: queue {job.partition.name} has no PREEMPTION"
+            setting = f"partition[{job.partition.index}]"
+        yield _check("Q3", site.exclusive_may and marked, "may an exclusive job preempt?", found, setting)
 
 
 def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:

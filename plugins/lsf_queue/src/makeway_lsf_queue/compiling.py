@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -223,12 +224,22 @@ def _queue(part: Partition, settings: Settings, reader: _Reader, oddities: list[
         mig=reader.get(said, "MIG", where, values.minutes, none),
         users=str(said.get("USERS", "")),
         accept_interval=reader.get(said, "JOB_ACCEPT_INTERVAL", where, values.integer, none),
+        exclusive=reader.get(said, "EXCLUSIVE", where, _exclusive, False),
         ignores_sla=reader.get(said, "SLA_GUARANTEES_IGNORE", where, values.flag, False),
         job_limit=reader.get(said, "QJOB_LIMIT", where, values.integer, none),
         user_limit=reader.get(said, "UJOB_LIMIT", where, values.integer, none),
         host_limit=reader.get(said, "HJOB_LIMIT", where, values.integer, none),
         processor_limit=reader.get(said, "PJOB_LIMIT", where, values.decimal, none),
     )
+
+
+def _exclusive(text: str) -> bool:
+    """Understand EXCLUSIVE: Y, N, or CU with a type of compute unit (4.4)."""
+    if re.fullmatch(r"CU(\[[^\]]*\])?", text.strip(), re.IGNORECASE):
+        return True
+    if text.strip().lower() not in ("y", "yes", "n", "no"):
+        raise WrongValueError(f"got {text!r}; allowed: Y, N, CU or CU[type]; it counts as N")
+    return values.flag(text)
 
 
 def _interruptible(part: Partition, reader: _Reader, where: str) -> Seconds | None:

@@ -14,7 +14,7 @@ from makeway_lsf_queue.values import WrongValueError
 ACTIONS = ("SUSPEND", "RESUME", "TERMINATE")
 WHEN = ("LOAD", "PREEMPT", "WINDOW")
 _PART = re.compile(r"\s*([A-Za-z_]+)\s*\[([^\]]*)\]\s*")
-_DEADLY = ("SIGKILL", "SIGTERM", "SIGINT", "SIGQUIT", "KILL", "TERM", "INT", "QUIT", "9", "15", "2", "3")
+_DEADLY = {"KILL": 9, "TERM": 15, "INT": 2, "QUIT": 3}
 _COMMANDS = {
     "brequeue": PreemptMode.REQUEUE,
     "bmig": PreemptMode.REQUEUE,
@@ -84,21 +84,37 @@ def manner_of(
     :param cause: PREEMPT or WINDOW: the word of TERMINATE_WHEN that calls for the terminate action.
     """
     if cause in when:
-        if requeue_exit_values is None or killed_with in requeue_exit_values:
-            why = f"TERMINATE_WHEN={cause}, and exit value {killed_with} is in REQUEUE_EXIT_VALUES"
-            return Manner(mode=PreemptMode.REQUEUE, why=why)
         action = controls.get("TERMINATE", "")
-        return Manner(mode=PreemptMode.CANCEL, why=_because(f"TERMINATE_WHEN={cause}", action, "TERMINATE"))
+        why = _because(f"TERMINATE_WHEN={cause}", action, "TERMINATE")
+        return _killed(why, killed_with, requeue_exit_values)
     action = controls.get("SUSPEND", "")
     if not action:
         return Manner()
     why = f"JOB_CONTROLS=SUSPEND[{action}]"
     command = re.split(r"[\s;|&]", action)[0].rpartition("/")[2]
+    if command == "bkill":
+        return _killed(why, killed_with, requeue_exit_values)
     if command in _COMMANDS:
         return Manner(mode=_COMMANDS[command], why=why, migrates=command == "bmig")
-    if action.upper() in _DEADLY:
-        return Manner(mode=PreemptMode.CANCEL, why=f"{why} ends the job")
+    number = _deadly(action)
+    if number is not None:
+        return _killed(f"{why} ends the job", 128 + number, requeue_exit_values)
     return Manner(why=why)
+
+
+def _deadly(action: str) -> int | None:
+    """Return the number of a signal that ends a job; None: it is none such."""
+    word = action.upper().removeprefix("SIG")
+    number = int(word) if word.isdigit() else _DEADLY.get(word)
+    return number if number in _DEADLY.values() else None
+
+
+def _killed(why: str, value: int, requeue_exit_values: frozenset[int] | None) -> Manner:
+    """Say what becomes of a job that is killed: one whose exit value is listed is requeued."""
+    if requeue_exit_values is None or value in requeue_exit_values:
+        why = f"{why}, and exit value {value} is in REQUEUE_EXIT_VALUES"
+        return Manner(mode=PreemptMode.REQUEUE, why=why)
+    return Manner(mode=PreemptMode.CANCEL, why=why)
 
 
 def _because(cause: str, action: str, name: str) -> str:

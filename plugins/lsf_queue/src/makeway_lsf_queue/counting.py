@@ -65,6 +65,8 @@ class Counted:
         """Return how much of a limit is taken."""
         found = _NOTHING
         for job, suspended in self._sharing(limit, key, besides):
+            if limit.of_hosts and reserve.backfills(job, self.site, self.view):
+                continue
             found = found.plus(self._amount(job, limit), suspended=suspended)
         for held in self._reserved(limit, key, besides):
             amount = sum(n for index, n in held.slots.items() if _within(index, limit.hosts))
@@ -101,8 +103,18 @@ class Counted:
                 besides, self.site
             ):
                 return
-            if limit.member(held.job) == key:
-                yield held
+            if limit.member(held.job) != key:
+                continue
+            if (limit.of_hosts or limit.per_host) and self._may_be_filled(held.job, besides):
+                continue
+            yield held
+
+    def _may_be_filled(self, reserving: Job, job: Job) -> bool:
+        """Whether `job` may use what another reserves: backfill works against limits of hosts (7.1)."""
+        if not self.site.queue_of(job).backfill:
+            return False
+        now = self.view.now
+        return reserve.may_backfill(job, self.site, reserve.starts_at(reserving, self.view, now), now)
 
     def _amount(self, job: Job, limit: Limit) -> float:
         if limit.hosts is not None and not job.nodes & limit.hosts:

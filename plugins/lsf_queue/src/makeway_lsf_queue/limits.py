@@ -58,6 +58,8 @@ class Limit:
     """Path in the config that sets it."""
     hosts: NodeBits | None = None
     """Only what runs on these counts; None: everything."""
+    of_hosts: bool = False
+    """Slots of hosts in all, whoever uses them: backfilling jobs do not count (5.1)."""
     per_host: bool = False
     per_processor: bool = False
     """The bound is multiplied by the processors of the host, and rounded up."""
@@ -209,6 +211,7 @@ def _of_table(site: Site, groups: Groups, table: Mapping[str, str], at: int) -> 
             counts=counts,
             setting=f'policy.settings."{NAME}".limits[{at}]',
             hosts=bits,
+            of_hosts=counts is Counts.SLOTS and reason == "PEND_HOST_JOB_LIMIT",
             per_host="PER_HOST" in table or key == "SLOTS_PER_PROCESSOR",
             per_processor=key == "SLOTS_PER_PROCESSOR",
         )

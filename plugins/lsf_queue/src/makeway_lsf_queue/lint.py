@@ -144,6 +144,10 @@ def _exclusive(site: Site) -> Iterator[Finding]:
     if listed and not site.exclusive_may:
         text = "EXCLUSIVE has no effect without LSB_DISABLE_LIMLOCK_EXCL=Y in lsf.conf"
         yield _warning(f"{_TABLE}.params.PREEMPT_JOBTYPE", text, "4.4")
+    for queue in site.queues.values():
+        if site.exclusive_may and queue.exclusive and not queue.line.is_marked:
+            text = f"exclusive jobs of {queue.name} neither preempt nor are preempted: it has no PREEMPTION"
+            yield _note(_where(queue, "EXCLUSIVE"), text, "4.4")
 
 
 def _minimal(site: Site) -> Iterator[Finding]:

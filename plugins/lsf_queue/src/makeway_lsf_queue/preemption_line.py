@@ -28,6 +28,11 @@ class PreemptionLine:
     """What was odd about the line, but not fatal."""
 
     @property
+    def is_marked(self) -> bool:
+        """Whether it has either keyword: without one, exclusive jobs take no part (4.4)."""
+        return self.preemptive or self.preemptable
+
+    @property
     def has_preferences(self) -> bool:
         """Whether any target has a number: row 6 of the table governs the order (3.2)."""
         return any(number is not None for number in (self.targets or {}).values())

@@ -53,6 +53,8 @@ class Guard:
             return "started with brun"
         if jobs.is_exclusive(job) and not site.exclusive_may:
             return "exclusive (bsub -x); PREEMPT_JOBTYPE=EXCLUSIVE with LSB_DISABLE_LIMLOCK_EXCL=Y lifts that"
+        if jobs.is_exclusive(job) and not site.queue_of(job).line.is_marked:
+            return f"exclusive (bsub -x), of queue {job.partition.name} without PREEMPTION"
         if job.spec.attributes.get("affinity") and "AFFINITY" not in site.jobtypes:
             return "holds cores by affinity; PREEMPT_JOBTYPE=AFFINITY lifts that"
         return ""

@@ -68,6 +68,8 @@ class Queue:
     mig: Seconds | None = None
     accept_interval: int | None = None
     """JOB_ACCEPT_INTERVAL, in turns; None: the cluster's."""
+    exclusive: bool = False
+    """EXCLUSIVE: whether it takes exclusive jobs, by its own account."""
     ignores_sla: bool = False
     users: str = ""
     """USERS; empty: everybody."""
