@@ -316,6 +316,16 @@ def test_one_killing_preemptor_per_partition_and_pass() -> None:
     """)
 
 
+def test_tasks_of_an_array_displace_one_job_per_main_pass_and_all_at_once_with_backfill() -> None:
+    """S52, the tasks as single jobs: the main scheduler takes a victim a pass, backfill both in one."""
+    main = replay_table(TWO_PREEMPTORS.format("-"), cluster=cluster(2), config=TIERS | {"clockwork": CYCLES})
+    clocks = CYCLES | {"sched_interval": 100000.0, "bf_interval": 30.0}
+    config = TIERS | {"clockwork": clocks, "scheduler": "backfill"}
+    both = replay_table(TWO_PREEMPTORS.format("-"), cluster=cluster(2), config=config)
+    assert [entry.at for entry in main.run.recorder.preemptions] == [60.0, 120.0]
+    assert [entry.at for entry in both.run.recorder.preemptions] == [30.0, 30.0]
+
+
 def test_the_job_of_a_closed_partition_waits_for_priority() -> None:
     """S27: it was not tried."""
     run = replay_table(

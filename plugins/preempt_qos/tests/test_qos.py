@@ -9,7 +9,8 @@ import pytest
 
 from makeway.engine.engine import Engine
 from makeway.events import Submitted
-from makeway.model import Candidates, Job, JobSpec, PreemptMode
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.testing.builders import Machine, build_cluster, config, one_node
@@ -341,3 +342,39 @@ def test_a_job_without_qos_has_no_rank() -> None:
     ranks = queue_ranks(run.ledger)
     assert ranks is not None
     assert ranks(run.ledger.jobs["P"]) is None
+
+
+# ------------------------------------------------------------------------------- limits (0.1)
+class FourCores:
+    """A group limit as a site would write it: the jobs of a QOS hold four CPUs at the most."""
+
+    @hookimpl
+    def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+        """Keep out whoever would be one too many."""
+        used = sum(sum(job.allocation.cpus) for job in view.active if job.allocation and job.allocation.cpus)
+        return {job.id: Blocked(reason="QOSGrpCpuLimit") for job in jobs if used + job.spec.cpus > 4}
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_preempting_does_not_lift_a_limit(limited: bool) -> None:
+    """S48: the job of higher priority waits for the limit, and nobody is displaced for it; without it, somebody is."""
+    run = replay_table(
+        """
+        job  qos  submit  tasks  run_time  priority
+        j1   q         0      4       100       100
+        p    q        10      4        10       200
+        """,
+        cluster=one_node(cpus=4),
+        config={
+            "preempt": "preempt/qos",
+            "preempt_mode": "cancel",
+            "qos": {"q": {"preempt_mode": "within,cancel"}},
+            "select": "select/cons_tres",
+            "plugins": ["x/four"] if limited else [],
+        },
+        plugins={"x/four": FourCores()} if limited else None,
+        until=11.0,
+    )
+    assert run.victims == (() if limited else ("j1",))
+    if limited:
+        assert run.reason("p") == "QOSGrpCpuLimit"
