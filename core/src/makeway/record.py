@@ -21,6 +21,7 @@ from makeway.model import Allocation, Cluster, Job, JobState, PreemptMode, Secon
 
 SLOWDOWN_BOUND: Seconds = 10.0
 """Bound of the bounded slowdown."""
+_RUNNING = JobState.RUNNING
 
 
 @attrs.frozen
@@ -214,13 +215,13 @@ class Recorder:
         """A job is in another state from now on."""
         history = self.histories[job.id]
         before = history.state
-        if now > history.since or (before is JobState.RUNNING and state in _ENDS):
+        if now > history.since or (before is _RUNNING and state in _ENDS):
             history.intervals.append((before, history.since, now, history.allocation, job.restarts))
-        if before is JobState.RUNNING:
+        if before is _RUNNING:
             self.metrics.core_seconds_used += (now - history.since) * self._cpus(history.allocation)
         history.since = now
         history.state = state
-        if state is JobState.RUNNING:
+        if state is _RUNNING:
             if history.first_start is None:
                 history.first_start = now
                 wait = now - job.spec.submit_at

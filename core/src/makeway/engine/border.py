@@ -12,6 +12,9 @@ from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
 from makeway.model import Allocation, Job, JobState, Placement, Sharing
 
+_RUNNING = JobState.RUNNING
+_SHARE = (Sharing.FORCE, Sharing.YES)
+
 
 def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[NodeBits], str]) -> str:
     """Check nodes and cores by themselves.
@@ -56,7 +59,7 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
         mine = _cores_on(allocation, index)
         for other in ledger.jobs_on(index):
             held = other.allocation
-            if other.state is not JobState.RUNNING or held is None or (held.shared and allocation.shared):
+            if other.state is not _RUNNING or held is None or (held.shared and allocation.shared):
                 continue
             if _oversubscribes(other):
                 continue
@@ -68,7 +71,7 @@ def overlapping(job: Job, allocation: Allocation, ledger: Ledger) -> str:
 
 
 def _oversubscribes(job: Job) -> bool:
-    return job.partition.oversubscribe.sharing in (Sharing.FORCE, Sharing.YES)
+    return job.partition.oversubscribe.sharing in _SHARE
 
 
 def _cores_on(allocation: Allocation, index: int) -> int | None:

@@ -18,6 +18,8 @@ from makeway.engine.queue import Entry, by_default
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
+_PENDING = JobState.PENDING
+_STARTED = Outcome.STARTED
 
 
 class Easy:
@@ -135,11 +137,12 @@ class Easy:
             for partition in partitions:
                 if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
                     continue
-                if job.state is JobState.PENDING and self._start(job, partition, allowed, reserved):
+                if job.state is _PENDING and self._start(job, partition, allowed, reserved):
                     reserved.version = ledger.version
                     if long and spare is not None:
                         reserved.spare = spare - bitmap.count(job.nodes & eligible)
-                    left = set(map(id, self._could_start(kept[at:], reserved)))
+                    rest = kept[at:]
+                    left = set(map(id, self._could_start(rest, reserved))) if rest else set()
 
     def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
@@ -170,7 +173,7 @@ class Easy:
             outcome = self._passes.het.try_start(job, partition, allowed, preempt=False)
         else:
             outcome = self._placer.try_start(job, partition, allowed, preempt=False, note=note)
-        return outcome is Outcome.STARTED
+        return outcome is _STARTED
 
 
 def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
@@ -214,7 +217,7 @@ class _Reserved:
     def holds(self, ledger: Ledger) -> bool:
         """Whether nothing happened that could change it."""
         return (
-            self.entry[1].state is JobState.PENDING
+            self.entry[1].state is _PENDING
             and self._freed == ledger.freed
             and self.version == ledger.version
             and (self.forecast is None or self.forecast.at >= ledger.now)

@@ -40,7 +40,7 @@ from makeway.events import (
     Submitted,
 )
 from makeway.features import unknown_features, unreadable
-from makeway.model import Gang, Job, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
+from makeway.model import Gang, Job, JobDraft, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -220,7 +220,7 @@ class Engine:
         priority = spec.priority
         if priority is None and transitions.priorities is None:
             priority = transitions.next_priority() - spec.nice
-        job = Job(
+        draft = JobDraft(
             spec=spec,
             id=spec.id,
             index=self._count,
@@ -239,9 +239,9 @@ class Engine:
             excluded=excluded,
             mcs_label=self._label(spec) if self._labels else None,
         )
+        job = ledger.enter(draft)
         if priority is None:
             put(job, priority=max(1, transitions.fresh_priority(job) - spec.nice))
-        ledger.enter(job)
         self.recorder.entered(job, now)
         self.queue.add(job, now)
         transitions.changed = True

@@ -7,6 +7,8 @@ from makeway.config import McsTable
 from makeway.engine.ledger import Ledger
 from makeway.model import Exclusive, Job
 
+_USER = Exclusive.USER
+
 
 def node_filter(ledger: Ledger, mcs: McsTable, job: Job, nodes: NodeBits) -> NodeBits:
     """Drop the nodes that other users or other labels keep from `job`."""
@@ -18,7 +20,7 @@ def node_filter(ledger: Ledger, mcs: McsTable, job: Job, nodes: NodeBits) -> Nod
 
 def wants_user(job: Job) -> bool:
     """Whether the job keeps its nodes from other users."""
-    return job.spec.exclusive is Exclusive.USER or job.partition.exclusive_user
+    return job.spec.exclusive is _USER or job.partition.exclusive_user
 
 
 def _owners(ledger: Ledger, job: Job, nodes: NodeBits) -> NodeBits:

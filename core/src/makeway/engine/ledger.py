@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -17,6 +17,7 @@ from makeway.model import (
     Cluster,
     Exclusive,
     Job,
+    JobDraft,
     JobState,
     ModeSetting,
     PreemptMode,
@@ -27,15 +28,18 @@ from makeway.model import (
 
 S = TypeVar("S")
 
-_set = object.__setattr__
+put_field = object.__setattr__
+"""Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
+_RUNNING = JobState.RUNNING
+_USER = Exclusive.USER
 _by_index = attrgetter("index")
 
 
 def put(job: Job, **changes: Any) -> None:
     """Change fields of a `Job`; for the engine alone."""
     for name, value in changes.items():
-        _set(job, name, value)
+        put_field(job, name, value)
 
 
 class Ledger:
@@ -70,6 +74,8 @@ class Ledger:
         self._held = Levels()
         self._exclusive = Levels()
         self._completing = Levels()
+        self.completing: NodeBits = 0
+        """Nodes that a job is still leaving."""
         self._leaving: dict[str, Allocation] = {}
         self._on: list[list[Job]] | None = None
         self._licenses_used: dict[str, int] = {}
@@ -105,12 +111,7 @@ class Ledger:
     @property
     def idle(self) -> NodeBits:
         """Nodes in service that no job holds and none is leaving."""
-        return self.up & ~self._held.over[0] & ~self._completing.over[0]
-
-    @property
-    def completing(self) -> NodeBits:
-        """Nodes that a job is still leaving."""
-        return self._completing.over[0]
+        return self.up & ~self._held.over[0] & ~self.completing
 
     @property
     def heterogeneous(self) -> bool:
@@ -212,13 +213,16 @@ class Ledger:
         return [self.preempt_mode.action or PreemptMode.OFF for _ in jobs]
 
     # ------------------------------------------------------------------------------ verbs
-    def enter(self, job: Job) -> None:
-        """Add a new job to the job table."""
-        if job.id in self.jobs:
-            raise RunnerError(f"job {job.id} was submitted twice")
+    def enter(self, draft: JobDraft) -> Job:
+        """Add a new job to the job table, and return it; from now on nobody else can set its fields."""
+        if draft.id in self.jobs:
+            raise RunnerError(f"job {draft.id} was submitted twice")
+        draft.__class__ = Job
+        job = cast(Job, draft)
         self.jobs[job.id] = job
         if job.spec.het_id is not None:
             self._het.setdefault(job.spec.het_id, []).append(job)
+        return job
 
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
@@ -232,18 +236,18 @@ class Ledger:
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""
         now = self.now
-        _set(job, "allocation", allocation)
-        _set(job, "state", JobState.RUNNING)
-        _set(job, "reason", "None")
-        _set(job, "started_at", now)
-        _set(job, "resumed_at", now)
+        put_field(job, "allocation", allocation)
+        put_field(job, "state", _RUNNING)
+        put_field(job, "reason", "None")
+        put_field(job, "started_at", now)
+        put_field(job, "resumed_at", now)
         if job.restarts or job.preemptions:
-            _set(job, "ran", 0.0)
-            _set(job, "stopped", 0.0)
-            _set(job, "preemptions_before", job.preemptions)
+            put_field(job, "ran", 0.0)
+            put_field(job, "stopped", 0.0)
+            put_field(job, "preemptions_before", job.preemptions)
         if job.time_limit is not None:
             end_at = now + job.time_limit
-            _set(job, "end_at", end_at)
+            put_field(job, "end_at", end_at)
             bisect.insort(self.by_end, (end_at, job.index, job))
         self._active[job.id] = job
         bisect.insort(self._active_sorted, job, key=_by_index)
@@ -259,7 +263,7 @@ class Ledger:
             for name, count in allocation.licenses.items():
                 self._licenses_used[name] = self._licenses_used.get(name, 0) + count
                 self.license_holders.setdefault(name, {})[job.id] = count
-        if job.partition.exclusive_user or job.spec.exclusive is Exclusive.USER:
+        if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive += 1
         self.version += 1
 
@@ -284,7 +288,7 @@ class Ledger:
         stopped = self.now - job.suspended_at if job.suspended_at is not None else 0.0
         put(
             job,
-            state=JobState.RUNNING,
+            state=_RUNNING,
             stopped=job.stopped + stopped,
             resumed_at=self.now,
             suspended_at=None,
@@ -313,7 +317,7 @@ class Ledger:
         self._active_now = None
         nodes = allocation.nodes
         self._held.remove(nodes)
-        if not allocation.shared and job.state is JobState.RUNNING:
+        if not allocation.shared and job.state is _RUNNING:
             self._exclusive.remove(nodes)
         if self._on is not None:
             for index in allocation.node_indices:
@@ -322,10 +326,11 @@ class Ledger:
             for name, count in allocation.licenses.items():
                 self._licenses_used[name] -= count
                 del self.license_holders[name][job.id]
-        if job.partition.exclusive_user or job.spec.exclusive is Exclusive.USER:
+        if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive -= 1
         if not at_once:
             self._completing.add(nodes)
+            self.completing |= nodes
             self._leaving[job.id] = allocation
         self.version += 1
         self.freed += 1
@@ -334,7 +339,8 @@ class Ledger:
         """Take note that `job` has left its nodes."""
         allocation = self._leaving.pop(job.id)
         self._completing.remove(allocation.nodes)
-        _set(job, "allocation", None)
+        self.completing = self._completing.over[0]
+        put_field(job, "allocation", None)
         self.freed += 1
 
     def move_deadline(self, job: Job, at: Seconds) -> None:
@@ -354,7 +360,7 @@ class Ledger:
         self.freed += 1
 
     def _set_deadline(self, job: Job, at: Seconds) -> None:
-        _set(job, "end_at", at)
+        put_field(job, "end_at", at)
         bisect.insort(self.by_end, (at, job.index, job))
 
     def _clear_deadline(self, job: Job) -> None:

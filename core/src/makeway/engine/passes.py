@@ -23,6 +23,10 @@ from makeway.registry import Policies
 _TINY = 1e-6
 _MOST_ROUNDS = 1000
 """How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
+_PENDING = JobState.PENDING
+_SUSPENDED = JobState.SUSPENDED
+_STARTED = Outcome.STARTED
+_BUSY = Outcome.BUSY
 
 
 class Passes:
@@ -119,9 +123,9 @@ class Passes:
         for tried, (_, job, partition) in enumerate(self.ordered()):
             if tried >= depth or len(closed) == len(partitions):
                 break
-            if job.state is JobState.SUSPENDED:
+            if job.state is _SUSPENDED:
                 started = self._turn(job) or started
-            if job.id in done or job.state is not JobState.PENDING:
+            if job.id in done or job.state is not _PENDING:
                 continue
             if self._asked and self._is_passed_over(job.id):
                 continue
@@ -142,18 +146,18 @@ class Passes:
                 if (partition.nodes & allowed & self.ledger.up).bit_count() >= job.size:
                     put(job, reason="ReqNodeNotAvail")
                     continue
-                outcome = Outcome.BUSY  # too few nodes are left, so that it holds up others as any job would
+                outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
             else:
                 outcome = self.placer.try_start(job, partition, allowed)
-            if outcome is Outcome.STARTED:
+            if outcome is _STARTED:
                 started = True
-            elif outcome in (Outcome.BUSY, Outcome.PREEMPTING):
+            elif outcome in (_BUSY, Outcome.PREEMPTING):
                 if outcome is Outcome.PREEMPTING:
                     done.add(job.id)
                     if self._raw:
                         self._asked[job.id] = self.ledger.now
                 left = partition.nodes & allowed & self.ledger.up
-                if withdrawn and outcome is Outcome.BUSY and left.bit_count() < job.size:
+                if withdrawn and outcome is _BUSY and left.bit_count() < job.size:
                     put(job, reason=_RESERVED)
                 required = job.required
                 if required and required.bit_count() >= job.size:
@@ -165,7 +169,7 @@ class Passes:
 
     def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
         allowed = self.ledger.all_nodes & ~withdrawn
-        return self.het.try_start(job, partition, allowed) is Outcome.STARTED
+        return self.het.try_start(job, partition, allowed) is _STARTED
 
     # ------------------------------------------------------------------------------- greedy
     def greedy(self) -> None:
@@ -181,7 +185,7 @@ class Passes:
             self._waiting = []
         else:
             entries = sorted(arrivals, key=_key_of)
-            self._waiting = [entry for entry in self._waiting if entry[1].state is JobState.PENDING]
+            self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
         self.again = False
         self._go_through(entries)
         self.placer.before = ()
@@ -196,12 +200,12 @@ class Passes:
             entry = entries[at]
             at += 1
             job, freed = entry[1], self.ledger.freed
-            if job.state is JobState.SUSPENDED:
+            if job.state is _SUSPENDED:
                 self._turn(job)
-            elif job.state is JobState.PENDING and job.id not in leaving_for:
+            elif job.state is _PENDING and job.id not in leaving_for:
                 self.placer.before = self._before(entry)
                 outcome = self.try_entry(entry)
-                if outcome is not Outcome.STARTED:
+                if outcome is not _STARTED:
                     self._wait(entry)
                 if outcome is Outcome.PREEMPTING:
                     leaving_for.add(job.id)
@@ -219,7 +223,7 @@ class Passes:
     def _turn(self, job: Job) -> bool:
         """Let the arbiter act for a suspended job; say whether it goes on."""
         # Without turns it was started, and stopped, at another of its entries in this very pass.
-        if self.turns and job.state is JobState.SUSPENDED and self.ledger.is_active(job):
+        if self.turns and job.state is _SUSPENDED and self.ledger.is_active(job):
             self._transitions.turn(job)
         return job.state is JobState.RUNNING
 
@@ -234,9 +238,9 @@ class Passes:
     def try_entry(self, entry: Entry) -> Outcome:
         """Try a job where its entry says, with preemption; one that is no longer pending is passed over."""
         _, job, partition = entry
-        if job.state is JobState.SUSPENDED and self.turns:
+        if job.state is _SUSPENDED and self.turns:
             self._turn(job)
-        if job.state is not JobState.PENDING:
+        if job.state is not _PENDING:
             return Outcome.LIMITED
         if job.spec.het_id is not None:
             return self.het.try_start(job, partition, self.ledger.all_nodes)
@@ -244,7 +248,7 @@ class Passes:
             # It was tried before; a glance tells whether trying again is worth while.
             usable = self.ledger.up & ~self.ledger.completing
             if not self.placer.selector.screen((job,), usable):
-                return Outcome.BUSY
+                return _BUSY
         return self.placer.try_start(job, partition, self.ledger.all_nodes)
 
 

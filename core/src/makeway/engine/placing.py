@@ -13,7 +13,7 @@ from makeway.bitmap import NodeBits
 from makeway.config import McsTable
 from makeway.engine.border import misplaced, overlapping
 from makeway.engine.exclusivity import node_filter, wants_user
-from makeway.engine.ledger import Ledger, put
+from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.limited import LIMIT, LimitedAttempt, Without
 from makeway.engine.making_way import MakingWay
 from makeway.engine.transitions import Transitions
@@ -298,7 +298,7 @@ class Placer:
         if candidates is not None and candidates.reason and not blocked.liftable:
             blocked = attrs.evolve(blocked, reason=candidates.reason)
         if job.reason != blocked.reason:
-            put(job, reason=blocked.reason)
+            put_field(job, "reason", blocked.reason)
         if self._traces and self.recorder.traces(job):
             self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
         return outcome
@@ -480,7 +480,11 @@ class Placer:
             raise self.policies.fault(hook, job, wrong)
 
     def _check_overlap(self, job: Job, allocation: Allocation, hook: str) -> None:
-        if self.transitions.gang is None and (wrong := overlapping(job, allocation, self.ledger)):
+        ledger = self.ledger
+        if not allocation.nodes & ledger.held or self.transitions.gang is not None:
+            return
+        wrong = overlapping(job, allocation, ledger)
+        if wrong:
             raise self.policies.fault(hook, job, wrong)
 
 

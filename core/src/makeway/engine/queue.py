@@ -14,7 +14,7 @@ from operator import attrgetter
 
 import attrs
 
-from makeway.engine.ledger import Ledger, put
+from makeway.engine.ledger import Ledger, put, put_field
 from makeway.model import Job, JobState, Partition, Seconds
 
 Key = tuple[int, int, int, float, int, int]
@@ -22,6 +22,7 @@ Key = tuple[int, int, int, float, int, int]
 Entry = tuple[Key, Job, Partition]
 
 _index = attrgetter("index")
+_PENDING = JobState.PENDING
 
 
 class Queue:
@@ -106,7 +107,7 @@ class Queue:
         if not tried:
             reason = "PartitionDown"
         if job.reason != reason:
-            put(job, reason=reason)
+            put_field(job, "reason", reason)
 
     # ------------------------------------------------------------------------------- ranks
     @property
@@ -214,7 +215,7 @@ class Queue:
         if not arrivals:
             return arrivals
         self.arrivals = []
-        return [entry for entry in arrivals if entry[1].state is JobState.PENDING]
+        return [entry for entry in arrivals if entry[1].state is _PENDING]
 
 
 def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from makeway.clockwork import Clockwork
-from makeway.engine.ledger import Ledger, put
+from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.queue import Queue
 from makeway.events import Action, Kill, Resume, SendSignal, Start, Suspend
 from makeway.events import Checkpoint as SaveState
@@ -33,6 +33,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies, guarded
 
 REQUEUE = "requeue"
+_RUNNING = JobState.RUNNING
 
 
 class Transitions:
@@ -97,7 +98,7 @@ class Transitions:
         ledger.start(job, allocation)
         self.selector.placed(job)
         self.actions.append(Start(job))
-        self.recorder.moved(job, JobState.RUNNING, ledger.now)
+        self.recorder.moved(job, _RUNNING, ledger.now)
         if self.gang is not None and job.spec.het_id is None:
             self.obey(self._ask_gang("started", job))
 
@@ -126,9 +127,9 @@ class Transitions:
     def _reach(self, job: Job, state: JobState) -> None:
         """Let a job that has left its nodes reach its final state; `job.allocation` is still set."""
         ledger = self.ledger
-        put(job, state=state)
+        put_field(job, "state", state)
         self.recorder.ended(job, state, ledger.now)
-        put(job, allocation=None)
+        put_field(job, "allocation", None)
         if self.gang is not None:
             self._tell_gang_of_end(job)
         ledger.forget(job)
@@ -286,7 +287,7 @@ class Transitions:
         keep = job.end_at if job.preempt_at is not None else None
         self.ledger.resume(job, keep)
         self.actions.append(Resume(job))
-        self.recorder.moved(job, JobState.RUNNING, self.ledger.now)
+        self.recorder.moved(job, _RUNNING, self.ledger.now)
 
     def signal(self, job: Job, signal: str, *, steps_only: bool) -> None:
         """Send a signal to a job."""
@@ -386,7 +387,7 @@ class Transitions:
             if self.is_leaving(job):
                 continue  # the arbiter hears of an end only once the nodes are clean (gang 2.3)
             if order.verb is GangVerb.SUSPEND:
-                if job.state is JobState.RUNNING:
+                if job.state is _RUNNING:
                     if order.because_of is not None:
                         self._displaced(order, PreemptMode.SUSPEND)
                     self.suspend(job, SuspendedBy.POLICY)

@@ -27,6 +27,7 @@ from makeway.events import (
 from makeway.model import Job, JobSpec, JobState, Seconds
 
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
+_COMPLETED = JobState.COMPLETED
 
 
 class _Process:
@@ -179,7 +180,7 @@ class SimulatedRunner:
         reaction = job.spec.on_term if action.signal == "TERM" else "default"
         if reaction == "ignore":
             return
-        state = JobState.COMPLETED if reaction == "exit" else JobState.FAILED
+        state = _COMPLETED if reaction == "exit" else JobState.FAILED
         process.dying = True
         self._serial += 1
         process.serial = self._serial
@@ -193,9 +194,9 @@ class SimulatedRunner:
 
 def _natural_end(job: Job) -> JobState:
     attributes = job.spec.attributes
-    return _ENDS.get(attributes.get("ends_as"), JobState.COMPLETED) if attributes else JobState.COMPLETED
+    return _ENDS.get(attributes.get("ends_as", ""), _COMPLETED) if attributes else _COMPLETED
 
 
 _HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
 """Signals that end no process by default."""
-_ENDS = {state.value: state for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)}
+_ENDS = {state.value: state for state in (_COMPLETED, JobState.FAILED, JobState.CANCELLED)}

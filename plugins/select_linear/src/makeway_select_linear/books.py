@@ -11,18 +11,22 @@ from makeway.bitmap import NodeBits
 from makeway.levels import Levels
 from makeway.model import Allocation, Cluster, Job, SuspendedBy
 
+_ADMIN = SuspendedBy.ADMIN
+
 
 class Books:
     """Counts per node."""
 
     def __init__(self, cluster: Cluster, *, track_memory: bool) -> None:
         self.running = Levels()
-        self.total = Levels()
+        self.stopped = Levels()
+        """Jobs suspended by a person: they count in the total only."""
         self.exclusive = Levels()
         self.track_memory = track_memory
         self.memory = [0] * len(cluster.nodes) if track_memory else []
         self.has_gres = any(node.gres for node in cluster.nodes)
         self.gres: dict[str, list[int]] = {}
+        self._charges = track_memory or self.has_gres
         self._capacity = [node.memory_mb for node in cluster.nodes]
         self._size = len(cluster.nodes)
         self._given_up: dict[str, dict[int, int]] = {}
@@ -37,23 +41,25 @@ class Books:
         assert allocation is not None
         self.version += 1
         self.running.add(allocation.nodes)
-        self.total.add(allocation.nodes)
         if not allocation.shared:
             self.exclusive.add(allocation.nodes)
-        self._charge(job, 1)
+        if self._charges:
+            self._charge(job, 1)
 
     def remove(self, job: Job) -> None:
         """Take back what a job holds."""
         allocation = job.allocation
         assert allocation is not None
         self.version += 1
-        if job.suspended_by is not SuspendedBy.ADMIN:
+        if job.suspended_by is _ADMIN:
+            self.stopped.remove(allocation.nodes)
+        else:
             self._stop_counting(allocation)
-        self.total.remove(allocation.nodes)
         if self._given_up:
             for index, amount in self._given_up.pop(job.id, {}).items():
                 self.memory[index] += amount
-        self._charge(job, -1)
+        if self._charges:
+            self._charge(job, -1)
 
     def suspend(self, job: Job) -> None:
         """A job was stopped: only a person's suspension changes the books (4.2.7).
@@ -61,10 +67,11 @@ class Books:
         Its node is free for others then, and seems to have all its memory, whoever else is there (4.2.6). Slurm adds
         the whole memory again at the resume; here just what was given up comes back.
         """
-        if job.suspended_by is not SuspendedBy.ADMIN or job.allocation is None:
+        if job.suspended_by is not _ADMIN or job.allocation is None:
             return
         self.version += 1
         self._stop_counting(job.allocation)
+        self.stopped.add(job.allocation.nodes)
         if self.track_memory:
             held = {index: self.memory[index] for index in job.allocation.node_indices}
             given_up = {index: min(held[index], self._capacity[index]) for index in held}
@@ -74,9 +81,10 @@ class Books:
 
     def resume(self, job: Job) -> None:
         """A job continues."""
-        if job.suspended_by is not SuspendedBy.ADMIN or job.allocation is None:
+        if job.suspended_by is not _ADMIN or job.allocation is None:
             return
         self.version += 1
+        self.stopped.remove(job.allocation.nodes)
         self.running.add(job.allocation.nodes)
         if not job.allocation.shared:
             self.exclusive.add(job.allocation.nodes)
@@ -104,6 +112,14 @@ class Books:
             used = self.gres.setdefault(name, [0] * self._size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):
                 used[index] += sign * amount
+
+    def above(self, count: int) -> NodeBits:
+        """Return the nodes with more than `count` jobs in all, running or suspended by whomever."""
+        stopped = self.stopped
+        crowded = self.running.above(count) | stopped.above(count)
+        for some in range(1, min(count + 1, len(stopped.over) + 1)):  # so many suspended, the others running
+            crowded |= stopped.above(some - 1) & self.running.above(count - some)
+        return crowded
 
     def counts(self) -> tuple[list[int], list[int]]:
         """Return per node how many jobs run there, and how many of them do not share."""

@@ -28,7 +28,7 @@ class Counting:
         self._gained: list[int] = []
         self.usable = self._start.bit_count()
         """How many nodes are usable."""
-        alone = not books.running.above(1) and not self._most and books.total.over == books.running.over
+        alone = not books.running.above(1) and not self._most and not books.stopped.over[0]
         self._running: list[int] | None = None
         self._exclusive: list[int] | None = None
         if not alone:

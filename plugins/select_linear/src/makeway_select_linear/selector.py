@@ -260,7 +260,7 @@ class LinearSelector:
         books = self.books
         nodes &= ~books.exclusive.over[0] & ~books.running.above(running)
         if total < _UNLIMITED:
-            nodes &= ~books.total.above(total)
+            nodes &= ~books.above(total)
         if books.track_memory:
             nodes = self.memory_free(request, nodes)
         if job.spec.gres:

@@ -1,0 +1,53 @@
+"""The books against plain counting: which nodes hold more than so many jobs in all."""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makeway import bitmap
+from makeway.model import Allocation, Job, SuspendedBy
+from makeway.testing import builders
+from makeway_select_linear.books import Books
+
+NODES = 5
+CLUSTER = builders.build_cluster(builders.config(builders.cluster(NODES)))
+
+
+def running_on(name: str, nodes: int) -> Job:
+    indices = tuple(bitmap.indices(nodes))
+    return builders.job(name, allocation=Allocation(nodes=nodes, node_indices=indices, shared=True))
+
+
+@given(st.lists(st.tuples(st.integers(1, (1 << NODES) - 1), st.booleans()), max_size=8))
+def test_nodes_with_more_than_so_many_jobs(jobs: list[tuple[int, bool]]) -> None:
+    books = Books(CLUSTER, track_memory=False)
+    counts = [0] * NODES
+    for number, (nodes, stopped) in enumerate(jobs):
+        job = running_on(str(number), nodes)
+        books.add(job)
+        if stopped:
+            books.suspend(attrs.evolve(job, suspended_by=SuspendedBy.ADMIN))
+        for index in bitmap.indices(nodes):
+            counts[index] += 1
+    for most in range(len(jobs) + 1):
+        assert books.above(most) == bitmap.of([i for i, count in enumerate(counts) if count > most])
+
+
+@given(st.lists(st.integers(1, (1 << NODES) - 1), max_size=6), st.data())
+def test_books_are_empty_once_all_have_left(sets: list[int], data: st.DataObject) -> None:
+    books = Books(CLUSTER, track_memory=False)
+    jobs = [running_on(str(number), nodes) for number, nodes in enumerate(sets)]
+    for job in jobs:
+        books.add(job)
+    for job in jobs:
+        what = data.draw(st.sampled_from(["runs on", "is stopped", "is stopped and resumed"]))
+        stopped = attrs.evolve(job, suspended_by=SuspendedBy.ADMIN)
+        if what != "runs on":
+            books.suspend(stopped)
+        if what == "is stopped and resumed":
+            books.resume(stopped)
+        books.remove(stopped if what == "is stopped" else job)
+    assert not books.above(0)
+    assert not books.running.over[0]
