@@ -156,10 +156,11 @@ def drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
 def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
     until = options.until
-    epilogs = bool(engine.clockwork.completing_time)
+    epilogs = bool(engine.clockwork.completing_time) and isinstance(runner, SimulatedRunner)
+    step, wait, after_step = engine.step, runner.wait, options.after_step
     now = 0.0
     while True:
-        moment = runner.wait(engine.next_wake)
+        moment = wait(engine.next_wake)
         if moment is None or (until is not None and moment[0] > until):
             for mark in marks:
                 options.snapshots[mark](engine)
@@ -168,7 +169,7 @@ def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
         while marks and marks[0] < now:
             options.snapshots[marks.pop(0)](engine)
         try:
-            actions = engine.step(now, events)
+            actions = step(now, events)
         except MakewayError:
             raise
         except (Exception, SystemExit):
@@ -176,9 +177,10 @@ def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
                 raise
         if actions:
             runner.act(actions, now)
-        if epilogs and isinstance(runner, SimulatedRunner):
+        if epilogs:
+            assert isinstance(runner, SimulatedRunner)
             for event in events:
                 if type(event) is Finished:
                     runner.finished(event.job_id, now)
-        if options.after_step is not None:
-            options.after_step(engine)
+        if after_step is not None:
+            after_step(engine)

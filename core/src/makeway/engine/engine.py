@@ -199,7 +199,7 @@ class Engine:
         ledger = self.ledger
         transitions = self.transitions
         now = ledger.now
-        partitions, problem = self._partitions(spec)
+        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
         first = partitions[0]
         qos = None
         if spec.qos is not None:
@@ -265,10 +265,8 @@ class Engine:
 
     def _partitions(self, spec: JobSpec) -> tuple[tuple[Partition, ...], str]:
         """Return the partitions of a job, and what is wrong with them; never none, so that it can be rejected."""
-        known = self._partition_sets.get(spec.partitions)
-        if known is None:
-            known = self._partition_sets[spec.partitions] = self._find_partitions(spec.partitions)
-        return known
+        found = self._partition_sets[spec.partitions] = self._find_partitions(spec.partitions)
+        return found
 
     def _find_partitions(self, names: tuple[str, ...]) -> tuple[tuple[Partition, ...], str]:
         cluster = self.ledger.cluster

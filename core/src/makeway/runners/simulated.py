@@ -56,6 +56,7 @@ class SimulatedRunner:
     ) -> None:
         """Take over `jobs`, in order of submission; they are read as time goes on."""
         self._clockwork = clockwork
+        self._no_epilog = not clockwork.completing_time
         self._jobs: Iterator[JobSpec] = iter(jobs)
         self._next_job = next(self._jobs, None)
         self._commands = sorted(commands, key=lambda item: item[0])
@@ -68,9 +69,13 @@ class SimulatedRunner:
     def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
         """Return the next instant at which anything happens, and all that happens then."""
         heap, job, commands = self._heap, self._next_job, self._commands
-        while heap and (process := heap[0][3]) is not None and process.serial != heap[0][4]:
+        at = math.inf
+        while heap:
+            due, _, _, process, serial = heap[0]
+            if process is None or process.serial == serial:
+                at = due
+                break
             heapq.heappop(heap)  # the end of a process that was stopped or killed
-        at = heap[0][0] if heap else math.inf
         if job is not None and job.submit_at < at:
             at = job.submit_at
         if commands and commands[0][0] < at:
@@ -129,9 +134,8 @@ class SimulatedRunner:
     def _plan_end(self, job: Job, process: _Process, now: Seconds) -> None:
         if process.left is None:
             return
-        cleaned = not self._clockwork.completing_time
-        event = Finished(job.id, _natural_end(job), cleaned)
-        self._schedule(now + process.left, event, process)
+        state = _natural_end(job) if job.spec.attributes else _COMPLETED
+        self._schedule(now + process.left, Finished(job.id, state, self._no_epilog), process)
 
     def _stop(self, job: Job, now: Seconds) -> None:
         process = self._processes.get(job.id)
@@ -184,7 +188,7 @@ class SimulatedRunner:
         process.dying = True
         self._serial += 1
         process.serial = self._serial
-        self._schedule(now, Finished(job.id, state, not self._clockwork.completing_time), process)
+        self._schedule(now, Finished(job.id, state, self._no_epilog), process)
 
     def finished(self, job_id: str, now: Seconds) -> None:
         """Let the epilog of a job that ended by itself run its time."""
@@ -193,8 +197,7 @@ class SimulatedRunner:
 
 
 def _natural_end(job: Job) -> JobState:
-    attributes = job.spec.attributes
-    return _ENDS.get(attributes.get("ends_as", ""), _COMPLETED) if attributes else _COMPLETED
+    return _ENDS.get(job.spec.attributes.get("ends_as", ""), _COMPLETED)
 
 
 _HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})

@@ -148,7 +148,8 @@ def _plain_forecast(
     for end, _, other in view.releases():
         if shadow is not None and end > shadow:
             break
-        gain = other.nodes & usable & ~free
+        held = other.allocation
+        gain = held.nodes & usable & ~free if held is not None else 0
         if gain:
             free |= gain
             released |= gain
