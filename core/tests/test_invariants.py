@@ -154,7 +154,7 @@ def test_rule_3_a_node_that_nobody_holds() -> None:
     run.engine.ledger._held.remove(1)
     check_invariants(run.engine)
     run.engine.ledger._active.clear()
-    run.engine.ledger._active_sorted.clear()
+    run.engine.ledger._active_sorted = None
     run.engine.ledger._active_now = None
     assert "rule 3" in broken(lambda: check_invariants(run.engine))
 

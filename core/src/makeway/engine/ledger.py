@@ -67,8 +67,8 @@ class Ledger:
         self._rules = rules
         self._settings = settings
         self._active: dict[str, Job] = {}
-        self._active_sorted: list[Job] = []
-        """By place in the job table."""
+        self._active_sorted: list[Job] | None = None
+        """By place in the job table; kept in order from the first time that anybody asks."""
         self._active_now: tuple[Job, ...] | None = ()
         """The same, to hand out; None: somebody came or went."""
         self._held = Levels()
@@ -100,6 +100,8 @@ class Ledger:
     def active(self) -> Sequence[Job]:
         """All running and suspended jobs, in job-table order."""
         if self._active_now is None:
+            if self._active_sorted is None:
+                self._active_sorted = sorted(self._active.values(), key=_by_index)
             self._active_now = tuple(self._active_sorted)
         return self._active_now
 
@@ -250,7 +252,8 @@ class Ledger:
             put_field(job, "end_at", end_at)
             bisect.insort(self.by_end, (end_at, job.index, job))
         self._active[job.id] = job
-        bisect.insort(self._active_sorted, job, key=_by_index)
+        if self._active_sorted is not None:
+            bisect.insort(self._active_sorted, job, key=_by_index)
         self._active_now = None
         nodes = allocation.nodes
         self._held.add(nodes)
@@ -313,7 +316,9 @@ class Ledger:
         if job.end_at is not None:
             self._clear_deadline(job)
         del self._active[job.id]
-        del self._active_sorted[bisect.bisect_left(self._active_sorted, job.index, key=_by_index)]
+        listed = self._active_sorted
+        if listed is not None:
+            del listed[bisect.bisect_left(listed, job.index, key=_by_index)]
         self._active_now = None
         nodes = allocation.nodes
         self._held.remove(nodes)
