@@ -303,6 +303,12 @@ def test_a_closed_pipe_is_no_error(with_jobs: Path) -> None:
     process.wait()
 
 
+def _hear_all() -> None:
+    """Undo what shells and nohup do to commands in the background: their children ignore SIGINT, or SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
@@ -316,12 +322,13 @@ def test_an_interrupt_is_quiet(config: Path, tmp_path: Path, number: signal.Sign
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_hear_all,
     )
     while not any(part.stat().st_size for part in tmp_path.glob(".run.jsonl.*")):
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(number)
-    out, err = process.communicate()
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (status, "", "")
     assert not list(tmp_path.glob("*run.jsonl*"))
 
