@@ -54,6 +54,12 @@ class Layout:
             bitmap.of([node.index for node in nodes if node.weight == weight]) for weight in weights
         ]
         """The nodes of each weight, lowest weight first."""
+        equals: dict[object, list[int]] = {}
+        for node in nodes:
+            kind = (node.cpus, node.usable_memory_mb, tuple(sorted(node.gres.items())))
+            equals.setdefault(kind, []).append(node.index)
+        self.equipment = [(nodes[indices[0]], bitmap.of(indices)) for indices in equals.values()]
+        """A node of each number of CPUs, amount of memory and set of generic resources, and all nodes like it."""
 
     def shape(self, node: int) -> Shape:
         """Return how a node is built."""

@@ -74,15 +74,12 @@ def _able(request: Request, layout: Layout, idle: Table, wanted: int) -> NodeBit
         return 0
     least = _least_memory(request)
     each = request.memory_per_cpu if request.whole else None
-    able = []
-    for index in bitmap.indices(idle.at_least(wanted) & ~request.excluded):
-        node = layout.cluster.nodes[index]
-        if layout.track_memory and max(least, (each or 0) * node.cpus) > layout.memory[index]:
-            continue
-        if any(node.gres.get(name, 0) < count for name, count in request.gres.items()):
-            continue
-        able.append(index)
-    return bitmap.of(able)
+    able = idle.at_least(wanted) & ~request.excluded
+    for node, equals in layout.equipment:
+        short = layout.track_memory and max(least, (each or 0) * node.cpus) > node.usable_memory_mb
+        if short or any(node.gres.get(name, 0) < count for name, count in request.gres.items()):
+            able &= ~equals
+    return able
 
 
 def why_impossible(job: Job, kind: Kind, layout: Layout, up: NodeBits) -> str:
