@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.errors import RunnerError
-from makeway.levels import Levels
 from makeway.model import (
     Allocation,
     Blocked,
@@ -25,6 +24,7 @@ from makeway.model import (
     Seconds,
     SuspendedBy,
 )
+from makeway.tally import Tally
 
 S = TypeVar("S")
 
@@ -71,9 +71,9 @@ class Ledger:
         """By place in the job table; kept in order from the first time that anybody asks."""
         self._active_now: tuple[Job, ...] | None = ()
         """The same, to hand out; None: somebody came or went."""
-        self._held = Levels()
-        self._exclusive = Levels()
-        self._completing = Levels()
+        self._held = Tally()
+        self._exclusive = Tally()
+        self._completing = Tally()
         self.completing: NodeBits = 0
         """Nodes that a job is still leaving."""
         self._leaving: dict[str, Allocation] = {}
@@ -113,7 +113,7 @@ class Ledger:
     @property
     def idle(self) -> NodeBits:
         """Nodes in service that no job holds and none is leaving."""
-        return self.up & ~self._held.over[0] & ~self.completing
+        return self.up & ~self._held.any & ~self.completing
 
     @property
     def heterogeneous(self) -> bool:
@@ -123,12 +123,12 @@ class Ledger:
     @property
     def held(self) -> NodeBits:
         """Nodes that an active job holds."""
-        return self._held.over[0]
+        return self._held.any
 
     @property
     def exclusive(self) -> NodeBits:
         """Nodes of running jobs that do not share."""
-        return self._exclusive.over[0]
+        return self._exclusive.any
 
     @property
     def licenses_free(self) -> Mapping[str, int]:
@@ -344,7 +344,7 @@ class Ledger:
         """Take note that `job` has left its nodes."""
         allocation = self._leaving.pop(job.id)
         self._completing.remove(allocation.nodes)
-        self.completing = self._completing.over[0]
+        self.completing = self._completing.any
         put_field(job, "allocation", None)
         self.freed += 1
 

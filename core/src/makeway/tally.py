@@ -1,0 +1,45 @@
+"""Count jobs per node where only "any or none" is asked, however many of them there are."""
+
+from __future__ import annotations
+
+from makeway.bitmap import NodeBits
+
+
+class Tally:
+    """Count jobs per node in binary: bitmap *k* holds the nodes whose count has the digit of 2**k.
+
+    Counting one job more or less carries to the next bitmap for ever fewer nodes, so that the cost hardly grows with
+    the jobs on a node, where `makeway.levels` goes through as many levels.
+    """
+
+    __slots__ = ("_digits", "any")
+
+    def __init__(self) -> None:
+        self.any: NodeBits = 0
+        """The nodes with one job or more."""
+        self._digits: list[NodeBits] = []
+
+    def add(self, nodes: NodeBits) -> None:
+        """Count one more job on each of `nodes`."""
+        self.any |= nodes
+        digits = self._digits
+        for at, digit in enumerate(digits):
+            digits[at] = digit ^ nodes
+            nodes &= digit
+            if not nodes:
+                return
+        if nodes:
+            digits.append(nodes)
+
+    def remove(self, nodes: NodeBits) -> None:
+        """Count one job less on each of `nodes`; each has one or more."""
+        digits = self._digits
+        for at, digit in enumerate(digits):
+            digits[at] = digit ^ nodes
+            nodes &= ~digit
+            if not nodes:
+                break
+        left = 0
+        for digit in digits:
+            left |= digit
+        self.any = left
