@@ -342,6 +342,34 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
     assert (process.returncode, process.stderr) == (1, "makeway: standard output: No space left on device\n")
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("cluster.licenses.a", "cluster.max_mem_per_cpu", "node.0.gres.gpu", "node.0.memory_mb", "node.0.load"),
+        *("partition.low.max_time", "partition.low.default_time", "partition.low.min_nodes"),
+        *("partition.low.max_nodes", "partition.low.grace_time", "partition.low.max_cpus_per_node"),
+        *("scheduler.max_requeues", "scheduler.over_time_limit", "policy.preemption.exempt_time"),
+        *("policy.preemption.reorder_count", "policy.preemption.min_exempt_priority"),
+    ],
+)
+def test_negative_numbers_are_refused(run: Run, with_jobs: Path, key: str) -> None:
+    """Wherever they make no sense; some were taken as they came."""
+    done = run("replay", with_jobs, "--set", f"{key}=-1")
+    assert done.status == 2
+    assert "got -1" in done.err
+    assert "allowed: 0 or more" in done.err
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\\u001b[31m"])
+def test_partitions_have_names(run: Run, with_jobs: Path, name: str) -> None:
+    """That can be shown."""
+    with_jobs.write_text(with_jobs.read_text().replace('name = "high"', f'name = "{name}"'))
+    done = run("check", with_jobs)
+    assert done.status == 1
+    assert "error: partition[1].name: got " in done.out
+    assert "allowed: printable characters" in done.out
+
+
 def test_a_limit_beyond_all_numbers_is_refused(run: Run, config: Path, workload: Path) -> None:
     """Not an internal error."""
     done = run("replay", config, workload, "--limit", 10**20)

@@ -7,7 +7,7 @@ foreign files produce the same classes, so that ``makeway import`` is a matter o
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -297,6 +297,8 @@ def validate(config: Config, source: str) -> None:
     :raises ConfigError: with every problem found, in file order.
     """
     problems: list[Problem] = []
+    _check_least("cluster", config.cluster, _MEMORY, problems)
+    _check_counts("cluster.licenses", config.cluster.licenses, problems)
     nodes = _check_nodes(config, problems)
     _check_partitions(config, nodes, problems)
     _check_qos(config, problems)
@@ -304,6 +306,24 @@ def validate(config: Config, source: str) -> None:
     _check_policy(config.policy, problems)
     if problems:
         raise ConfigError(source, problems)
+
+
+_MEMORY = ("def_mem_per_cpu", "def_mem_per_node", "max_mem_per_cpu", "max_mem_per_node")
+_PARTITION_NUMBERS = (
+    *("priority_job_factor", "grace_time", "max_time", "default_time"),
+    *("min_nodes", "max_nodes", "max_cpus_per_node"),
+)
+
+
+def _check_least(where: str, table: Any, keys: Iterable[str], problems: list[Problem]) -> None:
+    """Check that numbers of a table are not negative; None is none."""
+    _check_counts(where, {key: getattr(table, key) for key in keys}, problems)
+
+
+def _check_counts(where: str, numbers: Mapping[str, float | None], problems: list[Problem]) -> None:
+    for key, value in numbers.items():
+        if value is not None and value < 0:
+            problems.append(Problem(f"{where}.{key}", f"got {value}; allowed: 0 or more"))
 
 
 def _check_nodes(config: Config, problems: list[Problem]) -> set[str]:
@@ -323,9 +343,8 @@ def _check_nodes(config: Config, problems: list[Problem]) -> set[str]:
             value = getattr(table, key)
             if value is not None and not 1 <= value <= 1_000_000:
                 problems.append(Problem(f"{where}.{key}", f"got {value}; allowed: 1 to 1000000"))
-        for key in ("memory_mb", "mem_spec_limit_mb", "weight"):
-            if getattr(table, key) < 0:
-                problems.append(Problem(f"{where}.{key}", f"got {getattr(table, key)}; allowed: 0 or more"))
+        _check_least(where, table, ("memory_mb", "mem_spec_limit_mb", "weight", "load"), problems)
+        _check_counts(f"{where}.gres", table.gres, problems)
     if not config.node:
         problems.append(Problem("node", "the cluster has no nodes; add a [[node]] table"))
     return seen
@@ -336,6 +355,8 @@ def _check_partitions(config: Config, nodes: set[str], problems: list[Problem]) 
     defaults: list[str] = []
     for at, table in enumerate(config.partition):
         where = f"partition[{at}]"
+        if not table.name.strip() or not table.name.isprintable():
+            problems.append(Problem(f"{where}.name", f"got {table.name!r}; allowed: printable characters"))
         if table.name in seen:
             problems.append(Problem(f"{where}.name", f"partition {table.name!r} is there twice"))
         seen.add(table.name)
@@ -350,8 +371,7 @@ def _check_partitions(config: Config, nodes: set[str], problems: list[Problem]) 
             problems.append(
                 Problem(f"{where}.priority_tier", f"got {table.priority_tier}; allowed: 0 to 65533")
             )
-        if table.grace_time < 0:
-            problems.append(Problem(f"{where}.grace_time", f"got {table.grace_time}; allowed: 0 or more"))
+        _check_least(where, table, (*_PARTITION_NUMBERS, *_MEMORY), problems)
         if table.qos is not None and table.qos not in {qos.name for qos in config.qos}:
             problems.append(
                 Problem(f"{where}.qos", unknown("QOS", table.qos, (qos.name for qos in config.qos)))
@@ -387,8 +407,7 @@ def _check_qos(config: Config, problems: list[Problem]) -> None:
                 problems.append(Problem(f"{where}.preempt", unknown("QOS", other, names)))
         if table.preempt_mode is not None:
             _try(problems, f"{where}.preempt_mode", parse_mode, table.preempt_mode)
-        if table.grace_time < 0:
-            problems.append(Problem(f"{where}.grace_time", f"got {table.grace_time}; allowed: 0 or more"))
+        _check_least(where, table, ("grace_time", "exempt_time"), problems)
     for at, table in enumerate(config.qos):
         if _reaches(table.name, table.name, {qos.name: qos.preempt for qos in config.qos}):
             problems.append(
@@ -427,6 +446,7 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
             problems.append(Problem(where, unknown("weight", name, PRIORITY_WEIGHTS)))
         elif weight < 0:
             problems.append(Problem(where, f"got {weight}; allowed: 0 or more"))
+    _check_least("scheduler", table, ("max_requeues", "over_time_limit"), problems)
     for name in table.rules:
         if name not in rules.RULES:
             problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, rules.RULES)))
@@ -442,6 +462,7 @@ def _check_policy(table: PolicyTable, problems: list[Problem]) -> None:
     if not 0 <= table.decision_time_limit <= 86400:
         text = f"got {table.decision_time_limit}; allowed: 0 (no limit) to 86400"
         problems.append(Problem("policy.decision_time_limit", text))
+    _check_least("policy.preemption", table.preemption, ("exempt_time", "min_exempt_priority"), problems)
     sources = ("none", "user", "group", "account", "label")
     if table.mcs.label not in sources:
         problems.append(

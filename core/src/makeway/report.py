@@ -234,7 +234,9 @@ def _left_out(column: Column) -> Iterator[RenderableType]:
     stuck = _stuck(column)
     if stuck:
         words = _words(column)
-        text = f"{count(sum(map(len, stuck.values())), 'job')} that still wait when nothing happens any more"
+        number = sum(map(len, stuck.values()))
+        verb = "waits" if number == 1 else "wait"
+        text = f"{count(number, 'job')} that still {verb} when nothing happens any more"
         told = (f"  {words.reason(reason)}: {_ids(jobs)}" for reason, jobs in stuck.items())
         yield Text("\n".join([text, *told]))
     if recorder.refusals:
