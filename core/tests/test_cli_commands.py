@@ -230,7 +230,7 @@ def test_explain_a_job_whose_row_cannot_be_used(run: Run, config: Path, tmp_path
         assert done.out.startswith(f"job {job} {heading}\n  june.sacct:4: no partition named 'lwo'")
     done = run("explain", config, trace, "--job", 1)
     assert done.status == 0
-    assert done.err == "note: a row of job 1 cannot be used: june.sacct:5: job '1' was there before\n"
+    assert done.err.startswith("note: a row of job 1 cannot be used: june.sacct:5: job '1' was there before")
     done = run("explain", config, trace, "--job", 4)
     assert done.status == 2
     assert "no job '4' in june.sacct; there are 1, 1 to 1, and 3 rows that cannot be used" in done.err

@@ -200,7 +200,8 @@ def _usable_rows(lines: Iterator[Line], layout: _Layout, workload: Workload) -> 
                 continue
             row = _row(number, fields)
             if row.id in seen:
-                raise _BadRowError(f"job {shown(row.id)} was there before")
+                hint = "; without -D sacct gives one row for each job"
+                raise _BadRowError(f"job {shown(row.id)} was there before{hint}")
         except _BadRowError as reason:
             workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
             continue
