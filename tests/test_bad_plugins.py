@@ -378,6 +378,31 @@ def test_a_wrong_queue_rank(rank: Callable[[], Any], message: str) -> None:
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (lambda: 5, "returned 5; allowed: a function of a job, or None"),
+        (lambda: lambda job: [job], "its function returned [job next]; allowed: something hashable or None"),
+        (lambda: lambda job: boom(), "raised RuntimeError: out of ideas"),
+    ],
+)
+def test_a_wrong_preemptor_kind(kind: Callable[[], Any], message: str) -> None:
+    """A function of a job, and something hashable from it."""
+    module = answering("makeway_preemptor_kind", kind)
+    setattr(module, "makeway_preempt_candidates", hookimpl(lambda active: Candidates()))  # noqa: B010
+    jobs = """
+        job    partition  submit  nodes  run_time
+        first  batch           0      1       100
+        other  batch           0      1        50
+        next   batch           5      2       100
+    """
+    settings = {"preempt": NAME, "preempt_mode": "requeue", "scheduler": "greedy"}
+    with pytest.raises(PolicyError) as caught:
+        replay_table(jobs, cluster=cluster(2), config=settings, plugins={NAME: module})
+    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_preemptor_kind")
+    assert message in caught.value.message
+
+
 # -------------------------------------------------------------------------------------- wrong gang
 class Arbiter:
     """Orders always the same."""

@@ -267,6 +267,37 @@ def test_hook_preempt_candidates() -> None:
     assert result.recorder.preemptions[0].victim == "1"
 
 
+def test_hook_preemptor_kind() -> None:
+    """Those of one user are asked about once: it is the same record as with each asked about by itself."""
+    jobs = [
+        JobSpec(id=str(at), submit_at=at, run_time=20 + 3 * at, user="u" if at < 11 else "v")
+        for at in range(12)
+    ]
+    greedy = attrs.evolve(
+        config(),
+        node=(NodeTable(name="n[1-2]"),),
+        scheduler=SchedulerTable(type="greedy"),
+        policy=PolicyTable(plugins=(), preempt="example", preempt_mode=("requeue",)),
+    )
+    module = plugin("makeway_preemptor_kind")
+    asked: list[str] = []
+    name = vars(module)["makeway_preempt_candidates"]
+
+    def counted(preemptor: Any, active: Any) -> Any:
+        asked.append(preemptor.id)
+        return name(preemptor, active)
+
+    vars(module)["makeway_preempt_candidates"] = hookimpl(counted)
+    until = Options(plugins={"example": module}, until=60.0)
+    together = replay(greedy, jobs, (), until)
+    once = len(asked)
+    del vars(module)["makeway_preemptor_kind"]
+    apart = replay(greedy, jobs, (), until)
+    assert together.recorder.summary(60.0) == apart.recorder.summary(60.0)
+    assert together.recorder.metrics.preemptions
+    assert 0 < once < len(asked) - once
+
+
 def test_hook_preempt_mode() -> None:
     """Everybody is suspended, whatever the cluster's mode says."""
     result = run("makeway_preempt_mode")

@@ -25,7 +25,7 @@ same arguments, same answer; no clock, no I/O, no chance. What a policy wants to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
@@ -470,6 +470,36 @@ def makeway_preempt_candidates(
         def makeway_preempt_candidates(active):
             jobs = sorted(active, key=lambda job: (-job.started_at, job.index))
             return Candidates(jobs=tuple(jobs), modes=(PreemptMode.REQUEUE,) * len(jobs))
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None] | None:
+    """Say which pending jobs may displace the same others, so that `makeway_preempt_candidates` is asked once for all.
+
+    Called once per run, of the plugin that names the candidates. The function that it returns is called for pending
+    jobs that found no room when they were tried before.
+
+    :param view: the cluster before the first job.
+    :returns: a function of a job that returns anything hashable: jobs for which it is the same, and that are tried in
+        the same partition, have the same candidates at any one moment. None, for a job or instead of a function:
+        that is not known.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    Jobs of one user may displace those of all others::
+
+        @hookimpl
+        def makeway_preempt_candidates(preemptor, active):
+            jobs = tuple(job for job in active if job.user != preemptor.user)
+            return Candidates(jobs=jobs, modes=(PreemptMode.REQUEUE,) * len(jobs))
+
+        @hookimpl
+        def makeway_preemptor_kind():
+            return lambda job: job.user
 
     .. versionadded:: 0.1
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -967,6 +967,26 @@ class Selector(Protocol):
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run even on the empty cluster with all nodes in service; None: it could."""
+
+
+class ForesightedSelector(Selector, Protocol):
+    """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
+
+    def screen_without(
+        self,
+        jobs: Sequence[Job],
+        nodes: NodeBits,
+        candidates: Candidates,
+        kind: Hashable,
+        view: ClusterView,
+    ) -> Sequence[Job]:
+        """Return those of `jobs`, order kept, that might start now on `nodes` if all candidates were gone.
+
+        Only a filter to save work, as `screen` is.
+
+        :param jobs: pending jobs, all of which have these candidates.
+        :param kind: the same for the same kind of preemptors, for what is worth remembering.
+        """
 
 
 class Gang(Protocol):

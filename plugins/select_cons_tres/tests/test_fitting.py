@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.model import JobSpec
+from makeway.engine.in_vain import InVain
+from makeway.model import Job, JobSpec
 from makeway.testing.builders import config, node
 from makeway.testing.scenario import replay_table
 from makeway_select_cons_tres import selector
@@ -56,12 +59,12 @@ def jobs(seed: int, count: int = 60) -> list[JobSpec]:
     return sorted(drawn, key=lambda spec: spec.submit_at)
 
 
-def built(seed: int, scheduler: str) -> Config:
+def built(seed: int, scheduler: str, **more: Any) -> Config:
     """Return six nodes of two kinds, some of them preferred to others."""
     small = node("n[1-3]", sockets=2, cores_per_socket=3, memory_mb=1000)
     large = node("n[4-6]", sockets=2, cores_per_socket=4, memory_mb=2000, weight=1 + seed % 3)
     parameters = ("CR_Core_Memory", "CR_CPU_Memory", "CR_Core")[seed % 3]
-    return config((small, large), SETTINGS, scheduler=scheduler, select_parameters=parameters)
+    return config((small, large), SETTINGS, scheduler=scheduler, select_parameters=parameters, **more)
 
 
 @pytest.mark.parametrize("scheduler", ["easy", "builtin", "greedy"])
@@ -78,6 +81,35 @@ def test_the_shorter_way_changes_nothing(
     thorough = replay_table(specs, config=chosen)
     assert not any(kind.cpus_on_one_node for kind in kinds_of(thorough.engine.selector))
     assert quick.record == thorough.record
+
+
+@pytest.mark.parametrize("mode", ["requeue", "cancel", "suspend,gang"])
+@pytest.mark.parametrize("seed", range(6))
+def test_who_is_passed_over_would_be_tried_in_vain(
+    mode: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same record with everybody tried whenever something was given back."""
+    random = Random(seed)
+    specs = [attrs.evolve(spec, qos=random.choice(("low", "mid", "high"))) for spec in jobs(seed, 100)]
+    qos = {"low": {}, "mid": {"preempt": "low"}, "high": {"preempt": "low,mid", "preempt_mode": "cancel"}}
+    policy: dict[str, Any] = {"preempt": "preempt/qos", "preempt_mode": mode, "qos": qos}
+    if seed % 2:
+        policy["exempt_time"] = 20.0
+    chosen = built(seed, "greedy", **policy)
+    passed_over = 0
+    among = InVain.among
+
+    def counting(self: InVain, jobs: Iterable[Job]) -> Any:
+        nonlocal passed_over
+        found = among(self, jobs)
+        passed_over += len(found)
+        return found
+
+    monkeypatch.setattr(InVain, "among", counting)
+    quick = replay_table(specs, config=chosen)
+    monkeypatch.setattr(InVain, "among", lambda self, jobs: ())
+    assert quick.record == replay_table(specs, config=chosen).record
+    assert passed_over > 50 or mode == "suspend,gang"
 
 
 def kinds_of(found: Any) -> list[Kind]:

@@ -8,12 +8,13 @@ order within a partition; a job that cannot start closes its partition and withd
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
+from makeway.engine.in_vain import InVain
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer
 from makeway.engine.queue import Entry, Key, Queue, faces, key_of
@@ -56,6 +57,7 @@ class Passes:
         self._clockwork = ledger.settings(Clockwork)
         self._asked: dict[str, Seconds] = {}
         """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
+        self._in_vain = InVain(placer, policies)
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
@@ -193,13 +195,22 @@ class Passes:
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
+        ledger = self.ledger
         rounds = _MOST_ROUNDS if self.turns else 0
         leaving_for: set[str] = set()
+        vain: Collection[int] = ()
+        seen = (-1, -1)
+        """Versions of the ledger by which `vain` was found: in all, and of what was given back."""
         at = 0
         while at < len(entries):
             entry = entries[at]
             at += 1
-            job, freed = entry[1], self.ledger.freed
+            job, freed = entry[1], ledger.freed
+            if seen[1] != freed or (seen[0] != ledger.version and id(job) not in vain):
+                seen = ledger.version, freed
+                vain = self._in_vain.among(each[1] for each in entries[at - 1 :])
+            if id(job) in vain:
+                continue
             if job.state is _SUSPENDED:
                 self._turn(job)
             elif job.state is _PENDING and job.id not in leaving_for:
@@ -209,9 +220,9 @@ class Passes:
                     self._wait(entry)
                 if outcome is Outcome.PREEMPTING:
                     leaving_for.add(job.id)
-            if rounds and self.ledger.freed != freed:
+            if rounds and ledger.freed != freed:
                 rounds -= 1
-                entries, at = self.ordered(), 0
+                entries, at, seen = self.ordered(), 0, (-1, -1)
                 self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
 
     def _wait(self, entry: Entry) -> None:

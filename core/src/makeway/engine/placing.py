@@ -84,7 +84,7 @@ class Placer:
         self.making_way = making_way
         self.recorder = recorder
         self.preemption = preemption
-        self._limited = policies.concerns("makeway_admit")
+        self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
         self._closes = policies.implements("makeway_closed_nodes")
         self._own_search = policies.who("makeway_search") == policies.who("makeway_selector")
@@ -97,6 +97,8 @@ class Placer:
         """Partitions that could never run a job that waits in several, by their index."""
         self._traces = recorder.traced is not None
         self._vetoes = policies.implements("makeway_protect")
+        self.glances = self._own_search and not (self._closes or self._vetoes or self._traces)
+        """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
         self._by = policies.who("makeway_preempt_candidates")
         ledger.limits_of = self.kept_out
         self._mcs = ledger.settings(McsTable)
@@ -208,7 +210,7 @@ class Placer:
 
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
         """Return the limit that keeps `job` out once these have made way; None: none does."""
-        if not self._limited(job):
+        if not self.limited(job):
             return None
         view = cast(ClusterView, Without(self.ledger, without)) if without else self.ledger
         return self.policies.admit((job,), view).get(job.id)
@@ -243,7 +245,7 @@ class Placer:
         return found
 
     def _attempt(self, job: Job, nodes: NodeBits) -> Attempt:
-        limited = self._limited(job)
+        limited = self.limited(job)
         if (limited or self._closes) and not self._own_search:
             closing = self.before if self._closes else None
             return LimitedAttempt(self, job, nodes, closing, limits=limited)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
@@ -147,6 +147,28 @@ class Policies(Asker):
             if found is not None and type(found) is not int:
                 text = f"its function returned {_shown(found)}; allowed: a whole number or None"
                 self._blame(hook, job, text)
+            return found
+
+        return checked
+
+    def preemptor_kind(self, view: ClusterView) -> Callable[[Job], Hashable | None] | None:
+        """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""
+        hook = "makeway_preemptor_kind"
+        if not self.implements(hook) or self.who(hook) != self.who("makeway_preempt_candidates"):
+            return None
+        kind = self._first(hook, None, view=view)
+        if kind is None:
+            return None
+        if not callable(kind):
+            self._blame(hook, None, f"returned {_shown(kind)}; allowed: a function of a job, or None")
+
+        def checked(job: Job) -> Hashable | None:
+            found: Hashable | None = guarded(self, hook, job, lambda: kind(job))
+            try:
+                hash(found)
+            except TypeError as error:
+                text = f"its function returned {_shown(found)}; allowed: something hashable or None"
+                self._blame(hook, job, text, error)
             return found
 
         return checked

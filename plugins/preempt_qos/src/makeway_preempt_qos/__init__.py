@@ -7,7 +7,7 @@ is in `makeway.preemption`. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from makeway.hookspecs import hookimpl
 from makeway.model import (
@@ -117,6 +117,17 @@ def makeway_preempt_candidates(
 ) -> Candidates:
     """Name the jobs of listed QOS, lowest QOS priority and fewest nodes first."""
     return candidates(preemptor, active, view, now, POLICY)
+
+
+@hookimpl
+def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None]:
+    """Let the QOS say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.5)."""
+    known = {qos.name for qos in view.cluster.qos if not looks_at_priority(qos, view)}
+
+    def kind(job: Job) -> Hashable | None:
+        return job.qos.name if job.qos is not None and job.qos.name in known and not job.spec.licenses else None
+
+    return kind
 
 
 @hookimpl

@@ -16,6 +16,7 @@ table      what each node has left, kept up to date
 books      who holds what (4.3.1, 4.3.10)
 kinds      what jobs with the same request have in common
 fitting    which nodes have what each of them wants of a node
+staying    who would be left if all who may be displaced were
 one_node   the shorter way for jobs of one node (4.3.6)
 choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)

@@ -11,6 +11,7 @@ from makeway.model import (
     NOTHING,
     Allocation,
     Blocked,
+    Candidates,
     Cluster,
     ClusterView,
     Cover,
@@ -31,11 +32,14 @@ from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
 from makeway_select_cons_tres.one_node import cpus_on_one_node, first_that_fits
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
-from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, Request, request_of
+from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, RESERVED, Request, request_of
+from makeway_select_cons_tres.staying import Staying
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Mode, Short
 from makeway_select_cons_tres.table import TableKey
 
 _MOST_REMEMBERED = 100_000
+_MOST_KINDS_OF_PREEMPTORS = 32
+_KILLS = frozenset((PreemptMode.REQUEUE, PreemptMode.CANCEL))
 
 
 class ConsSelector:
@@ -69,6 +73,8 @@ class ConsSelector:
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
+        self._staying: dict[Hashable, Staying] = {}
+        """Who stays when a kind of preemptors displaces all whom it may."""
         self._failed: dict[tuple[Kind, NodeBits], Short] = {}
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
@@ -82,6 +88,8 @@ class ConsSelector:
     def released(self, job: Job) -> None:
         """Take back what a job held."""
         self.books.remove(job)
+        for staying in self._staying.values():
+            staying.released(job)
 
     def suspended(self, job: Job) -> None:
         """Take note of a suspension: only a person's frees anything."""
@@ -151,11 +159,40 @@ class ConsSelector:
                 kept.append(job)
         return kept
 
+    def screen_without(
+        self,
+        jobs: Sequence[Job],
+        nodes: NodeBits,
+        candidates: Candidates,
+        kind: Hashable,
+        view: ClusterView,
+    ) -> Sequence[Job]:
+        """Drop jobs that cores cannot serve which are idle once all candidates are gone, of those as above."""
+        if (
+            self.mode.gang
+            or self.layout.several_rows
+            or self.books.any_overlaid
+            or view.heterogeneous
+            or not _KILLS.issuperset(candidates.modes)
+        ):
+            return jobs
+        staying = self._staying.get(kind)
+        if staying is None:
+            if len(self._staying) >= _MOST_KINDS_OF_PREEMPTORS:
+                self._staying.clear()
+            staying = self._staying[kind] = Staying(self.layout)
+        staying.follow(view.active, set(map(id, candidates.jobs)))
+        fitting = staying.fitting
+        return [job for job in jobs if self._has_room(self.kind(job), nodes, fitting)]
+
     def _might_start(self, kind: Kind, nodes: NodeBits) -> bool:
+        return self._has_room(kind, nodes, self.fitting)
+
+    def _has_room(self, kind: Kind, nodes: NodeBits, fitting: Fitting) -> bool:
         request = kind.request
-        if request.mark == AVAILABLE:
-            return True
-        return (nodes & self.fitting.nodes(kind)).bit_count() >= request.min_nodes
+        if request.mark == AVAILABLE or (request.mark == RESERVED and not self.mode.exclusive_stops):
+            return True  # it looks at cores in use as well
+        return (nodes & fitting.nodes(kind)).bit_count() >= request.min_nodes
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> ConsAttempt:
         """Begin an attempt."""

@@ -133,8 +133,13 @@ class Table(Amounts):
     def follow(self, nodes: Iterable[int], books: Books) -> None:
         """Look at `nodes` again."""
         values, full, busy, cpus_of = self.values, books.layout.full, books.busy, self.cpus_of
-        changes = [(node, cpus_of(node, full[node] & ~busy[node], books)) for node in nodes]
-        self.change([change for change in changes if values[change[0]] != change[1]])
+        changes = []
+        for node in nodes:
+            cpus = cpus_of(node, full[node] & ~busy[node], books)
+            if cpus != values[node]:
+                changes.append((node, cpus))
+        if changes:
+            self.change(changes)
 
 
 class FreeMemory(Amounts):
