@@ -397,12 +397,12 @@ class ConsAttempt:
         :param within: nodes to keep to; None: all of the attempt's.
         """
         nodes = self.nodes if within is None else self.nodes & within
-        if self.kind.cpus_on_one_node is not None and not self._removed:
-            return self._on_one_node(choice.among(nodes))
         if not self.kind.request.shares and not self.selector.mode.preempts:
             # Fully idle nodes (4.1.4): those on which nobody runs, whoever may be stopped there.
             self.books.sync()
             nodes &= ~(self.books.busy_nodes & self._running())
+        if self.kind.cpus_on_one_node is not None and not self._removed:
+            return self._on_one_node(choice.among(nodes))
         test = CoreTest(
             self.kind, self.books, nodes, self.selector.mode, choice, exempt=self.exempt, extra=extra
         )
