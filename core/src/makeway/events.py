@@ -26,9 +26,11 @@ class Finished(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """A job that had ended or been killed has left all its nodes."""
+    """A job that had ended or been killed has left all its nodes, or some of them before the others."""
 
     job_id: str
+    nodes: NodeBits | None = None
+    """The nodes that it has left before the others; None: all that it still held."""
 
 
 class Command(NamedTuple):

@@ -176,7 +176,10 @@ class Engine:
         elif type(event) is Submitted:
             self.submit(event.spec)
         elif isinstance(event, Cleaned):
-            self.transitions.cleaned(self._known(event.job_id))
+            if event.nodes is not None:
+                self.transitions.cleaned_partly(self._known(event.job_id), event.nodes)
+            else:
+                self.transitions.cleaned(self._known(event.job_id))
         elif isinstance(event, Command):
             self.commands.carry_out(event)
         elif isinstance(event, NodesDown):

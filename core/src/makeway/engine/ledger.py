@@ -76,6 +76,8 @@ class Ledger:
         self._completing = Tally()
         self.completing: NodeBits = 0
         """Nodes that a job is still leaving."""
+        self._left_early: dict[str, NodeBits] = {}
+        """Job id -> nodes of a job that is leaving which it has left already."""
         self._leaving: dict[str, Allocation] = {}
         self._on: list[list[Job]] | None = None
         self._licenses_used: dict[str, int] = {}
@@ -340,10 +342,18 @@ class Ledger:
         self.version += 1
         self.freed += 1
 
+    def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
+        """Take note that `job` has left some of its nodes before the others."""
+        left = nodes & self._leaving[job.id].nodes & ~self._left_early.get(job.id, 0)
+        self._left_early[job.id] = self._left_early.get(job.id, 0) | left
+        self._completing.remove(left)
+        self.completing = self._completing.any
+        self.freed += 1
+
     def cleaned(self, job: Job) -> None:
         """Take note that `job` has left its nodes."""
         allocation = self._leaving.pop(job.id)
-        self._completing.remove(allocation.nodes)
+        self._completing.remove(allocation.nodes & ~self._left_early.pop(job.id, 0))
         self.completing = self._completing.any
         put_field(job, "allocation", None)
         self.freed += 1

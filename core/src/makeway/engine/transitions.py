@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
+from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.queue import Queue
@@ -201,6 +202,13 @@ class Transitions:
         if kept:
             self.recorder.work_kept(job, kept)
         self.recorder.work_lost(job, lost)
+
+    def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
+        """A job has left some of its nodes, and is still on the others."""
+        self.ledger.cleaned_partly(job, nodes)
+        self.changed = True
+        if self.clockwork.pass_on_completion and job.id in self._told_to_leave:
+            self.left_nodes = True
 
     def cleaned(self, job: Job) -> None:
         """A job has left its nodes: it reaches its final state, or waits again."""

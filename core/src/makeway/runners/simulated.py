@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from makeway import bitmap
 from makeway.clockwork import Clockwork
 from makeway.events import (
     Action,
@@ -166,6 +167,9 @@ class SimulatedRunner:
             delay += self._clockwork.checkpoint_time
         stays = process is not None and process.running_since is not None and not process.dying
         if stays and job.spec.on_term == "ignore":
+            # Its processes are on the first node; the others have nothing to wait for.
+            if job.allocation is not None and (others := bitmap.of(job.allocation.node_indices[1:])):
+                self._schedule(now + delay, Cleaned(job.id, others))
             delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
         if job.spec.het_id is not None and not job.spec.het_offset:
             delay += self._clockwork.leader_delay

@@ -302,7 +302,8 @@ class _Watched:
         elif isinstance(event, Cleaned):
             if event.job_id not in self._killed:
                 raise self._breach("cleaned", "it is reported as cleaned, but nobody killed it", event.job_id)
-            self._killed.discard(event.job_id)
+            if event.nodes is None:
+                self._killed.discard(event.job_id)
 
     def _submitted(self, spec: JobSpec, at: Seconds) -> None:
         if self._next >= len(self._specs) or spec.id != self._specs[self._next].id:
