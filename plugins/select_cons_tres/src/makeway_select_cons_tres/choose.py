@@ -196,6 +196,8 @@ class Walk:
                     indices: Sequence[int] = bitmap.indices(inside & nodes)
                 else:
                     indices = range(first, stop)
+                if self._request.contiguous:
+                    weight = self._layout.weight[first]
                 if indices or (pivot >= 0 and self._request.contiguous):
                     found.append(Block(first, indices, self._sum(indices), weight, pivot))
         found.sort(key=lambda block: block.first)
@@ -298,18 +300,19 @@ class Walk:
         return found
 
     def _from_one_block(self, blocks: Sequence[Block], required: NodeBits) -> None:
-        """Take everything from one block, which must suffice and have all required nodes."""
-        able = [
-            block
-            for block in blocks
-            if self.sufficient(len(block.indices), block.cpus)
-            and (not required or block.pivot == bitmap.lowest(required))
-            and (not required or not required & ~block.span())
-        ]
-        if not able:
+        """Take everything from the best block, which must suffice and have all required nodes.
+
+        No other is looked at: a light block that is too small keeps the job from a heavy one.
+        """
+        best = blocks[self._best(blocks)] if blocks else None
+        if (
+            best is None
+            or not self.sufficient(len(best.indices), best.cpus)
+            or (required and (best.pivot != bitmap.lowest(required) or required & ~best.span()))
+        ):
             self.rem_cpus = max(self.rem_cpus, 1)
             return
-        self._take_from(min(able, key=lambda block: (block.cpus, block.first)))
+        self._take_from(best)
 
     # ------------------------------------------------------------------------- other methods
     def least_loaded(self, nodes: NodeBits) -> None:
@@ -352,7 +355,7 @@ class Block:
     """Those that can still be taken, ascending."""
     cpus: int
     weight: int
-    """Place of the weight among all weights."""
+    """Place of the weight among all weights; of a block of any weights, that of its first node."""
     pivot: int
     """The lowest required node in it; -1: there is none."""
 
