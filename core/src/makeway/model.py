@@ -1011,8 +1011,8 @@ class Gang(Protocol):
     def tick(self, view: ClusterView) -> Iterable[GangOrder]:
         """`next_tick` has come. Each order is carried out before the next is asked for."""
 
-    def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
-        """A scheduling pass is about to begin."""
+    def before_pass(self, view: ClusterView) -> Iterable[GangOrder]:
+        """A scheduling pass is about to begin. Each order is carried out before the next is asked for."""
 
     def after_pass(self, view: ClusterView) -> Iterable[GangOrder]:
         """A scheduling pass is over: what pending jobs could use, they have. May be left out.

@@ -193,8 +193,8 @@ def held(found: TableRun) -> list[Held]:
 
 
 def starts(stretches: Sequence[Held]) -> list[Held]:
-    """Return those that begin with a start, not with going on."""
-    resumed = {(job.id, end) for job, state, _, end, _ in stretches if state is JobState.SUSPENDED}
+    """Return those that begin with a start, not with going on, be it at the instant at which it was stopped."""
+    resumed = {(job.id, end) for job, _, _, end, _ in stretches}
     return [each for each in stretches if each[1] is JobState.RUNNING and (each[0].id, each[2]) not in resumed]
 
 
@@ -233,8 +233,9 @@ def test_nobody_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
             running = sum(h.get(index, 0) for _, s, _, _, h in there if s is JobState.RUNNING)
             kept = sum(
                 h.get(index, 0)
-                for other, s, _, _, h in there
-                if s is JobState.SUSPENDED and not _may_use(relation, there, job, other)
+                for other, s, since, _, h in there
+                # Whoever was stopped at this instant may have been so later than `job` started.
+                if s is JobState.SUSPENDED and since < at and not _may_use(relation, there, job, other)
             )
             if kept:
                 assert running + kept + count <= nodes[index].cpus, (job.id, at)

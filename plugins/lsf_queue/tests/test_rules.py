@@ -337,3 +337,20 @@ def test_exclusive_is_looked_at(lsf: Lsf, value: str, said: str) -> None:
     warnings = lsf(f"low 20 {{}} EXCLUSIVE = {value}").warnings
     assert said in warnings
     assert bool(said) is ("EXCLUSIVE" in warnings)
+
+
+def test_suspended_jobs_go_on_before_pending_jobs_of_lower_queues(lsf: Lsf) -> None:
+    """6.3: when I ends, L takes its slot back before A and B are tried, and nobody is started only to be stopped."""
+    site = lsf("top 57 {PREEMPTIVE[low]}; low 35 {PREEMPTIVE[mid]}; mid 27 {}", "h1(2)")
+    run = site.run("L low; T top n=2 start=1 run=10; A mid start=2 run=5; B mid start=3 run=5", until=30)
+    assert run.victims == ["L"]
+    assert run.at(11) == {"L": "RUN", "T": "DONE", "A": "RUN", "B": "PEND"}
+    assert (run.starts("A"), run.starts("B")) == ([11.0], [16.0])
+
+
+def test_pending_jobs_of_higher_queues_go_before_suspended_jobs(lsf: Lsf) -> None:
+    """6.3: U is tried before L goes on, which would only be stopped again."""
+    site = lsf("top 57 {PREEMPTIVE}; low 35 {}", "h1(1)")
+    run = site.run("L low; T top start=1 run=10; U top start=2 run=5", until=30)
+    assert run.victims == ["L"]
+    assert (run.starts("U"), run.at(15)["L"], run.at(16)["L"]) == ([11.0], "SSUSP", "RUN")

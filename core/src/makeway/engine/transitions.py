@@ -343,7 +343,7 @@ class Transitions:
         """Let the arbiter act before a scheduling pass."""
         gang = self.gang
         if gang is not None:
-            self.obey(guarded(self.policies, "makeway_gang", None, lambda: gang.before_pass(self.ledger)))
+            self._obey_one_by_one(None, lambda: gang.before_pass(self.ledger))
 
     def after_pass(self) -> None:
         """Let the arbiter act after a scheduling pass."""

@@ -1,8 +1,9 @@
 """Resume preempted jobs, and let them migrate (spec lsf 6.1, 6.3).
 
 A suspended job goes on as soon as its hosts have its slots free, whoever freed them, unless a limit would be
-broken. Pending jobs that may use its slots have their turn first: the arbiter acts when a pass is over. Among
-suspended jobs the higher queue goes first, then the earlier start: the reverse of preemption.
+broken. It goes before pending jobs of its own and lower queues; where jobs of higher queues wait for its hosts, these
+have their turn first, and the arbiter acts when the pass is over. Among suspended jobs the higher queue goes first,
+then the earlier start: the reverse of preemption.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds
 from makeway_lsf_queue import admission, jobs, opening, reserve
 from makeway_lsf_queue.candidates import mode_of
@@ -110,9 +112,9 @@ class Arbiter:
             why="PEND_JOB_MIG (5), suspended for longer than MIG",
         )
 
-    def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
-        """Nothing: pending jobs that may use the slots come first."""
-        return ()
+    def before_pass(self, view: ClusterView) -> Iterator[GangOrder]:
+        """Resume whoever goes before all pending jobs for its hosts: none of them is of a higher queue (6.3)."""
+        yield from self._resuming(view, first=True)
 
     # -------------------------------------------------------------------------------- resuming
     def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
@@ -136,13 +138,18 @@ class Arbiter:
             )
         yield from self._resuming(view)
 
-    def _resuming(self, view: ClusterView) -> Iterator[GangOrder]:
+    def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
         waiting = sorted(self._suspended(view), key=self._order)
         if not waiting:
             return
         used = Used(view)
+        pending = self._pending_hosts(view) if first else {}
+        kept: NodeBits = 0
         for job in waiting:
-            if job.state is not JobState.SUSPENDED or self._is_held_back(job, view):
+            priority = self._site.queue_of(job).priority
+            if any(job.nodes & hosts for above, hosts in pending.items() if above > priority):
+                kept |= job.nodes  # nor do those behind it go on before it
+            if job.nodes & kept or job.state is not JobState.SUSPENDED or self._is_held_back(job, view):
                 continue
             if not could_resume(job, used):
                 stopped = self._in_its_place(job, view, used)
@@ -164,6 +171,15 @@ class Arbiter:
                 why="its slots are free",
             )
             used.forget()
+
+    def _pending_hosts(self, view: ClusterView) -> dict[int, NodeBits]:
+        """Return priority of a queue -> hosts that its pending jobs may go to."""
+        found: dict[int, NodeBits] = {}
+        for job in view.pending:
+            if not job.held and job.eligible_at <= view.now:
+                priority = self._site.queue_of(job).priority
+                found[priority] = found.get(priority, 0) | jobs.hosts_of(job)
+        return found
 
     def _order(self, job: Job) -> tuple[object, ...]:
         if self._site.settings.resume_order == "first_suspended":

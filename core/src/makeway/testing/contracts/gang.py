@@ -207,11 +207,11 @@ class _Shown:
     def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         return self._looked("held", self._inner.held(job, view), view, job)
 
-    def tick(self, view: ClusterView) -> Sequence[GangOrder]:
-        return self._looked("tick", self._inner.tick(view), view)
+    def tick(self, view: ClusterView) -> Iterable[GangOrder]:
+        return self._one_by_one("tick", self._inner.tick(view), view)
 
-    def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
-        return self._looked("before_pass", self._inner.before_pass(view), view)
+    def before_pass(self, view: ClusterView) -> Iterable[GangOrder]:
+        return self._one_by_one("before_pass", self._inner.before_pass(view), view)
 
     def after_pass(self, view: ClusterView) -> Iterable[GangOrder]:
         method = getattr(self._inner, "after_pass", None)

@@ -147,11 +147,13 @@ LSF_CONF = ("LSB_DISABLE_LIMLOCK_EXCL", "LSB_GPU_NEW_SYNTAX")
 """Of lsf.conf, with an effect."""
 
 _LOAD = ("R15S", "R1M", "R15M", "UT", "PG", "IO", "LS", "IT", "TMP", "SWP", "MEM", "STOP_COND", "RESUME_COND")
+_THRESHOLDS = [f"{file}:{key}" for file in ("lsb.queues", "lsb.hosts") for key in _LOAD]
 WHY_IDLE = {
-    **dict.fromkeys(_LOAD, "a replay has no load indices, so no threshold is ever passed"),
-    "SBD_SLEEP_TIME": "jobs stop and go on at the instant at which that is decided",
-    "PREEMPTION_WAIT_TIME": "License Scheduler's; what victims give back is there as soon as they have left",
-    "MAX_JOB_REQUEUE": "jobs are requeued as often as it takes",
-    "ABS_RUNLIMIT": "run limits are never multiplied by CPU factors, as with ABS_RUNLIMIT=Y",
+    **dict.fromkeys(_THRESHOLDS, "a replay has no load indices, so no threshold is ever passed"),
+    "lsb.params:SBD_SLEEP_TIME": "jobs stop and go on at the instant at which that is decided",
+    "lsb.params:PREEMPTION_WAIT_TIME": "License Scheduler's; what victims give back is there as soon as they have left",
+    "lsb.params:MAX_JOB_REQUEUE": "jobs are requeued as often as it takes",
+    "lsb.queues:MAX_JOB_REQUEUE": "jobs are requeued as often as it takes",
+    "lsb.params:ABS_RUNLIMIT": "run limits are never multiplied by CPU factors, as with ABS_RUNLIMIT=Y",
 }
-"""Keyword without an effect here that bears on preemption -> why it has none."""
+"""File and keyword without an effect here that bears on preemption -> why it has none."""

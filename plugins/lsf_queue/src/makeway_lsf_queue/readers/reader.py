@@ -111,7 +111,7 @@ def _without_effect(idle: Iterable[str]) -> Iterator[str]:
     """Yield what has no effect here: together what has the same reason, last what is about something else."""
     by_reason: dict[str, list[str]] = {}
     for each in idle:
-        by_reason.setdefault(keywords.WHY_IDLE.get(each.partition(":")[2], ""), []).append(each)
+        by_reason.setdefault(keywords.WHY_IDLE.get(each, ""), []).append(each)
     for reason in sorted(by_reason, key=lambda text: not text):
         why = f"; {reason}" if reason else ""
         yield f"no effect here: {', '.join(_by_file(by_reason[reason]))}{why}"
