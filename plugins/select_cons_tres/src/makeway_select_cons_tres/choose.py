@@ -197,7 +197,7 @@ class Walk:
                 else:
                     indices = range(first, stop)
                 if self._request.contiguous:
-                    weight = self._layout.weight[first]
+                    weight = self._layout.weight[stop - 1]
                 if indices or (pivot >= 0 and self._request.contiguous):
                     found.append(Block(first, indices, self._sum(indices), weight, pivot))
         found.sort(key=lambda block: block.first)
@@ -355,7 +355,7 @@ class Block:
     """Those that can still be taken, ascending."""
     cpus: int
     weight: int
-    """Place of the weight among all weights; of a block of any weights, that of its first node."""
+    """Place of the weight among all weights; of a block of any weights, that of its last node."""
     pivot: int
     """The lowest required node in it; -1: there is none."""
 
