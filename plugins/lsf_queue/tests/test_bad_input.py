@@ -305,6 +305,11 @@ GROUP = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nold (h1 %s)\nEnd HostGroup\n"
             id="queue: hosts of the default row",
         ),
         pytest.param(
+            {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nchem@ 1\nEnd User\n"},
+            "lsb.users:3: names the group 'chem', which does not exist (lsf 9.3)",
+            id="user: a group that is not there",
+        ),
+        pytest.param(
             {"lsb.users": "Begin User\nUSER_NAME MAX_JOBS\nu 1\nu 2\nEnd User\n"},
             "lsb.users:4: USER_NAME u is there already; the first row counts, this one is ignored",
             id="user: twice",

@@ -274,3 +274,13 @@ def test_backfilling_jobs_and_limit_sections(lsf: Lsf, reserving: str, rows: str
     jobs = "X1 R host=h2 run=60 limit=60;" + reserving + "B1 B user=u host=h1 start=2 limit=30 run=30;"
     run = site.run(jobs + "B2 B user=u host=h1 start=3 limit=30 run=30", until=4)
     assert (run.at(3)["B1"], run.at(3)["B2"]) == ("RUN", state)
+
+
+def test_explain_names_the_hosts_that_a_limit_closes(lsf: Lsf, tmp_path: Path) -> None:
+    """JL/P 0.5: one slot of h1's two is not enough for two tasks, and h2 has one slot only."""
+    users = "Begin User\nUSER_NAME JL/P\nu 0.5\nEnd User\n"
+    lsf("low 20 {}", "h1(2) h2(1)", files={"lsb.users": users})
+    told = _explained(tmp_path, "A", [{"id": "A", "partition": "low", "user": "u", "run_time": 50, "cpus": 2}])
+    line = next(line for line in told.splitlines() if "room under JL/P" in line)
+    assert "Q4 warning" in line
+    assert "closed to it: h1 [" in line

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import attrs
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.hostlist import fold_hostlist
 from makeway.model import Check, ClusterView, Job, Seconds
 from makeway_lsf_queue import counting, jobs, resources
 from makeway_lsf_queue.candidates import mode_of
@@ -69,6 +72,11 @@ def _kind(site: Site, job: Job) -> Iterator[Check]:
         yield _check("Q3", site.exclusive_may and marked, "may an exclusive job preempt?", found, setting)
 
 
+def _names(hosts: NodeBits, counted: Counted) -> str:
+    """Return host names, folded; empty: none."""
+    return fold_hostlist(counted.view.cluster.nodes[index].name for index in bitmap.indices(hosts))
+
+
 def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:
     """5 and 8.1: each limit that is about the job, with its count."""
     for verdict in counting.verdicts(site, counted, job):
@@ -80,7 +88,11 @@ def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:
             verdict.limit.setting,
         )
         elsewhere = not verdict.fits and counting.leaves_other_hosts(verdict.limit, job)
-        yield attrs.evolve(check, verdict="warning") if elsewhere else check
+        shut = _names(counting.closed_by(counted, verdict.limit, job), counted) if verdict.limit.per_host else ""
+        if elsewhere or (verdict.fits and shut):
+            found = f"{check.found}; closed to it: {shut}" if shut else check.found
+            check = attrs.evolve(check, verdict="warning", found=found)
+        yield check
     short = resources.blocked(site, counted, job)
     if jobs.rusage(job):
         found = short.detail if short is not None else "yes"

@@ -241,11 +241,12 @@ def closed(site: Site, counted: Counted, job: Job) -> NodeBits:
     bits = 0
     for limit in limits_of(site):
         if limit.per_host or limit.hosts is not None:
-            bits |= _closed_by(counted, limit, job)
+            bits |= closed_by(counted, limit, job)
     return bits
 
 
-def _closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
+def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
+    """Return the hosts on which one limit per host, or on some hosts, leaves `job` no room."""
     key = limit.member(job)
     bound = limit.bound(key) if key is not None else None
     if key is None or bound is None:

@@ -283,6 +283,15 @@ def _names_in_limits(site: Site) -> Iterator[Finding]:
             yield _warning(where, f"bounds nothing; allowed: {', '.join(LIMITS)}", "9.3")
 
 
+def _unknown_groups(site: Site) -> Iterator[Finding]:
+    """``group@`` in lsb.users stands for each member of a group; of one that does not exist, for nobody."""
+    groups = site.settings.user_groups
+    for name in site.settings.users:
+        if name.endswith("@") and name[:-1] not in groups:
+            said = f"names the group {name[:-1]!r}, which does not exist{nearest(name[:-1], groups)}"
+            yield _warning(f"{_TABLE}.users.{name}", said, "9.3")
+
+
 def _bare_words(text: str) -> list[str]:
     words = (word.lstrip("~") for word in text.replace("(", " ").replace(")", " ").split())
     return [word for word in words if word != "all"]
@@ -350,6 +359,7 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _resources,
     _gpus,
     _names_in_limits,
+    _unknown_groups,
     _unknown_keys,
     _openlava,
     _everybody,
@@ -360,6 +370,7 @@ LOAD_TIME: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _delayed_reservations,
     _load,
     _names_in_limits,
+    _unknown_groups,
     _resources,
 )
 """Rules whose findings the reader gives as warnings when it reads the files."""
