@@ -34,6 +34,8 @@ def changed(spec: JobSpec) -> dict[str, Any]:
         pytest.param("-n5", {"tasks": 5}, id="-n alone sets no most"),
         pytest.param("-n5 -c2", {"tasks": 5, "cpus_per_task": 2}, id="-n -c"),
         pytest.param("-N2 -n5", {"min_nodes": 2, "max_nodes": 2, "tasks": 5}, id="-N k -n t"),
+        pytest.param("-N3 -n2", {"min_nodes": 2, "max_nodes": 2, "tasks": 2}, id="no more nodes than tasks"),
+        pytest.param("-N1-4 -n2", {"max_nodes": 2, "tasks": 2}, id="nor in a range"),
         pytest.param(
             "-N2 --ntasks-per-node=4",
             {"min_nodes": 2, "max_nodes": 2, "tasks": 8, "tasks_per_node": 4},
