@@ -480,12 +480,12 @@ def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None
     """Say which pending jobs may displace the same others, so that `makeway_preempt_candidates` is asked once for all.
 
     Called once per run, of the plugin that names the candidates. The function that it returns is called for pending
-    jobs that found no room when they were tried before.
+    jobs that find no room.
 
     :param view: the cluster before the first job.
     :returns: a function of a job that returns anything hashable: jobs for which it is the same, and that are tried in
-        the same partition, have the same candidates at any one moment. None, for a job or instead of a function:
-        that is not known.
+        the same partition, have the same candidates at any one moment. An empty tuple: they have none, whoever
+        is there. None, for a job or instead of a function: that is not known.
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins.

@@ -16,7 +16,7 @@ from makeway.registry import Policies
 from makeway.testing.builders import Machine, build_cluster, config, one_node
 from makeway.testing.builders import cluster as nodes
 from makeway.testing.scenario import replay_table, timeline
-from makeway_preempt_qos import makeway_queue_order
+from makeway_preempt_qos import makeway_preemptor_kind, makeway_queue_order
 from makeway_preempt_qos import makeway_queue_rank as queue_ranks
 
 QOS = {"low": {"priority": 1}, "high": {"priority": 10, "preempt": "low"}}
@@ -378,3 +378,30 @@ def test_preempting_does_not_lift_a_limit(limited: bool) -> None:
     assert run.victims == (() if limited else ("j1",))
     if limited:
         assert run.reason("p") == "QOSGrpCpuLimit"
+
+
+# ------------------------------------------------------------------------ kinds of preemptors
+@pytest.mark.parametrize(
+    ("mode", "qos", "kind"),
+    [
+        ("cancel", "high", "high"),
+        ("cancel", "low", ()),
+        ("cancel,within", "low", None),
+        ("cancel,priority", "high", None),
+        ("cancel", None, None),
+    ],
+)
+def test_the_kind_of_a_preemptor(mode: str, qos: str | None, kind: object) -> None:
+    """Its QOS, where no priority has a say; one that lists nobody displaces nobody."""
+    run = engine(preempt_mode=mode)
+    start(run, "1", qos="low", min_nodes=4)
+    found = ask(run, qos=qos)
+    assert makeway_preemptor_kind(run.ledger)(run.ledger.jobs["P"]) == kind
+    assert kind != () or not found.jobs
+
+
+def test_a_licence_makes_a_preemptor_its_own_kind() -> None:
+    """Who holds one may be displaced beyond its nodes (section 1.2 no. 8)."""
+    run = engine(licenses={"a": 1})
+    run.submit(JobSpec(id="P", qos="high", licenses={"a": 1}))
+    assert makeway_preemptor_kind(run.ledger)(run.ledger.jobs["P"]) is None

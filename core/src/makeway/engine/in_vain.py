@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from makeway.engine.placing import Placer
 from makeway.model import Candidates, Job, JobState
-from makeway.registry import Policies
 
 _NONE: frozenset[int] = frozenset()
 _BLOCKED = "Resources"
@@ -21,11 +20,11 @@ _BLOCKED = "Resources"
 class InVain:
     """Looks at the jobs that wait in one run."""
 
-    def __init__(self, placer: Placer, policies: Policies) -> None:
+    def __init__(self, placer: Placer) -> None:
         self._placer = placer
         self._ledger = placer.ledger
         self._selector = placer.selector
-        self._kind = policies.preemptor_kind(placer.ledger)
+        self._kind = placer.kind_of
         self._screen_without = getattr(placer.selector, "screen_without", None)
         self._applies = placer.glances and (self._kind is not None or not placer.preemption)
 
@@ -44,6 +43,9 @@ class InVain:
             return set(map(id, blocked))
         vain: set[int] = set()
         for kind, several in self._by_kind(blocked).items():
+            if kind[0] == ():
+                vain.update(map(id, several))
+                continue
             candidates = self._placer.candidates(several[0])
             if candidates.ask_again_at is not None:
                 self._placer.making_way.remember(candidates.ask_again_at)
@@ -61,10 +63,10 @@ class InVain:
             and not self._placer.limited(job)
         )
 
-    def _by_kind(self, jobs: Sequence[Job]) -> dict[Hashable, list[Job]]:
+    def _by_kind(self, jobs: Sequence[Job]) -> dict[tuple[Hashable, int], list[Job]]:
         """Return the jobs that may displace the same others; those of which that is not known are left out."""
         assert self._kind is not None
-        found: dict[Hashable, list[Job]] = {}
+        found: dict[tuple[Hashable, int], list[Job]] = {}
         for job in jobs:
             kind = self._kind(job)
             if kind is not None:

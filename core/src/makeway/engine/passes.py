@@ -57,7 +57,7 @@ class Passes:
         self._clockwork = ledger.settings(Clockwork)
         self._asked: dict[str, Seconds] = {}
         """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
-        self._in_vain = InVain(placer, policies)
+        self._in_vain = InVain(placer)
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""

@@ -99,6 +99,8 @@ class Placer:
         self._vetoes = policies.implements("makeway_protect")
         self.glances = self._own_search and not (self._closes or self._vetoes or self._traces)
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
+        self.kind_of = policies.preemptor_kind(ledger)
+        """Tells jobs apart that may displace different others; None: each is asked about by itself."""
         self._by = policies.who("makeway_preempt_candidates")
         ledger.limits_of = self.kept_out
         self._mcs = ledger.settings(McsTable)
@@ -328,6 +330,8 @@ class Placer:
 
     # ------------------------------------------------------------------------- preempting
     def _preempt(self, job: Job, allowed: NodeBits, blocked: Blocked) -> Outcome:
+        if self.glances and self.kind_of is not None and self.kind_of(job) == ():
+            return self._waits(job, blocked, _outcome_of(blocked))  # it displaces nobody, whoever is there
         candidates = self.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)

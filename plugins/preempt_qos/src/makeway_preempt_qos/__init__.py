@@ -122,10 +122,12 @@ def makeway_preempt_candidates(
 @hookimpl
 def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None]:
     """Let the QOS say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.5)."""
-    known = {qos.name for qos in view.cluster.qos if not looks_at_priority(qos, view)}
+    kinds = {
+        qos.name: qos.name if qos.preempt else () for qos in view.cluster.qos if not looks_at_priority(qos, view)
+    }
 
     def kind(job: Job) -> Hashable | None:
-        return job.qos.name if job.qos is not None and job.qos.name in known and not job.spec.licenses else None
+        return kinds.get(job.qos.name) if job.qos is not None and not job.spec.licenses else None
 
     return kind
 

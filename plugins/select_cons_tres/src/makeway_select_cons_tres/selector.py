@@ -20,6 +20,7 @@ from makeway.model import (
     JobSpec,
     JobState,
     ModeFlag,
+    Partition,
     Placement,
     PreemptMode,
 )
@@ -63,8 +64,8 @@ class ConsSelector:
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
         self._whole_tasks = view.rule("cpus_in_whole_tasks")
         self._kinds: dict[Hashable, Kind] = {}
-        self._kind_of: dict[str, tuple[JobSpec, Kind]] = {}
-        """Kinds of jobs that were asked about, by job id."""
+        self._kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
+        """Kinds of jobs that were asked about, and what of and where, by job id."""
         self._keys: dict[TableKey, TableKey] = {}
         self._of_partition = {
             partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
@@ -103,15 +104,15 @@ class ConsSelector:
     def kind(self, job: Job) -> Kind:
         """Return the kind of `job` in the partition that it is tried in."""
         known = self._kind_of.get(job.id)
-        if known is not None and known[0] is job.spec and known[1].request.partition is job.partition:
-            return known[1]
+        if known is not None and known[0] is job.spec and known[1] is job.partition:
+            return known[2]
         signature = signature_of(job)
         kind = self._kinds.get(signature)
         if kind is None:
             kind = self._kinds[signature] = self._new_kind(job)
         if len(self._kind_of) >= _MOST_REMEMBERED:
             self._kind_of.clear()
-        self._kind_of[job.id] = (job.spec, kind)
+        self._kind_of[job.id] = (job.spec, job.partition, kind)
         return kind
 
     def _new_kind(self, job: Job) -> Kind:
@@ -148,8 +149,8 @@ class ConsSelector:
         kept = []
         for job in jobs:
             known = kinds.get(job.id)
-            if known is not None and known[0] is job.spec and known[1].request.partition is job.partition:
-                kind = known[1]
+            if known is not None and known[0] is job.spec and known[1] is job.partition:
+                kind = known[2]
             else:
                 kind = self.kind(job)
             able = screened.get(kind)
