@@ -309,6 +309,7 @@ def test_a_suspended_job_on_a_failed_node_leaves_too() -> None:
         pytest.param("a  0  3  -      -", id="too many nodes"),
         pytest.param("a  0  1  ghost  -", id="no such partition"),
         pytest.param("a  0  1  -      n9", id="no such node"),
+        pytest.param("a  0  1  -      n[1-2]", id="more nodes named than it takes"),
     ],
 )
 def test_jobs_that_can_never_run_end_at_once_with_a_reason(row: str) -> None:

@@ -215,9 +215,8 @@ class Engine:
             limit = first.default_time if first.default_time is not None else first.max_time
         required = excluded = 0
         if spec.required_nodes or spec.excluded_nodes:
-            required, missing = self._bits(spec.required_nodes)
-            excluded, _ = self._bits(spec.excluded_nodes)
-            problem = problem or (f"no node named {missing!r}" if missing else "")
+            required, excluded, wrong = self._named_nodes(spec)
+            problem = problem or wrong
         if spec.features:
             problem = problem or unreadable(spec.features)
         priority = spec.priority
@@ -286,6 +285,18 @@ class Engine:
                 return any_one, f"no partition named {name!r}"
             found.append(partition)
         return tuple(found), ""
+
+    def _named_nodes(self, spec: JobSpec) -> tuple[NodeBits, NodeBits, str]:
+        """Return the nodes that a job must and must not have, and what is wrong with them."""
+        required, missing = self._bits(spec.required_nodes)
+        excluded, _ = self._bits(spec.excluded_nodes)
+        if missing:
+            return required, excluded, f"no node named {missing!r}"
+        named = required.bit_count()
+        if spec.max_nodes is not None and named > spec.max_nodes:
+            wrong = f"must have {counted(named, 'node')}, but takes {spec.max_nodes:,} at the most"
+            return required, excluded, wrong
+        return required, excluded, ""
 
     def _bits(self, names: Sequence[str]) -> tuple[NodeBits, str]:
         bits = 0
