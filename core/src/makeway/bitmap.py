@@ -70,7 +70,13 @@ def indices(bits: NodeBits) -> list[int]:
             found.append(low.bit_length() - 1)
             bits ^= low
         return found
-    return [at for at, digit in enumerate(bin(bits)[:1:-1]) if digit == "1"]
+    digits = bin(bits)[:1:-1]
+    if (bits & ~(bits << 1)).bit_count() * 8 > len(digits):
+        return [at for at, digit in enumerate(digits) if digit == "1"]
+    found = []
+    for match in _RUNS.finditer(digits):  # long runs
+        found += range(*match.span())
+    return found
 
 
 def index_tuple(bits: NodeBits) -> tuple[int, ...]:
