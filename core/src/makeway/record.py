@@ -22,6 +22,7 @@ from makeway.model import Allocation, Cluster, Job, JobState, PreemptMode, Secon
 SLOWDOWN_BOUND: Seconds = 10.0
 """Bound of the bounded slowdown."""
 _RUNNING = JobState.RUNNING
+_PENDING = JobState.PENDING
 
 
 @attrs.frozen
@@ -228,7 +229,7 @@ class Recorder:
                 self.metrics.waits.append(wait)
                 self.metrics.waits_in.setdefault(job.partition.name, []).append(wait)
             history.allocation = job.allocation
-        elif state is JobState.PENDING:
+        elif state is _PENDING:
             history.allocation = None
         if self._sink is not None:
             self._emit(now, "state", job, self._state_data(job, state, history))
@@ -429,14 +430,14 @@ class Recorder:
             "end": tidy(end),
             "restart": restarts,
         }
-        if allocation is not None and state is not JobState.PENDING:
+        if allocation is not None and state is not _PENDING:
             shown["nodes"] = self.node_list(allocation.nodes)
             shown["cpus"] = self.cpus_of(allocation)
         return shown
 
     def _state_data(self, job: Job, state: JobState, history: History) -> dict[str, Any]:
         data: dict[str, Any] = {"state": state.value}
-        if state is JobState.PENDING:
+        if state is _PENDING:
             data["reason"] = job.reason
             data["restarts"] = job.restarts
         elif history.allocation is not None:

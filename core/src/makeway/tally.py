@@ -12,34 +12,48 @@ class Tally:
     the jobs on a node, where `makeway.levels` goes through as many levels.
     """
 
-    __slots__ = ("_digits", "any")
+    __slots__ = ("_digits", "_odd", "any")
 
     def __init__(self) -> None:
         self.any: NodeBits = 0
         """The nodes with one job or more."""
+        self._odd: NodeBits = 0
         self._digits: list[NodeBits] = []
+        """The digits from the second one on."""
 
     def add(self, nodes: NodeBits) -> None:
         """Count one more job on each of `nodes`."""
+        odd = self._odd
+        self._odd = odd ^ nodes
         self.any |= nodes
+        carried = odd & nodes
+        if carried:
+            self._carry(carried)
+
+    def remove(self, nodes: NodeBits) -> None:
+        """Count one job less on each of `nodes`; each has one or more."""
+        odd = self._odd
+        self._odd = self.any = odd ^ nodes
+        if self._digits:
+            self._borrow(nodes & ~odd)
+
+    def _carry(self, nodes: NodeBits) -> None:
         digits = self._digits
         for at, digit in enumerate(digits):
             digits[at] = digit ^ nodes
             nodes &= digit
             if not nodes:
                 return
-        if nodes:
-            digits.append(nodes)
+        digits.append(nodes)
 
-    def remove(self, nodes: NodeBits) -> None:
-        """Count one job less on each of `nodes`; each has one or more."""
+    def _borrow(self, nodes: NodeBits) -> None:
         digits = self._digits
         for at, digit in enumerate(digits):
-            digits[at] = digit ^ nodes
-            nodes &= ~digit
             if not nodes:
                 break
-        left = 0
+            digits[at] = digit ^ nodes
+            nodes &= ~digit
+        left = self._odd
         for digit in digits:
             left |= digit
         self.any = left

@@ -34,6 +34,7 @@ class Easy:
         self._reserved: _Reserved | None = None
         self._recorder = passes.placer.recorder
         self._traces = self._recorder.traced is not None
+        self._follow = self._follow_watched if self._traces else self._backfill
         self._tried: set[str] = set()
         """Ids of watched jobs that were tried behind the first one in this pass."""
 
@@ -85,12 +86,10 @@ class Easy:
         reserved.settle(self._placer.selector.forecast(job, partition.nodes & ledger.up, ledger, ()))
 
     # --------------------------------------------------------------------------- who follows
-    def _follow(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
+    def _follow_watched(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
         """Let others start that do not delay the reserved job, and note why those that are watched do not."""
         self._tried.clear()
         self._backfill(entries, reserved)
-        if not self._traces:
-            return
         for _, job, partition in entries:
             if job.state is JobState.PENDING and job.id not in self._tried and self._recorder.traces(job):
                 self._placer.not_tried(job, partition, self._why_not(job, reserved))

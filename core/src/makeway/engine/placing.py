@@ -51,6 +51,7 @@ class Outcome(enum.Enum):
     """Some of its victims could not make way; for the time of one attempt only."""
 
 
+_STARTED = Outcome.STARTED
 _NO_ROOM = Blocked()
 """What is said of a job that a glance shows to have no room."""
 
@@ -282,7 +283,7 @@ class Placer:
             )
         self._check_overlap(job, placement.allocation, "makeway_selector")
         self.start_on(job, placement.allocation)
-        return Outcome.STARTED
+        return _STARTED
 
     def start_on(self, job: Job, allocation: Allocation) -> None:
         """Start a job on what was found for it; where one of several licences is enough, with one that is free now."""
@@ -477,7 +478,7 @@ class Placer:
             return Outcome.PREEMPTING
         self._check_overlap(job, choice.placement.allocation, "makeway_search")
         self.start_on(job, choice.placement.allocation)
-        return Outcome.STARTED
+        return _STARTED
 
     # ------------------------------------------------------------------------- the border
     def _check_place(self, job: Job, placement: Placement, hook: str) -> None:
