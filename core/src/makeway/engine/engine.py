@@ -114,7 +114,6 @@ class Engine:
         self._marks = policies.implements("makeway_marks")
         self._plans_for_late = policies.implements("makeway_over_limit")
         self._enforce = scheduler.enforce_time_limits
-        self._last_pass: Seconds | None = None
         self._last_backfill: Seconds | None = None
         self._grid_pass_at: Seconds | None = None
         self._bf_dirty = False
@@ -489,7 +488,6 @@ class Engine:
         transitions = self.transitions
         transitions.changed = False
         transitions.left_nodes = False
-        self._last_pass = now
         self.ledger.searches = 0
         if self.gang is not None:
             transitions.before_pass()

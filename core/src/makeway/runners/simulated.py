@@ -29,6 +29,7 @@ from makeway.model import Job, JobSpec, JobState, Seconds
 
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
 _COMPLETED = JobState.COMPLETED
+_NEVER = math.inf
 
 
 class _Process:
@@ -70,7 +71,7 @@ class SimulatedRunner:
     def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
         """Return the next instant at which anything happens, and all that happens then."""
         heap, job, commands = self._heap, self._next_job, self._commands
-        at = math.inf
+        at = _NEVER
         while heap:
             due, _, _, process, serial = heap[0]
             if process is None or process.serial == serial:
@@ -83,16 +84,16 @@ class SimulatedRunner:
             at = commands[0][0]
         if until is not None and until < at:
             return until, ()
-        if at == math.inf:
+        if at == _NEVER:
             return None
         events: list[Event] = []
         while heap and heap[0][0] <= at:
             _, _, event, process, serial = heapq.heappop(heap)
-            if process is not None:
-                if process.serial != serial:
-                    continue
+            if process is None:
+                events.append(event)
+            elif process.serial == serial:
                 del self._processes[process.job_id]
-            events.append(event)
+                events.append(event)
         while commands and commands[0][0] <= at:
             events.append(commands.pop(0)[1])
         while job is not None and job.submit_at <= at:

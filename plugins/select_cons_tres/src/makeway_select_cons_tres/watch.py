@@ -95,7 +95,7 @@ class Watch:
 class _Node:
     """What one node has left as its jobs end."""
 
-    __slots__ = ("_attempt", "_free", "_index", "_marks", "_memory")
+    __slots__ = ("_attempt", "_free", "_index", "_marks", "_memory", "_threads")
 
     def __init__(self, attempt: ConsAttempt, index: int) -> None:
         books = attempt.books
@@ -105,6 +105,7 @@ class _Node:
         self._free: CoreBits = layout.full[index] & ~books.busy[index]
         self._memory = layout.memory[index] - books.memory[index]
         self._marks = books.marks[index]
+        self._threads = layout.shape(index).threads
 
     def release(self, job: Job, place: int) -> None:
         """Let `job` end, which has the node at this place of its allocation."""
@@ -128,13 +129,18 @@ class _Node:
             return 0
         if request.whole and self._free != books.layout.full[index]:
             return 0
-        cpus = kind.idle.cpus_of(index, self._free, books)
-        if cpus < kind.wanted:
-            return 0
         each = request.memory_per_cpu
         if each is None:
             enough = books.layout.memory[index] if request.memory_per_node == 0 else kind.least_memory
-            return cpus if self._memory >= enough else 0
+            if self._memory < enough:
+                return 0
+        if self._free.bit_count() * self._threads < kind.wanted:
+            return 0
+        cpus = kind.idle.cpus_of(index, self._free, books)
+        if cpus < kind.wanted:
+            return 0
+        if each is None:
+            return cpus
         if request.whole:
             return cpus if self._memory >= each * books.layout.cluster.nodes[index].cpus else 0
         cpus = min(cpus, self._memory // each) if each else cpus

@@ -108,10 +108,13 @@ class LinearSelector:
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
         """Drop jobs that need more nodes than could be usable for anybody."""
         books = self.books
-        free = (nodes & ~books.running.over[0]).bit_count()
-        shared = books.running.over[0] & ~books.exclusive.over[0]
+        busy = books.running.over[0]
+        free = (nodes & ~busy).bit_count()
+        shared = busy & ~books.exclusive.over[0]
         if shared:
             free += (nodes & shared).bit_count()
+        if len(jobs) == 1:
+            return jobs if jobs[0].size <= free else ()
         return [job for job in jobs if job.size <= free]
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
