@@ -12,9 +12,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
+import sys
 import traceback
 import warnings
 from typing import Any
@@ -76,6 +78,7 @@ class Guarded(click.Group):
             raise
         except OSError as error:
             click.echo(f"makeway: {_told(error)[0]}", err=True)
+            _leave_output(error)
             raise click.exceptions.Exit(FAILED) from None
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -95,11 +98,19 @@ class Guarded(click.Group):
                 click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
             text, status = _told(error)
             click.echo(f"makeway: {text}", err=True)
+            _leave_output(error)
             ctx.exit(status)
 
 
 def _warned(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"warning: {message}", err=True)
+
+
+def _leave_output(error: Exception) -> None:
+    """Where the output cannot be written, let nobody write what is left of it at the end and fail once more."""
+    if isinstance(error, OSError) and not error.filename and error.errno in _WRITING:
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _told(error: Exception) -> tuple[str, int]:

@@ -219,7 +219,7 @@ def test_targets_can_be_switched_off(pbs: Pbs) -> None:
         ),
         ({"restrict_res_to_release_on_suspend": ["ncpsu"]}, "no resource 'ncpsu'"),
         ({"preempt_ordr": "S"}, "preempt_ordr: unknown key; did you mean 'preempt_order'?"),
-        ({"fairshare": {"u": {"share": 2.0}}}, "'share' must be <= 1"),
+        ({"fairshare": {"u": {"share": 2.0}}}, "u.share: got 2; allowed: 1 or less"),
         ({"queues": {"workq": {"Priority": 5000}}}, "got 5000; allowed: a whole number from -1024 to 1023"),
         ({"queues": {"workq": {"max_run": "3"}}}, "partition[0].attributes: max_run: got '3'"),
     ],

@@ -222,7 +222,7 @@ def test_who_has_no_limit_has_no_last_minutes() -> None:
         ({"time_zone": "../etc"}, "no time zone named '../etc'"),
         ({"start": "yesterday"}, "start: got 'yesterday'; allowed: a date and time"),
         ({"start": 7}, "start: got 7; allowed: a date and time"),
-        ({"last_minutes": -1}, "'last_minutes' must be >= 0"),
+        ({"last_minutes": -1}, "last_minutes: got -1; allowed: 0 or more"),
         ({"without_clock": "opne"}, "got 'opne'; allowed: error, closed, open; did you mean 'open'?"),
         ({"rule": [{"name": "r"}]}, "rule[0]: rule 'r': it names nobody; add accounts, users or jobs"),
         ({"rule": [{"users": ["eva"]}]}, "rule[0].name: missing"),
