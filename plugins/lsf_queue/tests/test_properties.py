@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -198,6 +198,28 @@ def starts(stretches: Sequence[Held]) -> list[Held]:
     return [each for each in stretches if each[1] is JobState.RUNNING and (each[0].id, each[2]) not in resumed]
 
 
+def arrivals(found: TableRun) -> Iterator[tuple[Held, list[Held]]]:
+    """Yield each start, and who held slots when it came about.
+
+    By the order of the record: within one instant a job is stopped, another started, and the first may go on.
+    """
+    stretches = held(found)
+    there: dict[str, Held] = {}
+    for line in found.lines:
+        if line.kind != "state" or line.job is None:
+            continue
+        name, before = line.data["state"], there.get(line.job)
+        if name not in (JobState.RUNNING.name, JobState.SUSPENDED.name):
+            there.pop(line.job, None)
+        elif before is not None:
+            there[line.job] = (before[0], JobState[name], *before[2:])
+        else:
+            # A job that is stopped at the instant at which it started holds the same as it did.
+            start = next(each for each in stretches if each[0].id == line.job and each[2] >= line.at)
+            yield start, list(there.values())
+            there[line.job] = (start[0], JobState[name], *start[2:])
+
+
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -226,16 +248,13 @@ def test_nobody_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
     """A job that starts leaves the slots of suspended jobs of unrelated queues alone, by count (5.3)."""
     found = run(config, jobs)
     relation, nodes = Relation(config), found.run.recorder.cluster.nodes
-    stretches = held(found)
-    for job, _, at, _, slots in starts(stretches):
-        there = [each for each in stretches if each[2] <= at < each[3] and each[0] is not job]
+    for (job, _, at, _, slots), there in arrivals(found):
         for index, count in slots.items():
             running = sum(h.get(index, 0) for _, s, _, _, h in there if s is JobState.RUNNING)
             kept = sum(
                 h.get(index, 0)
-                for other, s, since, _, h in there
-                # Whoever was stopped at this instant may have been so later than `job` started.
-                if s is JobState.SUSPENDED and since < at and not _may_use(relation, there, job, other)
+                for other, s, _, _, h in there
+                if s is JobState.SUSPENDED and not _may_use(relation, there, job, other)
             )
             if kept:
                 assert running + kept + count <= nodes[index].cpus, (job.id, at)

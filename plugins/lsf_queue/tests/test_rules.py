@@ -247,6 +247,18 @@ def test_unrelated_queues_do_not(lsf: Lsf) -> None:
     assert run.at(6) == {"M": "SSUSP", "H": "RUN", "O": "PEND", "L": "PEND"}
 
 
+def test_who_stands_in_a_gap_leaves_the_rest_to_peers_of_whose_it_is(lsf: Lsf) -> None:
+    """5.3, 6.3: M may use the two slots that L keeps on h2, so the third is N's; T's end gives L back all of its own.
+
+    By count (two slots in use and two kept of three) N may stop M for it, which then goes on at the same instant.
+    """
+    site = lsf("top 57 {}; low 35 {PREEMPTIVE PREEMPTABLE}; mid 20 {}", "h1(1) h2(3)")
+    jobs = "L low n=3 host=h1; T top start=1 run=10 host=h1; M mid n=2 start=2; N low start=3 run=2; O low start=4"
+    run = site.run(jobs, until=12)
+    assert run.at(4) == {"L": "SSUSP", "T": "RUN", "M": "RUN", "N": "RUN", "O": "PEND"}
+    assert run.at(11) == {"L": "RUN", "T": "DONE", "M": "SSUSP", "N": "DONE", "O": "RUN"}
+
+
 @pytest.mark.parametrize(("cores", "state"), [(3, "PEND"), (4, "PEND")])
 def test_slots_are_kept_whichever_cores_they_are(lsf: Lsf, cores: int, state: str) -> None:
     """5.3: L1 holds three of four slots, H takes three, one of them idle before: none is left for a peer."""
