@@ -15,6 +15,7 @@ import attrs
 import counting_loop
 
 from makeway.cli.inputs import load_config
+from makeway.config import Config
 from makeway.readers.api import ReadOptions
 from makeway.readers.open import open_workload
 from makeway.replay import replay
@@ -22,21 +23,15 @@ from makeway.replay import replay
 HERE = Path(__file__).parent
 
 
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("log", type=Path, help="metacentrum-wagap-2013.swf.gz")
-    parser.add_argument("--config", type=Path, default=HERE / "metacentrum.toml")
-    parser.add_argument("--scheduler", help="another scheduler.type than the config's")
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    config = load_config(given.config).config
-    if given.scheduler:
-        config = attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, type=given.scheduler))
-    jobs = list(open_workload(given.log, ReadOptions(config=config)).jobs)
-    counted = counting_loop.read_swf(given.log)
+SCHEDULERS = ("builtin", "easy", "greedy")
+
+
+def measured(config: Config, log: Path, rounds: int) -> str:
+    """Replay the log so many times; return what it took, in words."""
+    jobs = list(open_workload(log, ReadOptions(config=config)).jobs)
+    counted = counting_loop.read_swf(log)
     times, ratios, preemptions = [], [], 0
-    for _ in range(given.rounds):
+    for _ in range(rounds):
         began = time.perf_counter()
         counting_loop.simulate(counted, 2176, "easy")
         loop = time.perf_counter() - began
@@ -46,11 +41,25 @@ def main() -> None:
         ratios.append(times[-1] / loop)
         preemptions = run.recorder.metrics.preemptions
     took = statistics.median(times)
-    print(
+    return (
         f"{config.policy.select}, {config.policy.preempt}, {config.scheduler.type}: {len(jobs) / took:,.0f} jobs/s, "
-        f"{preemptions:,} preemptions (median of {given.rounds}); "
+        f"{preemptions:,} preemptions (median of {rounds}); "
         f"{statistics.median(ratios):.0f} times as long as a loop that counts"
     )
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path, help="metacentrum-wagap-2013.swf.gz")
+    parser.add_argument("--config", type=Path, default=HERE / "metacentrum.toml")
+    parser.add_argument("--scheduler", help="one scheduler.type only", choices=[*SCHEDULERS, "backfill"])
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    config = load_config(given.config).config
+    for scheduler in [given.scheduler] if given.scheduler else SCHEDULERS:
+        scheduled = attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, type=scheduler))
+        print(measured(scheduled, given.log, given.rounds))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ S = TypeVar("S")
 put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
+_FEW = 16
 _RUNNING = JobState.RUNNING
 _USER = Exclusive.USER
 _by_index = attrgetter("index")
@@ -69,6 +70,8 @@ class Ledger:
         self._active: dict[str, Job] = {}
         self._active_sorted: list[Job] | None = None
         """By place in the job table; kept in order from the first time that anybody asks."""
+        self._left: list[Job] = []
+        """Jobs that are still in that list though they are no longer active."""
         self._active_now: tuple[Job, ...] | None = ()
         """The same, to hand out; None: somebody came or went."""
         self._held = Tally()
@@ -104,8 +107,21 @@ class Ledger:
         if self._active_now is None:
             if self._active_sorted is None:
                 self._active_sorted = sorted(self._active.values(), key=_by_index)
+            elif self._left:
+                self._strike_off(self._active_sorted)
             self._active_now = tuple(self._active_sorted)
         return self._active_now
+
+    def _strike_off(self, listed: list[Job]) -> None:
+        """Take those who left out of the list: many at once in one go."""
+        left = self._left
+        if len(left) < _FEW:
+            for job in left:
+                del listed[bisect.bisect_left(listed, job.index, key=_by_index)]
+        else:
+            gone = {job.index for job in left}
+            listed[:] = [job for job in listed if job.index not in gone]
+        left.clear()
 
     @property
     def pending(self) -> Sequence[Job]:
@@ -255,6 +271,8 @@ class Ledger:
             bisect.insort(self.by_end, (end_at, job.index, job))
         self._active[job.id] = job
         if self._active_sorted is not None:
+            if self._left:
+                self._strike_off(self._active_sorted)
             bisect.insort(self._active_sorted, job, key=_by_index)
         self._active_now = None
         nodes = allocation.nodes
@@ -318,9 +336,8 @@ class Ledger:
         if job.end_at is not None:
             self._clear_deadline(job)
         del self._active[job.id]
-        listed = self._active_sorted
-        if listed is not None:
-            del listed[bisect.bisect_left(listed, job.index, key=_by_index)]
+        if self._active_sorted is not None:
+            self._left.append(job)
         self._active_now = None
         nodes = allocation.nodes
         self._held.remove(nodes)
