@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from makeway.hookspecs import hookimpl
-from makeway.model import Job
+from makeway.model import Job, JobState
 from makeway.testing import one_node, replay_table, tiers
-from makeway.testing.builders import Machine, cluster
+from makeway.testing.builders import Machine, cluster, node
 
 FIVE: Machine = cluster(5, sockets=2, cores_per_socket=4)
 ONE: Machine = cluster(1, sockets=2, cores_per_socket=4)
@@ -296,3 +296,24 @@ def test_a_veto_guards_cores() -> None:
     )
     assert run.starts("b") == (60.0,)
     assert run.victims == ()
+
+
+def test_one_stopped_beside_a_job_that_leaves_node_by_node() -> None:
+    """The arbiter hears of the end of j1 when its last node is left: whoever it stopped meanwhile goes on later."""
+    run = replay_table(
+        """
+        job  partition  submit  min_nodes  run_time  on_term  time_limit
+        j1   a          0       2          20        ignore   10
+        j2   a          5       1          20        -        -
+        j3   a          5       1          10        -        -
+        """,
+        cluster=cluster([node("n[1-3]", cpus=1)]),
+        config={
+            "select": "select/cons_tres",
+            "preempt_mode": "gang",
+            "timeslice": 10.0,
+            "partitions": {"a": {"oversubscribe": "FORCE:2"}},
+            "clockwork": {"preset": "slurm", "limit_sweep": 0.0},
+        },
+    )
+    assert (run.state("j1"), run.state("j3")) == (JobState.TIMEOUT, JobState.COMPLETED)

@@ -457,8 +457,9 @@ def _could_run(engine: Engine, job: Job) -> bool:
     """Whether the policy's suspended job would have all its cores to itself."""
     if job.suspended_by is not SuspendedBy.POLICY or job.held or job.nodes & ~engine.ledger.up:
         return False
-    if job.nodes & engine.ledger.completing:
-        return False
+    leaving = [other for other in engine.ledger.jobs.values() if engine.transitions.is_leaving(other)]
+    if any(job.nodes & other.nodes for other in leaving):
+        return False  # the arbiter hears of an end when the last node is left, though others may be free before
     if job.resume_after is not None and engine.ledger.now <= job.resume_after + _TINY:
         return False  # held down: time is what it needs
     if engine.policies.admit((job,), engine.ledger):
