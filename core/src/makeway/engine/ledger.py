@@ -32,6 +32,8 @@ put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
 _FEW = 16
+"""From so many on, whoever left is taken out of a list in one go."""
+# Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _RUNNING = JobState.RUNNING
 _USER = Exclusive.USER
 _by_index = attrgetter("index")
@@ -73,7 +75,7 @@ class Ledger:
         self._left: list[Job] = []
         """Jobs that are still in that list though they are no longer active."""
         self._active_now: tuple[Job, ...] | None = ()
-        """The same, to hand out; None: somebody came or went."""
+        """All of them, to hand out; None: somebody came or went."""
         self._held = Tally()
         self._exclusive = Tally()
         self._completing = Tally()
@@ -83,8 +85,8 @@ class Ledger:
         """Job id -> nodes of a job that is leaving which it has left already."""
         self._leaving: dict[str, Allocation] = {}
         self._on: list[list[Job]] | None = None
-        self._licenses_used: dict[str, int] = {}
         self.license_holders: dict[str, dict[str, int]] = {}
+        """Licence -> id of an active job -> how many it holds."""
         self._told: tuple[Seconds, int] = (-1.0, 0)
         self.searches = 0
         """How many searches for victims were begun in this pass."""
@@ -151,8 +153,11 @@ class Ledger:
     @property
     def licenses_free(self) -> Mapping[str, int]:
         """Licences that nobody holds."""
-        used = self._licenses_used
-        return {name: total - used.get(name, 0) for name, total in self.cluster.licenses.items()}
+        holders = self.license_holders
+        return {
+            name: total - (sum(holders[name].values()) if name in holders else 0)
+            for name, total in self.cluster.licenses.items()
+        }
 
     @property
     def told_now(self) -> int:
@@ -284,7 +289,6 @@ class Ledger:
                 self._on[index].append(job)
         if allocation.licenses:
             for name, count in allocation.licenses.items():
-                self._licenses_used[name] = self._licenses_used.get(name, 0) + count
                 self.license_holders.setdefault(name, {})[job.id] = count
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive += 1
@@ -347,8 +351,7 @@ class Ledger:
             for index in allocation.node_indices:
                 self._on[index].remove(job)
         if allocation.licenses:
-            for name, count in allocation.licenses.items():
-                self._licenses_used[name] -= count
+            for name in allocation.licenses:
                 del self.license_holders[name][job.id]
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive -= 1
