@@ -16,6 +16,7 @@ from makeway.clockwork import PRESETS, Clockwork
 from makeway.config import (
     ClusterTable,
     Config,
+    FailureTable,
     MappingRule,
     McsTable,
     NodeTable,
@@ -24,6 +25,7 @@ from makeway.config import (
     QosTable,
     SchedulerTable,
     WorkloadTable,
+    WorldTable,
 )
 from makeway.preemption import PreemptionTable
 from makeway.readers.commands import ActionTable
@@ -45,6 +47,8 @@ SECTIONS: Mapping[str, Any] = {
     "[scheduler]": SchedulerTable,
     "[workload]": WorkloadTable,
     "[[workload.map]]": MappingRule,
+    "[world]": WorldTable,
+    "[world.failures]": FailureTable,
     "[[action]]": ActionTable,
 }
 

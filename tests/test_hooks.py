@@ -20,14 +20,15 @@ from makeway.config import (
     PartitionTable,
     PolicyTable,
     SchedulerTable,
+    WorldTable,
     build_cluster,
 )
 from makeway.engine.engine import Engine
-from makeway.errors import Finding
+from makeway.errors import Finding, PluginError
 from makeway.events import Command
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
-from makeway.registry import Policies
+from makeway.registry import Policies, build_world
 from makeway.replay import Options, Run, replay
 
 ROOT = Path(__file__).parent.parent
@@ -179,6 +180,15 @@ def test_hook_settings() -> None:
 def test_hook_readers_and_runners(name: str, nothing: object) -> None:
     """The examples have nothing to offer, and say so in the right shape."""
     assert vars(plugin(name))[name]() == nothing
+
+
+def test_hook_world() -> None:
+    """The example's plugin is no world, and the error says so."""
+    module = plugin("makeway_world")
+    assert module.makeway_world() is None
+    chosen = attrs.evolve(config(), world=WorldTable(name="world/none"))
+    with pytest.raises(PluginError, match="'world/none' is no world"):
+        build_world(chosen, build_cluster(chosen), None, {"world/none": module})
 
 
 def test_hook_selector() -> None:

@@ -15,6 +15,9 @@ ROOT = Path(__file__).parents[1]
 RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("layers.toml").read_text())
 LAYERS: list[str] = [layer["name"] for layer in RULES["layer"]]
 PLUGINS = "plugins"
+WORLDS = "worlds of others"
+KINDS = {PLUGINS: RULES["plugins"], WORLDS: RULES["worlds"]}
+"""Plugins by kind; each with the highest layer that they may import."""
 SOURCES = [
     ROOT / "core/src",
     *sorted(ROOT.glob("plugins/*/src")),
@@ -42,7 +45,7 @@ class Import:
 def layer_of(module: str) -> str | None:
     """Name the layer of `module`: the longest entry counts; None: not listed."""
     if not _is_in(module, "makeway.*"):
-        return PLUGINS
+        return WORLDS if any(_is_in(module, entry) for entry in RULES["worlds"]["modules"]) else PLUGINS
     tables = [(layer["name"], layer["modules"]) for layer in RULES["layer"]]
     tables.append((PLUGINS, RULES["plugins"]["modules"]))
     entries = [(len(entry), name, entry) for name, listed in tables for entry in listed]
@@ -58,7 +61,7 @@ def _is_in(module: str, entry: str) -> bool:
 
 def is_pure(layer: str) -> bool:
     """Say whether modules of `layer` have neither clock nor I/O nor chance."""
-    tables = {PLUGINS: RULES["plugins"]} | {table["name"]: table for table in RULES["layer"]}
+    tables = KINDS | {table["name"]: table for table in RULES["layer"]}
     return bool(tables[layer].get("pure"))
 
 
@@ -120,10 +123,10 @@ def _fault(module: str, layer: str, wanted: Import) -> str | None:
     target = layer_of(wanted.target)
     if target is None:
         return f"{where}: {wanted.target} belongs to no layer"
-    if target == PLUGINS:
-        same = layer == PLUGINS and _unit(module) == _unit(wanted.target)
+    if target in KINDS:
+        same = layer == target and _unit(module) == _unit(wanted.target)
         return None if same else f"{where}: {wanted.target} is a plugin, which nothing imports"
-    highest = RULES["plugins"]["layer"] if layer == PLUGINS else layer
+    highest = KINDS[layer]["layer"] if layer in KINDS else layer
     if LAYERS.index(target) < LAYERS.index(highest):
         return f"{where}: {wanted.target} ({target}) lies above {highest}"
     return None
@@ -147,6 +150,9 @@ def test_imports_point_down(module: str) -> None:
         pytest.param("makeway_x", "import makeway_y", "is a plugin", id="plugin: no sibling"),
         pytest.param("makeway_x", "import makeway.config", "lies above", id="plugin: no config"),
         pytest.param("makeway.cli", "import makeway_y", "is a plugin", id="core: no plugin"),
+        pytest.param("makeway.cli", "import makeway_local_world", "is a plugin", id="core: no world"),
+        pytest.param("makeway_x", "import makeway.worlds.events", "lies above", id="plugin: no events"),
+        pytest.param("makeway_x", "import makeway_local_world", "is a plugin", id="plugin: no world"),
         pytest.param("makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"),
         pytest.param(
             "makeway.builtin.a",
@@ -173,6 +179,11 @@ def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
     [
         pytest.param("makeway.cli", "import os\nimport makeway.engine", id="people: all below"),
         pytest.param("makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"),
+        pytest.param(
+            "makeway_local_world.a",
+            "import time, subprocess\nimport makeway.worlds.api, makeway.engine.engine\nimport makeway_local_world.b",
+            id="world: clock, I/O, the engine, its own",
+        ),
         pytest.param(
             "makeway.hookspecs",
             "if TYPE_CHECKING:\n    from makeway.record import Line",

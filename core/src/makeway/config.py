@@ -245,6 +245,45 @@ class WorkloadTable:
 
 
 @attrs.frozen(kw_only=True)
+class FailureTable:
+    """``[world.failures]``: what follows when a world could not do what was decided; docs/worlds.md has the rules."""
+
+    start_wait: float = 10.0
+    """Seconds that a job whose start failed waits before it is tried again."""
+    start_hold_after: int = 3
+    """Failed starts in a row after which the job is held; 0: never."""
+    node_set_aside: float = 300.0
+    """Seconds for which a node that refused a start gets no jobs; 0: it is not set aside."""
+    suspend_wait: float = 60.0
+    """Seconds for which nobody displaces a job by suspension after that failed."""
+    resume_again: float = 5.0
+    """Seconds until a job that could not be continued is continued again."""
+    kill_again: float = 30.0
+    """Seconds until a job that could not be killed is killed again."""
+    kill_force_after: int = 2
+    """Failed kills after which SIGKILL is used at once; 0: never."""
+    restop_noticed: bool = True
+    """Whether a job that somebody else continued is stopped again while others run on its cores."""
+    policy_errors: int = 3
+    """Errors of a policy in a row after which it displaces nobody until the configuration is reloaded; 0: never."""
+
+
+@attrs.frozen(kw_only=True)
+class WorldTable:
+    """``[world]``: where jobs run."""
+
+    name: str = "world/simulated"
+    """Name of a plugin: ``world/local``, ``world/slurm``, ..."""
+    state: str | None = None
+    """State directory; None: the command's own default."""
+    survey: float = 60.0
+    """Seconds between two looks at what is really there; 0: only at the start and after a sleep."""
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    """The world's own settings."""
+    failures: FailureTable = FailureTable()
+
+
+@attrs.frozen(kw_only=True)
 class Config:
     """A whole configuration file."""
 
@@ -255,6 +294,7 @@ class Config:
     policy: PolicyTable = PolicyTable()
     scheduler: SchedulerTable = SchedulerTable()
     workload: WorkloadTable = WorkloadTable()
+    world: WorldTable = WorldTable()
     job: tuple[Mapping[str, Any], ...] = ()
     """Jobs in the file itself, for small scenarios; same keys as in a native workload."""
     action: tuple[Mapping[str, Any], ...] = ()

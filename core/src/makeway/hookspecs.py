@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from makeway.readers.api import ConfigReader, WorkloadReader
     from makeway.record import Line
     from makeway.runners.api import RunnerFactory
+    from makeway.worlds.api import WorldFactory
 
 hookspec = pluggy.HookspecMarker("makeway")
 hookimpl = pluggy.HookimplMarker("makeway")
@@ -156,12 +157,34 @@ def makeway_workload_readers() -> Sequence[WorkloadReader | ForeignWorkloadReade
 
 
 @hookspec
-def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body]
-    """EXPERIMENTAL: list the worlds that the plugin can run jobs in, by name.
+def makeway_world() -> WorldFactory | None:
+    """Build the world that jobs run in.
 
-    Called by ``makeway replay --runner NAME``, on all installed plugins; without it replays run in the simulated
-    world. The signature may change without notice. A runner carries actions out and reports events; it decides
-    nothing.
+    Called on the one plugin that ``[world] name`` or ``--world`` names, such as ``world/local``. Unlike policies,
+    worlds may do I/O and read clocks; they decide nothing. Settings come from ``[world.settings]``, structured by
+    the class that the plugin's `makeway_settings` names.
+
+    :returns: called as ``factory(cluster, settings, state)``; returns a `makeway.worlds.api.World`. None: the plugin
+        has no world.
+    :raises: whatever is raised is reported as PluginError.
+
+    Only the plugin that is named is asked.
+
+    No world::
+
+        @hookimpl
+        def makeway_world():
+            return None
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body]
+    """DEPRECATED: list worlds by name; implement `makeway_world` instead.
+
+    Called by ``makeway replay --runner NAME``, on all installed plugins. Goes away with that option.
 
     :returns: name -> factory; a factory is called with the jobs, in order of submission, and the clockwork, and
         returns a `makeway.runners.api.Runner`.

@@ -480,6 +480,8 @@ class JobDraft:
     suspended_at: Seconds | None = None
     suspended_by: SuspendedBy | None = None
     allocation: Allocation | None = None
+    starts: int = 0
+    """How often it was started, starts that failed included: the number of its incarnation."""
     restarts: int = 0
     preemptions: int = 0
     """How often it had to make way."""

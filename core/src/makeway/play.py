@@ -6,10 +6,10 @@ from typing import Any
 
 from makeway import bitmap
 from makeway.config import build_cluster
-from makeway.events import Event, NodesDrained
 from makeway.model import Cluster, Seconds
 from makeway.readers.scenario import Scenario
 from makeway.replay import Options, replay
+from makeway.worlds.events import Event, NodesDrained
 
 
 def play(scenario: Scenario) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from typing import Any
 import attrs
 
 from makeway import bitmap
-from makeway.events import Command
 from makeway.hostlist import fold_hostlist
 from makeway.model import Allocation, Cluster, Job, JobState, PreemptMode, Seconds
+from makeway.worlds.events import Command
 
 SLOWDOWN_BOUND: Seconds = 10.0
 """Bound of the bounded slowdown."""

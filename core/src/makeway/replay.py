@@ -13,7 +13,6 @@ from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
 from makeway.errors import MakewayError, OutOfTime
-from makeway.events import Event, Finished
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
 from makeway.record import Line, Recorder
@@ -21,6 +20,7 @@ from makeway.registry import Policies
 from makeway.runners.api import Runner, RunnerFactory
 from makeway.runners.simulated import SimulatedRunner
 from makeway.runners.watch import time_limit
+from makeway.worlds.events import Event, Finished
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -89,6 +89,7 @@ def replay(
             engine = Engine(config, recorder, policies, options.clockwork)
         runner: Runner
         if options.runner is None:
+            engine.deeds = None
             runner = SimulatedRunner(jobs, engine.clockwork, commands)
         else:
             runner = options.runner(jobs, engine.clockwork)

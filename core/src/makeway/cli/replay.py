@@ -24,7 +24,6 @@ from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
-from makeway.events import Event
 from makeway.model import Seconds
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
@@ -34,6 +33,7 @@ from makeway.replay import Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, left_out, rejections, squeue, summary
 from makeway.runners.api import RunnerFactory
+from makeway.worlds.events import Event
 
 if TYPE_CHECKING:
     from makeway.testing.invariants import InvariantChecker

@@ -12,10 +12,10 @@ from makeway.engine.placing import Outcome, Placer
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.errors import nearest
-from makeway.events import Command
 from makeway.model import Job, JobState, SuspendedBy
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.worlds.events import Command
 
 IGNORE_LIMITS, IGNORE_RESERVATIONS = "ignorepolicies", "ignorersv"
 """Words of `start`: what does not bind the person who asks."""

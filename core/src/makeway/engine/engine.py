@@ -17,6 +17,7 @@ from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
 from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
+from makeway.engine.deeds import Deeds
 from makeway.engine.easy import Easy
 from makeway.engine.exclusivity import label_of
 from makeway.engine.het import HetStarter, refuse
@@ -28,7 +29,12 @@ from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
-from makeway.events import (
+from makeway.features import unknown_features, unreadable
+from makeway.model import Gang, Job, JobDraft, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
+from makeway.obstacle import counted, length
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.worlds.events import (
     Action,
     Cleaned,
     Command,
@@ -39,11 +45,6 @@ from makeway.events import (
     NodesUp,
     Submitted,
 )
-from makeway.features import unknown_features, unreadable
-from makeway.model import Gang, Job, JobDraft, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
-from makeway.obstacle import counted, length
-from makeway.record import Recorder
-from makeway.registry import Policies
 
 _TINY = 1e-6
 _MOST_STEPS_AT_ONE_INSTANT = 10_000
@@ -64,6 +65,8 @@ class Engine:
         self.clockwork = clockwork or build_clockwork(config.scheduler.clockwork)
         self.recorder = recorder
         self.policies = policies
+        self.deeds: Deeds | None = Deeds()
+        """Numbers the actions; None: nobody needs the numbers, for the world neither fails nor forgets."""
         scheduler = config.scheduler
         self.ledger = Ledger(
             recorder.cluster,
@@ -150,6 +153,8 @@ class Engine:
         self._schedule(now)
         if self.gang is not None:
             self._tick_at = self._next_tick(self.gang)
+        if self.deeds is not None and transitions.actions:
+            return self.deeds.number(transitions.actions)
         return transitions.actions
 
     def _next_tick(self, gang: Gang) -> Seconds | None:

@@ -264,6 +264,7 @@ class Ledger:
         put_field(job, "allocation", allocation)
         put_field(job, "state", _RUNNING)
         put_field(job, "reason", "None")
+        put_field(job, "starts", job.starts + 1)
         put_field(job, "started_at", now)
         put_field(job, "resumed_at", now)
         if job.restarts or job.preemptions:

@@ -13,8 +13,6 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.queue import Queue
-from makeway.events import Action, Kill, Resume, SendSignal, Start, Suspend
-from makeway.events import Checkpoint as SaveState
 from makeway.model import (
     PREEMPTIONS_KEPT,
     Allocation,
@@ -32,6 +30,8 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies, guarded
+from makeway.worlds.events import Action, Kill, Resume, SendSignal, Start, Suspend
+from makeway.worlds.events import Checkpoint as SaveState
 
 REQUEUE = "requeue"
 _RUNNING = JobState.RUNNING
@@ -98,7 +98,7 @@ class Transitions:
         self.queue.remove(job)
         ledger.start(job, allocation)
         self.selector.placed(job)
-        self.actions.append(Start(job))
+        self.actions.append(Start(job, allocation=allocation))
         self.recorder.moved(job, _RUNNING, ledger.now)
         if self.gang is not None and job.spec.het_id is None:
             self.obey(self._ask_gang("started", job))

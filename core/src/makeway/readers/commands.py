@@ -6,9 +6,9 @@ import attrs
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.events import Command, Event
 from makeway.model import Seconds
 from makeway.settings import structure
+from makeway.worlds.events import Command, Event
 
 COMMANDS = (
     *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),

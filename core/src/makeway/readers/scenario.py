@@ -64,7 +64,6 @@ import attrs
 
 from makeway.config import Config, NodeTable, QosTable
 from makeway.errors import ConfigError, Problem, unknown
-from makeway.events import Command
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, Seconds
 from makeway.readers.recording import Recording, parse_recording, read_recording
@@ -74,6 +73,7 @@ from makeway.readers.slurm_grammar import Record, Setting, parse_conf
 from makeway.readers.slurm_values import parse_preempt_mode, parse_time
 from makeway.rules import version
 from makeway.settings import structure
+from makeway.worlds.events import Command
 
 DEFAULT_USER = "alice"
 DEFAULT_ACCOUNT = "acct"

@@ -10,6 +10,7 @@ finding    what is installed, for which version of the contract, and importing i
 fitting    whether a plugin fits the contract: names of hooks, arguments, markers
 asking     calls of hooks, and whom to blame for what comes of them
 policies   one typed method per hook that checks the answer
+worlds     the one world that a config names
 =========  ==========================================================================
 """
 
@@ -19,6 +20,7 @@ from makeway.registry.asking import guarded
 from makeway.registry.finding import GROUP, Installed, installed, load, offers, pip_name
 from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.policies import KINDS, Policies, gang_of, names_in
+from makeway.registry.worlds import build_world, full_name, world_settings
 
 __all__ = [
     "GROUP",
@@ -26,7 +28,9 @@ __all__ = [
     "Described",
     "Installed",
     "Policies",
+    "build_world",
     "described",
+    "full_name",
     "gang_of",
     "guarded",
     "installed",
@@ -36,4 +40,5 @@ __all__ = [
     "offers",
     "pip_name",
     "runner_named",
+    "world_settings",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from makeway.clockwork import Clockwork
-from makeway.events import Action, Event
 from makeway.model import JobSpec, Seconds
+from makeway.worlds.events import Action, Event
 
 
 class Runner(Protocol):

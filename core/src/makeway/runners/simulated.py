@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from makeway import bitmap
 from makeway.clockwork import Clockwork
-from makeway.events import (
+from makeway.model import Job, JobSpec, JobState, Seconds
+from makeway.worlds.events import (
     Action,
     Checkpoint,
     Cleaned,
@@ -25,7 +26,6 @@ from makeway.events import (
     Submitted,
     Suspend,
 )
-from makeway.model import Job, JobSpec, JobState, Seconds
 
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
 _COMPLETED = JobState.COMPLETED

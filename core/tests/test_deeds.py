@@ -1,0 +1,87 @@
+"""Actions have serials and incarnations, and name what they rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from makeway.config import build_cluster
+from makeway.engine.engine import Engine
+from makeway.model import JobState
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.testing import builders
+from makeway.worlds.events import Cleaned, Finished, Kill, Resume, Start, Submitted, Suspend
+
+LOW, HIGH = builders.jobs(
+    """
+    job   partition  cpus
+    low   batch         2
+    high  urgent        2
+    """
+)
+
+
+def engine_of(**policy: Any) -> Engine:
+    """Return an engine of one node with two tiers, of which the upper preempts the lower."""
+    settings = {
+        "partitions": builders.tiers(batch=1, urgent=2),
+        "preempt": "preempt/partition_prio",
+        **policy,
+    }
+    config = builders.config(builders.one_node(cpus=2), settings)
+    return Engine(config, Recorder(build_cluster(config)), Policies(config))
+
+
+def test_a_start_waits_for_the_jobs_stopped_on_its_cores() -> None:
+    """The preemptor's start names the suspension of its victim, and the victim's resumption nobody."""
+    engine = engine_of(preempt_mode="suspend,gang")
+    (first,) = engine.step(0.0, [Submitted(LOW)])
+    assert isinstance(first, Start)
+    assert (first.serial, first.incarnation, first.after) == (1, 1, ())
+    assert first.allocation is engine.ledger.jobs["low"].allocation
+
+    start, stop = engine.step(5.0, [Submitted(HIGH)])
+    assert isinstance(start, Start)
+    assert isinstance(stop, Suspend)
+    assert (start.serial, stop.serial) == (2, 3)
+    assert start.after == (3,)
+    assert stop.after == ()
+
+    (resume,) = engine.step(9.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
+    assert isinstance(resume, Resume)
+    assert (resume.serial, resume.incarnation, resume.after) == (4, 1, ())
+
+
+def test_each_start_is_a_new_incarnation() -> None:
+    """A victim that was requeued starts again as its own second incarnation."""
+    engine = engine_of(preempt_mode="requeue")
+    engine.step(0.0, [Submitted(LOW)])
+    (kill,) = engine.step(5.0, [Submitted(HIGH)])
+    assert isinstance(kill, Kill)
+    assert (kill.serial, kill.incarnation) == (2, 1)
+    (start,) = engine.step(6.0, [Cleaned("low")])
+    assert (start.job.id, start.incarnation) == ("high", 1)
+    (again,) = engine.step(9.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
+    assert (again.job.id, again.serial, again.incarnation) == ("low", 4, 2)
+
+
+def test_a_start_elsewhere_waits_for_nobody() -> None:
+    """Who is stopped on other cores is not in the way."""
+    config = builders.config(
+        builders.cluster(2, cpus=2),
+        {
+            "partitions": builders.tiers(batch=1, urgent=2),
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": "suspend,gang",
+        },
+    )
+    engine = Engine(config, Recorder(build_cluster(config)), Policies(config))
+    low = builders.jobs("job partition nodes\na batch 1\nb batch 1")
+    for spec in low:
+        engine.step(0.0, [Submitted(spec)])
+    engine.step(1.0, [Submitted(HIGH)])
+    stopped = next(job for job in engine.ledger.active if job.state is JobState.SUSPENDED)
+    other = "b" if stopped.id == "a" else "a"
+    (last,) = builders.jobs("job partition nodes\nc batch 1")
+    (start,) = engine.step(2.0, [Finished(other, JobState.COMPLETED, cleaned=True), Submitted(last)])
+    assert (start.job.id, start.after) == ("c", ())
