@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeway.config import dump_toml, parse_toml
+from makeway.cli.inputs import check_plugins
+from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
+from makeway.hostlist import expand_hostlist
 from makeway.readers.foreign import Adapted
+from makeway.settings import structure
 from makeway_moab_qos import times
+from makeway_moab_qos.hosts import matching
+from makeway_moab_qos.lints import findings
 from makeway_moab_qos.parameters import CREDENTIAL_ATTRIBUTES, PLAIN, WEIGHTS
 from makeway_moab_qos.reader import MoabReader
+from makeway_moab_qos.settings import Settings
 
 
 # ---------------------------------------------------------------------------------------- grammar
@@ -28,7 +36,7 @@ from makeway_moab_qos.reader import MoabReader
         pytest.param("PREEMPTPOLICY \\\n   SUSPEND", "SUSPEND", id="a line that goes on"),
         pytest.param("PREEMPTPOLICY[0] SUSPEND", "SUSPEND", id="index 0 is the global one"),
         pytest.param("PREEMPTPOLICY CANCEL\nPREEMPTPOLICY SUSPEND", "SUSPEND", id="the last one counts"),
-        pytest.param("#PREEMPTPOLICY SUSPEND", None, id="a comment"),
+        pytest.param("#PREEMPTPOLICY SUSPEND\nLOGLEVEL 3", None, id="a comment"),
         pytest.param("PREEMPTPOLICY suspend", None, id="values are case-sensitive"),
         pytest.param("PREEMPTPOLICY\x07SUSPEND", "SUSPEND", id="unprintable characters are blanks"),
     ],
@@ -231,6 +239,110 @@ def test_resource_manager_admins_and_system(settings_of: Any) -> None:
     assert found["system"]["qlist"] == ["low", "high"]
 
 
+@pytest.mark.parametrize(
+    ("text", "maui", "said"),
+    [
+        pytest.param("[General]\nLevel=3\n", True, "no parameter of Maui's", id="another kind of file"),
+        pytest.param("hello: world\n", False, "no parameter of Moab's", id="no file of Moab's"),
+        pytest.param("# PREEMPTPOLICY REQUEUE\n", True, "no parameter of Maui's", id="comments alone"),
+        pytest.param(
+            "preemptpolicy REQUEUE\n", True, "preemptpolicy (maui.cfg:1) is not", id="in lower case"
+        ),
+        pytest.param(
+            "  PREEMPTPOLICY REQUEUE\n", True, "no parameter of Maui's", id="not in the first column"
+        ),
+    ],
+)
+def test_a_file_without_a_parameter_is_none_of_ours(read: Any, text: str, maui: bool, said: str) -> None:
+    """Whatever its name is."""
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        read(text, maui=maui)
+
+
+@pytest.mark.parametrize("maui", [False, True])
+@pytest.mark.parametrize(
+    "attribute", ["MAXPROC[USER:ann]=8", "MAXNODE[USER]=2", "MAXNODEPERUSER=4", "MAXIJOB=3", "MAX.NODE=16"]
+)
+def test_limits_that_are_not_modelled_are_named_with_their_line(
+    read: Any, attribute: str, maui: bool
+) -> None:
+    """A limit of one user within a class, and others of the kind; what stands beside it is read."""
+    found = read(f"CLASSCFG[c] {attribute} MAXJOB=5\n", maui=maui)
+    name = attribute.partition("=")[0]
+    (warning,) = found.warnings
+    assert warning == (
+        f"{'maui' if maui else 'moab'}.cfg:1: CLASSCFG[c] {name if maui else name.upper()}: "
+        "such a limit is not modelled; jobs start that it would keep waiting"
+    )
+    assert found.tables["policy"]["settings"]["moab/qos"]["klass"]["c"] == {"max_job": [5]}
+
+
+# -------------------------------------------------------------------------------------------- hosts
+RACK = tuple(f"compute-{rack}-{slot}" for rack in (1, 2) for slot in range(16))
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "names"),
+    [
+        pytest.param("compute-1-3", False, "compute-1-3", id="a name"),
+        pytest.param(
+            "compute-1-[2-4],compute-2-0", False, "compute-1-[2-4],compute-2-0", id="a range, a name"
+        ),
+        pytest.param("ALL", False, "compute-1-[0-15],compute-2-[0-15]", id="all"),
+        pytest.param("^compute-1-[0-13]", False, "compute-1-[0-1,3,10-15]", id="0, 1 or 3 at that place"),
+        pytest.param("^compute-1-[0-13]", True, "compute-1-[0-1,3]", id="to the end of the name"),
+        pytest.param("^compute-1-[0-13]$", False, "compute-1-[0-1,3]", id="with the end written"),
+        pytest.param("compute-.*-1[0-2]", False, "compute-[1-2]-[10-12]", id="any rack"),
+        pytest.param("compute-1-[[:digit:]]$", False, "compute-1-[0-9]", id="a class of characters"),
+        pytest.param(
+            "compute-(1|2)-0$ compute-1-(1,7|8)$", False, "compute-1-[0,8],compute-2-0", id="blanks"
+        ),
+    ],
+)
+def test_hosts_of_a_list(text: str, whole: bool, names: str) -> None:
+    """Names, ranges and POSIX regular expressions, worked out by hand."""
+    assert set(matching(text, RACK, whole=whole)) == set(expand_hostlist(names))
+
+
+def test_a_host_list_may_hold_a_regular_expression(config_of: Any) -> None:
+    """The nodes it names are found when the reservation is used."""
+    text = "SRCFG[r] HOSTLIST=^compute-1-[0-13] USERLIST=ann\n"
+    config = config_of(text, tables={"node": [{"name": name, "cpus": 1} for name in RACK]})
+    (standing,) = structure(config.policy.settings["moab/qos"], Settings, "moab.cfg").standing
+    assert standing.hosts == "^compute-1-[0-13]"
+    found = [str(finding) for finding in findings(build_cluster(config), Settings(standing=(standing,)))]
+    assert any("[0-13] is part of a regular expression" in each for each in found)
+    assert any("the nodes named are compute-1-[0-1,3,10-15]" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        ("^compute-(1", "'^compute-(1' is no regular expression"),
+        ("compute-[1-", "compute-[1-"),
+        ("*compute", "'*compute' is no regular expression"),
+    ],
+)
+def test_a_host_list_that_cannot_be_read_is_an_error_at_once(tmp_path: Path, hosts: str, said: str) -> None:
+    """Not after the first jobs: the line is named when the file is read."""
+    file = tmp_path / "maui.cfg"
+    file.write_text(f"BACKFILLPOLICY FIRSTFIT\nSRCFG[r] HOSTLIST={hosts}\n")
+    nodes = {"node": [{"name": "compute-1-0", "cpus": 4}]}
+    imported = Adapted(MoabReader()).read(file, nodes)
+    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
+        check_plugins(imported.config, str(file), places=imported.places)
+    assert [problem.where for problem in caught.value.problems] == ["maui.cfg:2"]
+
+
+def test_a_host_list_that_names_no_node_is_warned_about(config_of: Any) -> None:
+    """With the nearest name that there is."""
+    config = config_of("SRCFG[r] HOSTLIST=n1,node9\n", tables={"node": [{"name": "node1"}, {"name": "n1"}]})
+    settings = structure(config.policy.settings["moab/qos"], Settings, "moab.cfg")
+    (finding,) = [each for each in findings(build_cluster(config), settings) if "HOSTLIST" in each.message]
+    assert "no node is named by 'node9'" in finding.message
+    assert "did you mean 'node1'?" in finding.message
+
+
 # -------------------------------------------------------------------------------------------- times
 @given(st.integers(0, 10**8))
 def test_times_read_back(count: int) -> None:
@@ -261,7 +373,8 @@ def test_no_text_is_too_odd(text: str) -> None:
         def beside(self, name: str) -> _Source:
             raise ConfigError(name, [])
 
-    translate(_Source(), maui=False)
+    with contextlib.suppress(ConfigError):
+        translate(_Source(), maui=False)
 
 
 # --------------------------------------------------------------------------------------- the whole

@@ -51,7 +51,7 @@ def explain(
     loaded = load_config(config, release, nodes, accounting)
     configured = with_actions(changed(loaded.config, changes, maps, config, decision_time_limit), actions)
     loose = load_files(plugin_files)
-    check_plugins(configured, str(config), loose)
+    check_plugins(configured, str(config), loose, loaded.places)
     request = Request(
         loaded=loaded,
         workload=workload,

@@ -252,10 +252,16 @@ _DO = re.compile(r"(?P<at>\d+(?:\.\d+)?)\s+(?P<command>\S+)\s+(?P<job>.+?)(?:\s+
 
 
 # --------------------------------------------------------------------------------------- plugins
-def check_plugins(config: Config, source: str, extra: Mapping[str, Any] | None = None) -> registry.Policies:
+def check_plugins(
+    config: Config,
+    source: str,
+    extra: Mapping[str, Any] | None = None,
+    places: Mapping[str, str] = NOTHING,
+) -> registry.Policies:
     """Load the plugins that `config` names, and structure their settings.
 
     :param extra: plugins by name that need no installation.
+    :param places: path in the config -> where a foreign file says so.
     :raises PluginError: one does not fit the contract.
     :raises ConfigError: one is missing or cannot be imported, or settings are wrong.
     """
@@ -273,7 +279,8 @@ def check_plugins(config: Config, source: str, extra: Mapping[str, Any] | None =
     try:
         return registry.Policies(config, given)
     except ConfigError as error:
-        raise ConfigError(source, error.problems) from None
+        found = [Problem(place_of(problem.where, places), problem.message) for problem in error.problems]
+        raise ConfigError(source, found) from None
 
 
 def is_slurms(policies: registry.Policies) -> bool:

@@ -24,7 +24,7 @@ from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
-from makeway.model import Seconds
+from makeway.model import NOTHING, Seconds
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
 from makeway.readers.mapping import check_mapping
@@ -173,7 +173,7 @@ def replay(
     odd: list[str] = []
     for label, each in variants.items():
         source = str(config) if label == CONFIGURED else f"--compare {label}"
-        policies = check_plugins(each, source, loose)
+        policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
         odd += (f"{source}: {text}" for text in refusals(each, policies))
     _check_times(squeue_at, until)
     outputs = (("--json", json_file), ("--log", log_file), ("--rejected", rejected_file))

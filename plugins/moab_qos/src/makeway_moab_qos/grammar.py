@@ -4,7 +4,7 @@
 
     PARAM value            RESERVATIONPOLICY NEVER
     PARAM[index] value     RMPOLLINTERVAL=00:01:00   # the sign counts as a blank
-    PARAM[index] ATTR=value ATTR+=value ATTR-='two words'
+    PARAM[index] ATTR=value ATTR+=value ATTR-='two words' ATTR[index]=value
     #INCLUDE other.cfg     appended at the end; any other # starts a comment, wherever it stands
     a backslash at the end joins lines
 
@@ -22,7 +22,9 @@ from makeway.errors import ConfigError, Problem
 from makeway.foreign import Source
 
 _ENTRY = re.compile(r"([A-Za-z_][\w.\-]*)\s*(?:\[\s*([^\]]*?)\s*\])?(?:\s*=\s*|\s+|$)(.*)", re.DOTALL)
-_ATTRIBUTE = re.compile(r"""([A-Za-z_][\w.]*(?:-[\w.]+)*)\s*(\+=|-=|=)\s*("[^"]*"?|'[^']*'?|[^\s]*)""")
+_ATTRIBUTE = re.compile(
+    r"""([A-Za-z_][\w.]*(?:-[\w.]+)*(?:\[[^\]\s]*\])?)\s*(\+=|-=|=)\s*("[^"]*"?|'[^']*'?|[^\s]*)"""
+)
 _INCLUDE = re.compile(r"^\s*#INCLUDE\s+(\S+)")
 _MOST_INCLUDES = 100
 
@@ -47,6 +49,7 @@ class Attribute:
     """One ``NAME=value`` of an entry."""
 
     name: str
+    """With its own index, if it has one: ``MAXPROC[USER]``. Upper case, save under Maui's profile."""
     op: str
     value: str
 

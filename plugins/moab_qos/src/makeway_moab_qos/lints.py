@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from makeway.errors import Finding
+from makeway.errors import Finding, nearest
+from makeway.hostlist import fold_hostlist
 from makeway.model import Cluster
 from makeway_moab_qos.capabilities import UNKNOWN, YES, can, row_of
+from makeway_moab_qos.hosts import matching, misread_brackets, strangers
 from makeway_moab_qos.parameters import METHODS
 from makeway_moab_qos.settings import Settings, path
 
@@ -27,8 +29,7 @@ def _warning(where: str, message: str, section: str) -> Finding:
 # ----------------------------------------------------------------------------------------- slips
 def slips(cluster: Cluster, settings: Settings) -> list[Finding]:
     """Return what is odd about the settings themselves."""
-    del cluster
-    found = [*_priorities(settings), *_throttles(settings), *_words(settings)]
+    found = [*_priorities(settings), *_throttles(settings), *_words(settings), *_hosts(cluster, settings)]
     if settings.maui:
         found += _in_maui(settings)
     else:
@@ -74,6 +75,24 @@ def _words(settings: Settings) -> Iterator[Finding]:
         if "OWNERPREEMPT" in standing.flags and not standing.owner:
             text = f"reservation {standing.name} has OWNERPREEMPT but no OWNER"
             yield _warning(path("standing"), text, "3.2 X4")
+
+
+def _hosts(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
+    """Look at HOSTLIST: entries that name no node, and brackets that are no range of numbers."""
+    known = [node.name for node in cluster.nodes]
+    whole = settings.choices.host_expressions_match_whole
+    for at, standing in enumerate(settings.standing):
+        where = path(f"standing[{at}]")
+        for entry in strangers(standing.hosts, known, whole=whole):
+            text = f"SRCFG[{standing.name}] HOSTLIST: no node is named by {entry!r}"
+            yield _warning(where, text + nearest(entry, known), "7.2")
+        for bracket in misread_brackets(standing.hosts):
+            names = fold_hostlist(matching(standing.hosts, known, whole=whole)) or "none"
+            text = (
+                f"SRCFG[{standing.name}] HOSTLIST: {bracket} is part of a regular expression, where it stands "
+                f"for one character and not for a range of numbers; the nodes named are {names}"
+            )
+            yield _warning(where, text, "2.1")
 
 
 def _in_maui(settings: Settings) -> Iterator[Finding]:

@@ -12,10 +12,19 @@ from typing import Any
 
 import attrs
 
-from makeway.errors import nearest
+from makeway.errors import ConfigError, Problem, nearest
 from makeway.foreign import ForeignConfig, Source
 from makeway_moab_qos import records, times
-from makeway_moab_qos.grammar import Attribute, Entry, attributes, combined, flags_of, names_of, parse
+from makeway_moab_qos.grammar import (
+    Attribute,
+    Entry,
+    Parsed,
+    attributes,
+    combined,
+    flags_of,
+    names_of,
+    parse,
+)
 from makeway_moab_qos.parameters import (
     CLOCK,
     CREDENTIAL_ATTRIBUTES,
@@ -33,6 +42,8 @@ from makeway_moab_qos.settings import path
 
 PLUGIN = "moab/qos"
 _RESERVED = re.compile(r"USERESERVED:([\w.\-]+)")
+_LIMIT = re.compile(r"[EO]?M(AX|IN)[.A-Z]")
+"""Attributes of a credential that limit its jobs, those of one credential within another included."""
 _ALIKE = 0.86
 """How much an unknown name has to resemble a known one for a guess."""
 _TELLTALE = re.compile(
@@ -59,9 +70,11 @@ class MoabReader:
 def translate(source: Source, *, maui: bool) -> ForeignConfig:
     """Read a file and what it includes.
 
-    :raises ConfigError: an included file cannot be read.
+    :raises ConfigError: an included file cannot be read, or no parameter is one of the scheduler's.
     """
     parsed = parse(source, maui=maui)
+    if not any(knows(entry.param) for entry in parsed.entries):
+        raise ConfigError(source.name, [Problem("", _no_parameter(parsed, maui=maui))])
     draft = Draft(maui=maui)
     for place, text in parsed.ignored:
         why = (
@@ -71,6 +84,15 @@ def translate(source: Source, *, maui: bool) -> ForeignConfig:
     for entry in parsed.entries:
         draft.take(entry)
     return draft.finish()
+
+
+def _no_parameter(parsed: Parsed, *, maui: bool) -> str:
+    """Say why a text is no configuration, with what may have been meant."""
+    whose = "Maui" if maui else "Moab"
+    if any(knows(entry.param.upper()) for entry in parsed.entries):
+        first = next(entry for entry in parsed.entries if knows(entry.param.upper()))
+        return f"no parameter of {whose}'s; {first.spelled} ({first.place}) is not, as {whose} compares case"
+    return f"no parameter of {whose}'s, such as BACKFILLPOLICY or QOSCFG[name]; is it another kind of file?"
 
 
 @attrs.define
@@ -305,6 +327,12 @@ class Draft:
 
     def odd_attribute(self, entry: Entry, attribute: Attribute) -> None:
         """Take note of an attribute that is not read."""
+        if entry.param in CREDENTIALS and _LIMIT.match(attribute.name.upper()):
+            whose = f"{entry.param}[{entry.index}] {attribute.name}"
+            self.warn(
+                entry.place, f"{whose}: such a limit is not modelled; jobs start that it would keep waiting"
+            )
+            return
         self.unknown[f"{entry.param} {attribute.name}"] = self._guess(entry, attribute)
 
     def _guess(self, entry: Entry, attribute: Attribute) -> str:
@@ -402,6 +430,12 @@ def _without_reservations(text: str) -> tuple[str, tuple[str, ...]]:
 def _mode(policy: str) -> str:
     lower = policy.lower()
     return lower if lower in ("suspend", "checkpoint", "requeue", "cancel") else "requeue"
+
+
+def knows(param: str) -> bool:
+    """Whether a parameter is one of the scheduler's, modelled or without effect."""
+    tables = (PLAIN, CREDENTIALS, CLOCK, RECORDS, WITHOUT_EFFECT)
+    return _weight(param) is not None or any(param in table for table in tables)
 
 
 def _weight(param: str) -> tuple[str, bool] | None:

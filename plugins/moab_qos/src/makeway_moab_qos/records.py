@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from makeway_moab_qos.grammar import Attribute, Entry, combined, flags_of, names_of
+from makeway_moab_qos.hosts import entries
 from makeway_moab_qos.periods import DAYS
 from makeway_moab_qos.settings import path
 
@@ -28,7 +29,7 @@ def _srcfg(draft: Draft, entry: Entry) -> None:
     draft.places[path(f"standing[{listed.index(table)}]")] = entry.place
     for attribute in draft.attributes_of(entry):
         if attribute.name == "HOSTLIST":
-            table["hosts"] = ",".join(names_of(attribute.value))
+            table["hosts"] = ",".join(entries(attribute.value))
         elif attribute.name == "OWNER":
             _owner(draft, entry, attribute.value, table)
         elif attribute.name == "FLAGS":

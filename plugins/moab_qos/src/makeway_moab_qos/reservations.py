@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.hostlist import expand_hostlist
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import flags, names_of, qos_name, settings_of
+from makeway_moab_qos.hosts import matching
 from makeway_moab_qos.periods import concerns, is_active, next_change
 from makeway_moab_qos.priority import start_priority
 from makeway_moab_qos.settings import Standing
@@ -29,7 +29,9 @@ def nodes_of(standing: Standing, view: ClusterView) -> NodeBits:
         if not standing.hosts:
             memo[standing.name] = bitmap.full(len(view.cluster.nodes))
         else:
-            found = (view.cluster.node(name) for name in expand_hostlist(standing.hosts))
+            whole = settings_of(view).choices.host_expressions_match_whole
+            names = matching(standing.hosts, (node.name for node in view.cluster.nodes), whole=whole)
+            found = (view.cluster.node(name) for name in names)
             memo[standing.name] = bitmap.of([node.index for node in found if node is not None])
     return memo[standing.name]
 

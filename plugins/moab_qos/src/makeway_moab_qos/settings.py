@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+from makeway_moab_qos.hosts import check_hosts
+
 _TIME = attrs.validators.ge(0.0)
 _COUNT = attrs.validators.ge(0)
 
@@ -118,8 +120,8 @@ class Standing:
     """SRCFG: a standing reservation."""
 
     name: str
-    hosts: str = ""
-    """A host list; empty: all nodes."""
+    hosts: str = attrs.field(default="", validator=lambda _self, _field, value: check_hosts(value))
+    """Names, ranges and regular expressions; empty: all nodes."""
     owner: str = ""
     """``KIND:name``; KIND is USER, GROUP, ACCT, CLASS or QOS."""
     flags: tuple[str, ...] = ()
@@ -195,6 +197,8 @@ class Choices:
     """PREEMPTFSV: a job is preemptible while its usage is beyond a target; false: only if it was when it started."""
     runnow_priority: int = attrs.field(default=1, validator=_COUNT)
     """System priority that RUNNOW gives (X10); 0: none, the job is only made a preemptor."""
+    host_expressions_match_whole: bool = False
+    """A regular expression of HOSTLIST has to match the whole name of a node, not just a part of it."""
     resume_manual: bool = True
     """Jobs that a person suspended are resumed like others, after the hold-down."""
 
