@@ -4,6 +4,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-if not os.environ.get("CI"):  # there Hypothesis takes its own profile, which is patient too and draws the same cases
+if not os.environ.get(
+    "CI"
+):  # there Hypothesis takes its own profile, which is patient too and draws the same cases
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")

@@ -19,11 +19,11 @@ import attrs
 
 from makeway.config import parse_mode
 from makeway.model import ModeFlag
-from makeway.play import play
-from makeway.readers.recording import RecordedInterval, read_recording
-from makeway.readers.scenario import Scenario, load_scenario
 from makeway.rules import NEWEST_RELEASE, RULES, in_force
-from makeway.verify import Outcome, Verdict, score, verify_one
+from makeway_slurm.recordings.play import play
+from makeway_slurm.recordings.recording import RecordedInterval, read_recording
+from makeway_slurm.recordings.scenario import Scenario, load_scenario
+from makeway_slurm.recordings.verify import Outcome, Verdict, score, verify_one
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"
@@ -70,6 +70,7 @@ NOT_COMPARED: Mapping[str, str] = {
 """Scenarios whose recordings are played, but whose point is none of what a comparison looks at."""
 TEST_FOLDERS = (
     "core/tests",
+    "plugins/slurm/tests",
     "tests",
     "plugins/preempt_partition_prio/tests",
     "plugins/preempt_qos/tests",

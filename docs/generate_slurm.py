@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from makeway.readers import slurm_names as names
-from makeway.readers import slurm_values
+from makeway_slurm.readers import names
+from makeway_slurm.readers import values as slurm_values
 
 PAGE = Path(__file__).with_name("coming-from-slurm.md")
 _MARKED = re.compile(r"(<!-- begin (\w+): generated -->\n)(.*?)(<!-- end \2 -->)", re.DOTALL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from makeway.testing import contracts
+from makeway_testing import contracts
 
 PAGE = Path(__file__).with_name("testing.md")
 BEGIN = "<!-- rules: made by docs/generate_testing.py -->"

@@ -9,7 +9,7 @@ if [ -z "${VIRTUAL_ENV:-}" ]; then
     . .venv/bin/activate
 fi
 
-projects="--editable core"
+projects="--editable core --editable testing"
 for settings in plugins/*/pyproject.toml; do
     projects="$projects --editable ${settings%/pyproject.toml}"
 done

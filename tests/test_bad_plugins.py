@@ -25,7 +25,7 @@ from makeway.model import (
     Plan,
     PreemptMode,
 )
-from makeway.testing import TableRun, cluster, replay_table, tiers
+from makeway_testing import TableRun, cluster, replay_table, tiers
 
 JOBS = """
     job   partition  submit  nodes  run_time

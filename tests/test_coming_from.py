@@ -23,8 +23,9 @@ from makeway.config import (
     WorkloadTable,
 )
 from makeway.preemption import PreemptionTable
-from makeway.readers import sacctmgr_names, slurm_conf, slurm_values
-from makeway.readers import slurm_names as names
+from makeway_slurm.readers import conf as slurm_conf
+from makeway_slurm.readers import names, sacctmgr_names
+from makeway_slurm.readers import values as slurm_values
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/coming-from-slurm.md"
@@ -127,7 +128,7 @@ def test_every_option_has_a_row(heading: str, known: frozenset[str]) -> None:
 
 def test_the_options_in_use_are_not_absent() -> None:
     """What the reader turns into the clockwork or the preemption table."""
-    from makeway.readers import slurm_scheduler
+    from makeway_slurm.readers import scheduler as slurm_scheduler
 
     found = verdicts("SchedulerParameters")
     used = slurm_scheduler._OPTIONS.keys() | slurm_scheduler._ELSEWHERE

@@ -26,7 +26,7 @@ from makeway.events import Command
 from makeway.hookspecs import hookimpl, hookspec
 from makeway.registry import Policies, fitting
 from makeway.replay import Options, Run, replay
-from makeway.testing import builders, cluster, replay_table, tiers, timeline
+from makeway_testing import builders, cluster, replay_table, tiers, timeline
 
 HERE = Path(__file__).parent
 CONTRACTS = HERE / "contracts"

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway.builtin import gang_timeslice
 from makeway.cli import COMMANDS
 from makeway.clockwork import PRESETS, Clockwork
 from makeway.config import (
@@ -31,6 +30,7 @@ from makeway.preemption import PreemptionTable
 from makeway.readers.commands import ActionTable
 from makeway.readers.native import JobTable, SignalTable
 from makeway.rules import RULES
+from makeway_slurm import gang_timeslice
 
 DOCS = Path(__file__).parents[1] / "docs"
 CONFIG = (DOCS / "config.md").read_text()

@@ -81,7 +81,7 @@ def test_tests_need_no_more_than_the_contract_and_the_kit(folder: Path) -> None:
     contract = next(set(layer["modules"]) for layer in layers if layer["name"] == "contract")
     for path in sorted((folder / "tests").rglob("*.py")):
         ours = {name for name in _imports(path) if name.split(".")[0] == "makeway"}
-        strange = {name for name in ours if name not in contract and not name.startswith("makeway.testing")}
+        strange = {name for name in ours if name not in contract and not name.startswith("makeway_testing")}
         assert not strange, f"{path.name} imports {sorted(strange)}"
 
 

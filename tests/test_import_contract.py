@@ -16,11 +16,13 @@ RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("layers.toml").re
 LAYERS: list[str] = [layer["name"] for layer in RULES["layer"]]
 PLUGINS = "plugins"
 WORLDS = "worlds of others"
-KINDS = {PLUGINS: RULES["plugins"], WORLDS: RULES["worlds"]}
+LIBRARIES: dict[str, Any] = {library["name"]: library for library in RULES["library"]}
+KINDS = {PLUGINS: RULES["plugins"], WORLDS: RULES["worlds"], **LIBRARIES}
 """Plugins by kind; each with the highest layer that they may import."""
 SOURCES = [
     ROOT / "core/src",
     *sorted(ROOT.glob("plugins/*/src")),
+    ROOT / "testing/src",
     *sorted(ROOT.glob("examples/plugins/*/src")),
 ]
 
@@ -43,13 +45,14 @@ class Import:
 
 
 def layer_of(module: str) -> str | None:
-    """Name the layer of `module`: the longest entry counts; None: not listed."""
-    if not _is_in(module, "makeway.*"):
-        return WORLDS if any(_is_in(module, entry) for entry in RULES["worlds"]["modules"]) else PLUGINS
+    """Name the layer or library of `module`: the longest entry counts; None: not listed."""
     tables = [(layer["name"], layer["modules"]) for layer in RULES["layer"]]
-    tables.append((PLUGINS, RULES["plugins"]["modules"]))
+    tables += [(name, library["modules"]) for name, library in LIBRARIES.items()]
+    tables += [(name, RULES[table]["modules"]) for name, table in ((PLUGINS, "plugins"), (WORLDS, "worlds"))]
     entries = [(len(entry), name, entry) for name, listed in tables for entry in listed]
     matching = [(length, name) for length, name, entry in entries if _is_in(module, entry)]
+    if not matching and not _is_in(module, "makeway.*"):
+        return PLUGINS
     return max(matching)[1] if matching else None
 
 
@@ -123,13 +126,34 @@ def _fault(module: str, layer: str, wanted: Import) -> str | None:
     target = layer_of(wanted.target)
     if target is None:
         return f"{where}: {wanted.target} belongs to no layer"
+    same = _unit(module) == _unit(wanted.target)
+    if target in LIBRARIES:
+        return None if same and not _climbs(layer, target) else _uninvited(module, wanted, target, where)
     if target in KINDS:
-        same = layer == target and _unit(module) == _unit(wanted.target)
-        return None if same else f"{where}: {wanted.target} is a plugin, which nothing imports"
-    highest = KINDS[layer]["layer"] if layer in KINDS else layer
+        own = same and layer == target
+        return None if own else f"{where}: {wanted.target} is a plugin, which nothing imports"
+    highest = _highest(layer)
     if LAYERS.index(target) < LAYERS.index(highest):
         return f"{where}: {wanted.target} ({target}) lies above {highest}"
     return None
+
+
+def _highest(layer: str) -> str:
+    """Name the highest layer of the core that `layer` sees."""
+    return str(KINDS[layer]["layer"]) if layer in KINDS else layer
+
+
+def _climbs(layer: str, target: str) -> bool:
+    """Say whether a part of a library imports one that sees more than itself."""
+    return LAYERS.index(_highest(target)) < LAYERS.index(_highest(layer))
+
+
+def _uninvited(module: str, wanted: Import, target: str, where: str) -> str | None:
+    if _unit(module) == _unit(wanted.target):
+        return f"{where}: {wanted.target} ({target}) lies above {_highest(layer_of(module) or PLUGINS)}"
+    if _unit(module) in LIBRARIES[target]["users"] or module in RULES["underway"]["modules"]:
+        return None
+    return f"{where}: {wanted.target} is of {_unit(wanted.target)}, which is not for {_unit(module)}"
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -153,6 +177,15 @@ def test_imports_point_down(module: str) -> None:
         pytest.param("makeway.cli", "import makeway_local_world", "is a plugin", id="core: no world"),
         pytest.param("makeway_x", "import makeway.worlds.events", "lies above", id="plugin: no events"),
         pytest.param("makeway_x", "import makeway_local_world", "is a plugin", id="plugin: no world"),
+        pytest.param("makeway.cli.x", "import makeway_slurm.check", "not for", id="core: nothing of Slurm's"),
+        pytest.param("makeway_lsf_queue", "import makeway_slurm", "not for", id="LSF: nothing of Slurm's"),
+        pytest.param("makeway_x", "import makeway_testing", "not for", id="plugin: no kit for tests"),
+        pytest.param(
+            "makeway_slurm.memory",
+            "import makeway_slurm.check",
+            "lies above",
+            id="shared by policies: no files",
+        ),
         pytest.param("makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"),
         pytest.param(
             "makeway.builtin.a",
@@ -179,6 +212,8 @@ def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
     [
         pytest.param("makeway.cli", "import os\nimport makeway.engine", id="people: all below"),
         pytest.param("makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"),
+        pytest.param("makeway_select_linear.request", "import makeway_slurm.memory", id="Slurm's policies"),
+        pytest.param("makeway_slurm.check", "import makeway_slurm.memory", id="library: its own"),
         pytest.param(
             "makeway_local_world.a",
             "import time, subprocess\nimport makeway.worlds.api, makeway.engine.engine\nimport makeway_local_world.b",

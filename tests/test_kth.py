@@ -19,7 +19,7 @@ from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
 from makeway.readers.open import open_workload
 from makeway.replay import Options, Run, replay
-from makeway.testing import InvariantChecker, cluster, config, tiers
+from makeway_testing import InvariantChecker, cluster, config, tiers
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("MAKEWAY_WORKLOADS", ROOT.parent / "shared" / "workloads"))

@@ -117,20 +117,30 @@ def test_one_name_per_plugin(folder: Path) -> None:
     assert f"$MYPY_CONFIG_FILE_DIR/plugins/{folder.name}/src" in mypy_path
 
 
-@pytest.mark.parametrize("folder", PLUGIN_DIRS, ids=lambda folder: folder.name)
-def test_plugins_need_only_the_core(folder: Path) -> None:
-    """One version for all distributions, and no plugin requires its siblings."""
+DISTRIBUTIONS = [*PLUGIN_DIRS, ROOT / "testing"]
+
+
+@pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
+def test_distributions_need_the_core_and_what_the_layers_grant(folder: Path) -> None:
+    """One version for all distributions; of its siblings, a plugin requires the libraries that it may import."""
     core, project = _settings(ROOT / "core")["project"], _settings(folder)["project"]
     assert project["version"] == core["version"]
     assert project["requires-python"] == core["requires-python"]
+    rules = tomllib.loads((ROOT / "tests/layers.toml").read_text())
+    package = project["name"].replace("-", "_")
+    granted = {
+        library["modules"][0].partition(".")[0].replace("_", "-")
+        for library in rules["library"]
+        if package in library["users"]
+    }
     ours = [name for name in project["dependencies"] if re.match(r"makeway\b", name)]
-    assert ours == ["makeway>=0.1,<0.2"]
+    assert sorted(ours) == sorted(f"{name}>=0.1,<0.2" for name in ("makeway", *granted))
 
 
 def test_every_distribution_carries_the_licence() -> None:
     """Each project holds a copy: a link out of the project breaks its sdist."""
     licence = (ROOT / "LICENSE").read_text()
-    for folder in [ROOT / "core", *PLUGIN_DIRS]:
+    for folder in [ROOT / "core", *DISTRIBUTIONS]:
         assert (folder / "LICENSE").read_text() == licence
 
 

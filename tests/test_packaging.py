@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 ROOT = Path(__file__).parents[1]
 PROJECTS = ["core", "plugins/preempt_partition_prio", "plugins/select_linear"]
-BUILT_IN = {"gang/timeslice", "preempt/none", "search/least_disruption"}
+BUILT_IN = {"preempt/none", "search/least_disruption"}
 POLICY_NAME = re.compile(r"\b(?:select|preempt|gang|search|order|moab|lsf)/[a-z_]+\b")
 
 CONFIG = """
@@ -129,7 +129,7 @@ def test_templates_are_in_the_wheel(wheels: dict[str, Path]) -> None:
 def test_plugins_come_and_go_with_their_wheels(
     fresh: Environment, wheels: dict[str, Path], config: Path
 ) -> None:
-    """The core brings three policies; a fourth is usable while its wheel is installed."""
+    """The core brings two policies; a third is usable while its wheel is installed."""
     assert _listed(fresh) == BUILT_IN
     _assert_missing(fresh, config)
 

@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from makeway.builtin.gang_timeslice import GangPartition
 from makeway.config import Config
 from makeway.hookspecs import hookimpl
 from makeway.model import JobState
-from makeway.testing import cluster, one_node, replay_table
-from makeway.testing.strategies import (
+from makeway_slurm.gang_timeslice import GangPartition
+from makeway_testing import cluster, one_node, replay_table
+from makeway_testing.strategies import (
     POLICIES,
     SCHEDULERS,
     STRICT_RULES,
@@ -244,7 +244,8 @@ def test_equal_jobs_wait_at_most_for_each_others_turn(
 def test_suspension_costs_no_work(scenario: Scenario) -> None:
     """Where every partition suspends, nothing is thrown away."""
     partitions = {
-        name: {**table, "preempt_mode": "suspend"} for name, table in tables_of(scenario)["partitions"].items()
+        name: {**table, "preempt_mode": "suspend"}
+        for name, table in tables_of(scenario)["partitions"].items()
     }
     run = scenario.with_settings(
         partitions=partitions,
@@ -255,9 +256,7 @@ def test_suspension_costs_no_work(scenario: Scenario) -> None:
 
 
 @examples(150)
-@given(
-    scenarios([("preempt/partition_prio", "suspend,gang"), ("preempt/qos", "suspend,gang")], most_jobs=12)
-)
+@given(scenarios([("preempt/partition_prio", "suspend,gang"), ("preempt/qos", "suspend,gang")], most_jobs=12))
 def test_rows_kept_up_to_date_are_rows_put_together_anew(scenario: Scenario) -> None:
     """The arbiter leaves rows alone that an update would not change: nobody can tell."""
     kept = scenario.replay().timeline

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing import contracts
+from makeway_testing import contracts
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "testing.md").read_text()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-import attrs
 import pytest
-from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_testing.command_line import Run, command_line
 
 CONFIG = """
 [[node]]
@@ -51,34 +47,10 @@ run_time = 20
 """
 
 
-@attrs.frozen
-class Done:
-    """What a command came to."""
-
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs the command line; nothing but an exit may come out of it."""
-    for name in ("MAKEWAY_DEBUG", "MAKEWAY_TRACE_HOOKS", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters  # before click 8.2
-    options: Any = {"mix_stderr": False} if old else {}
-    runner = CliRunner(**options)
-
-    def run_it(*arguments: object) -> Done:
-        result = runner.invoke(cli, [str(each) for each in arguments], prog_name="makeway")
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        assert "Traceback" not in result.stderr
-        return Done(result.exit_code, result.stdout, result.stderr)
-
-    return run_it
+    return command_line(monkeypatch)
 
 
 @pytest.fixture

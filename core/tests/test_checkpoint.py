@@ -8,7 +8,7 @@ import pytest
 
 from makeway.hookspecs import hookimpl
 from makeway.model import Candidates, JobState, PreemptMode
-from makeway.testing import TableRun, replay_table, timeline
+from makeway_testing import TableRun, replay_table, timeline
 
 
 class ByCheckpoint:

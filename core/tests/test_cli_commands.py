@@ -14,7 +14,6 @@ from makeway.config import parse_toml
 Run = Callable[..., Any]
 Install = Callable[..., None]
 
-ORACLE = Path(__file__).with_name("data") / "oracle"
 SLURM = """
 ClusterName=x
 SlurmctldHost=h
@@ -179,7 +178,9 @@ partition = "high"
 ONLY = "under scheduler easy only job first, the first that waits, may have others make way"
 
 
-def test_explain_says_why_a_job_behind_the_first_displaces_nobody(run: Run, config: Path, tmp_path: Path) -> None:
+def test_explain_says_why_a_job_behind_the_first_displaces_nobody(
+    run: Run, config: Path, tmp_path: Path
+) -> None:
     """EASY: it could have low make way, but another waits before it; with room, the nodes may be kept."""
     jobs = tmp_path / "queue.toml"
     jobs.write_text(QUEUE)
@@ -187,7 +188,9 @@ def test_explain_says_why_a_job_behind_the_first_displaces_nobody(run: Run, conf
     done = run("explain", config, jobs, "--job", "next", *easy)
     assert f"20 s: waits in partition high, Priority: too few nodes are free; {ONLY}" in done.out
     roomy = QUEUE.replace("nodes = 1\nrun_time = 100\ntime_limit = 100", "nodes = 1\nrun_time = 5", 1)
-    jobs.write_text(roomy.replace("submit = 20\nrun_time = 100\ntime_limit = 100", "submit = 20\nrun_time = 300"))
+    jobs.write_text(
+        roomy.replace("submit = 20\nrun_time = 100\ntime_limit = 100", "submit = 20\nrun_time = 300")
+    )
     done = run("explain", config, jobs, "--job", "next", *easy)
     kept = "it might run longer than until 200 s, when job first is to start, on nodes kept for that"
     assert f"20 s: waits in partition high, Priority: {kept}; {ONLY}" in done.out
@@ -571,13 +574,6 @@ def test_verify_without_the_plugin(
     done = run("verify", scenarios, "--recorded", recorded, "--skip-missing")
     assert done.status == 0
     assert "1 skipped" in done.out
-
-
-def test_verify_recordings_of_a_real_slurm(run: Run) -> None:
-    """Skips what was not recorded; what is played needs plugins."""
-    done = run("verify", ORACLE / "scenarios", "--recorded", ORACLE / "results-22.05", "--only", "minex*")
-    assert done.status == 0
-    assert "needs Slurm 23.02" in done.out
 
 
 MAUI = """

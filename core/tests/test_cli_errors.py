@@ -334,18 +334,28 @@ def test_an_interrupt_is_quiet(config: Path, tmp_path: Path, number: signal.Sign
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["plugins"], ["replay", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["plugins"], ["replay", "--help"]], ids=" ".join
+)
 def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
     """Also where only a text is printed; it says that it is the output."""
     with Path("/dev/full").open("w") as full:
-        process = subprocess.run(_command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        process = subprocess.run(
+            _command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert (process.returncode, process.stderr) == (1, "makeway: standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize(
     "key",
     [
-        *("cluster.licenses.a", "cluster.max_mem_per_cpu", "node.0.gres.gpu", "node.0.memory_mb", "node.0.load"),
+        *(
+            "cluster.licenses.a",
+            "cluster.max_mem_per_cpu",
+            "node.0.gres.gpu",
+            "node.0.memory_mb",
+            "node.0.load",
+        ),
         *("partition.low.max_time", "partition.low.default_time", "partition.low.min_nodes"),
         *("partition.low.max_nodes", "partition.low.grace_time", "partition.low.max_cpus_per_node"),
         *("scheduler.max_requeues", "scheduler.over_time_limit", "policy.preemption.exempt_time"),

@@ -275,7 +275,9 @@ def test_faults_are_listed_before_what_is_usual(run: Run, config: Path, tmp_path
     trace.write_text(f"{head}{pending}9999|x|00:00:01|1|COMPLETED\n")
     done = run("replay", config, trace, "--rejected", target)
     assert done.status == 3
-    assert "1,201 rows unusable (1,200 of them as usual: not run, or not known)\n  june.sacct:1203: " in done.out
+    assert (
+        "1,201 rows unusable (1,200 of them as usual: not run, or not known)\n  june.sacct:1203: " in done.out
+    )
     assert "makeway: done, but 1 row cannot be used; " in done.err
     assert run("replay", config, trace).out.count("june.sacct:1203: submit: got 'x'") == 1
     lines = target.read_text().splitlines()
@@ -341,7 +343,9 @@ def test_keys_without_effect_are_named(run: Run, with_jobs: Path) -> None:
     key = "scheduler.clockwork.suspend_grace_time"
     done = run("replay", with_jobs, "--set", 'scheduler.clockwork={preset="slurm", suspend_grace_time=9}')
     assert done.status == 0
-    assert f"warning: {with_jobs}: {key}: 9 s between SIGTSTP and SIGSTOP change nothing in a replay" in done.err
+    assert (
+        f"warning: {with_jobs}: {key}: 9 s between SIGTSTP and SIGSTOP change nothing in a replay" in done.err
+    )
     for clockwork in ("slurm", "ideal"):
         assert run("replay", with_jobs, "--set", f"scheduler.clockwork={clockwork}").err == ""
 
@@ -349,8 +353,14 @@ def test_keys_without_effect_are_named(run: Run, with_jobs: Path) -> None:
 @pytest.mark.parametrize(
     ("release", "said"),
     [
-        ("19.05", "Slurm 19.05 is older than what is known here (recordings are of 22.05 to 26.11): the rules of"),
-        ("99.05", "Slurm 99.05 is newer than what is known here (recordings are of 22.05 to 26.11): the rules of"),
+        (
+            "19.05",
+            "Slurm 19.05 is older than what is known here (recordings are of 22.05 to 26.11): the rules of",
+        ),
+        (
+            "99.05",
+            "Slurm 99.05 is newer than what is known here (recordings are of 22.05 to 26.11): the rules of",
+        ),
         ("23.10", "there is no Slurm 23.10: the rules of 23.02 count; did you mean '23.1"),
         ("24.05.5", ""),
         ("23.11", ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from makeway.testing.contracts import SearchContract
+from makeway_testing.contracts import SearchContract
 
 
 class TestLeastDisruption(SearchContract):

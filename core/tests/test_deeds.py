@@ -9,8 +9,8 @@ from makeway.engine.engine import Engine
 from makeway.model import JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.testing import builders
 from makeway.worlds.events import Cleaned, Finished, Kill, Resume, Start, Submitted, Suspend
+from makeway_testing import builders
 
 LOW, HIGH = builders.jobs(
     """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.model import JobState
-from makeway.testing import TableRun, cluster, replay_table, tiers, timeline
+from makeway_testing import TableRun, cluster, replay_table, tiers, timeline
 
 BUILTIN: dict[str, Any] = {"scheduler": "builtin"}
 ONE = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.model import JobState
-from makeway.testing import replay_table, timeline
+from makeway_testing import replay_table, timeline
 
 
 def graceful(seconds: float, mode: str = "cancel", **more: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
-from makeway.testing import TableRun, cluster, one_node, replay_table, tiers
+from makeway_testing import TableRun, cluster, one_node, replay_table, tiers
 
 GREEDY: dict[str, Any] = {"scheduler": "greedy", "partitions": tiers(low=1, hi=2)}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.model import JobState
-from makeway.testing import cluster, one_node, replay_table, tiers, timeline
+from makeway_testing import cluster, one_node, replay_table, tiers, timeline
 
 TIERS: dict[str, Any] = {
     "preempt": "preempt/partition_prio",
@@ -249,7 +249,7 @@ def test_linear_counts_usable_nodes_not_chosen_ones() -> None:
 
 def test_idle_heavy_nodes_beat_preempting_on_light_ones() -> None:
     """S47."""
-    from makeway.testing import node
+    from makeway_testing import node
 
     run = replay_table(
         """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.model import JobState
-from makeway.testing import cluster, one_node, replay_table, timeline
+from makeway_testing import cluster, one_node, replay_table, timeline
 
 
 def two_tiers(low: str = "FORCE:1", hi: str = "FORCE:1", **more: Any) -> dict[str, Any]:
@@ -193,9 +193,7 @@ def test_linear_stops_even_those_that_are_off(
         high  hi             10      1        20          20
         next  low            11      1        20         100
         """,
-        config=two_tiers(
-            partitions=partitions, rules={"linear_overlays_off": overlays}, scheduler=scheduler
-        ),
+        config=two_tiers(partitions=partitions, rules={"linear_overlays_off": overlays}, scheduler=scheduler),
         until=100.0,
     )
     assert run.only("low")[1:2] == low

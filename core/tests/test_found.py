@@ -11,7 +11,7 @@ import pytest
 
 from makeway.engine import engine
 from makeway.model import JobSpec, JobState
-from makeway.testing import cluster, one_node, replay_table, tiers, timeline
+from makeway_testing import cluster, one_node, replay_table, tiers, timeline
 
 REQUEUE: dict[str, Any] = {"preempt": "preempt/partition_prio", "preempt_mode": "requeue"}
 
@@ -158,10 +158,18 @@ def test_backfill_keeps_nodes_for_a_het_job_that_waits(parts: int) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "reason"),
     [
-        pytest.param({}, {"min_nodes": 9}, "component h+1: needs 9 nodes; partition p gives 2", id="the second"),
-        pytest.param({"min_nodes": 9}, {}, "component h+0: needs 9 nodes; partition p gives 2", id="the first"),
-        pytest.param({}, {"cpus_per_task": 9}, "component h+1: needs 1 node with 9 CPUs; ", id="too large nodes"),
-        pytest.param({}, {"licenses": {"x": 1}}, "component h+1: 1 of licence x wanted, of which the", id="licences"),
+        pytest.param(
+            {}, {"min_nodes": 9}, "component h+1: needs 9 nodes; partition p gives 2", id="the second"
+        ),
+        pytest.param(
+            {"min_nodes": 9}, {}, "component h+0: needs 9 nodes; partition p gives 2", id="the first"
+        ),
+        pytest.param(
+            {}, {"cpus_per_task": 9}, "component h+1: needs 1 node with 9 CPUs; ", id="too large nodes"
+        ),
+        pytest.param(
+            {}, {"licenses": {"x": 1}}, "component h+1: 1 of licence x wanted, of which the", id="licences"
+        ),
     ],
 )
 def test_a_het_job_is_refused_as_a_whole(
@@ -250,7 +258,7 @@ def test_a_job_that_gang_requeues_as_it_starts(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_kit_needs_no_hypothesis() -> None:
     """Only the strategies do."""
-    script = "import sys; sys.modules['hypothesis'] = None; import makeway.testing"
+    script = "import sys; sys.modules['hypothesis'] = None; import makeway_testing"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

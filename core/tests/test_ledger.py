@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from makeway.engine.ledger import Ledger
 from makeway.model import Allocation, Job, ModeSetting
-from makeway.testing import builders
+from makeway_testing import builders
 
 NODES = 60
 CLUSTER = builders.build_cluster(builders.config(builders.cluster(NODES)))

@@ -13,7 +13,7 @@ from makeway.hookspecs import about, hookimpl
 from makeway.model import Blocked, ClusterView, Job, JobSpec, JobState
 from makeway.registry import Policies
 from makeway.replay import Options, replay
-from makeway.testing import TableRun, builders, check_invariants, cluster, replay_table, tiers
+from makeway_testing import TableRun, builders, check_invariants, cluster, replay_table, tiers
 
 CONS: dict[str, Any] = {
     "select": "select/cons_tres",
@@ -23,13 +23,19 @@ CONS: dict[str, Any] = {
     "partitions": tiers(low=1, hi=2),
     "licenses": {"lic": 1, "other": 2},
 }
-LINEAR = {key: value for key, value in CONS.items() if key != "select_parameters"} | {"select": "select/linear"}
+LINEAR = {key: value for key, value in CONS.items() if key != "select_parameters"} | {
+    "select": "select/linear"
+}
 
 
 def spec(name: str, partition: str, at: float, run_time: float = 100.0, **more: Any) -> JobSpec:
     """Return a job of one whole node."""
     return JobSpec(
-        id=name, partitions=(partition,), submit_at=at, run_time=run_time, **{"min_nodes": 1, "tasks": 4, **more}
+        id=name,
+        partitions=(partition,),
+        submit_at=at,
+        run_time=run_time,
+        **{"min_nodes": 1, "tasks": 4, **more},
     )
 
 
@@ -172,9 +178,7 @@ def test_suspended_jobs_keep_their_licences() -> None:
 
 def test_components_share_what_is_there() -> None:
     """Two components want the only licence: the job waits, rather than take it twice."""
-    parts = [
-        spec(f"h+{at}", "low", 0.0, het_id="h", het_offset=at, licenses={"lic": 1}) for at in range(2)
-    ]
+    parts = [spec(f"h+{at}", "low", 0.0, het_id="h", het_offset=at, licenses={"lic": 1}) for at in range(2)]
     run = table(CONS, *parts, until=500.0)
     assert run.starts("h+0") == run.starts("h+1") == ()
 
@@ -218,8 +222,12 @@ def _fields(job: Job) -> dict[str, Any]:
     ("wanted", "either", "reason"),
     [
         pytest.param({"lic": 2}, False, "2 of licence lic wanted, of which the cluster has 1", id="too many"),
-        pytest.param({"none": 1}, False, "1 of licence none wanted, of which the cluster has none", id="unknown"),
-        pytest.param({"lic": 2, "other": 3}, True, "2 of licence lic wanted, of which the cluster has 1", id="neither"),
+        pytest.param(
+            {"none": 1}, False, "1 of licence none wanted, of which the cluster has none", id="unknown"
+        ),
+        pytest.param(
+            {"lic": 2, "other": 3}, True, "2 of licence lic wanted, of which the cluster has 1", id="neither"
+        ),
         pytest.param({"lic": 2, "other": 2}, True, "", id="the other one will do"),
     ],
 )

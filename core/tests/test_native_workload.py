@@ -225,8 +225,10 @@ def test_problems(tmp_path: Path, line: str, problem: str) -> None:
         pytest.param("[[jobs]]\nnodes = 1", "jobs: unknown key; allowed: [[job]] tables; did", id="key"),
         pytest.param("[[job]\n", "not valid TOML: ", id="no TOML"),
         pytest.param('[{"run_time": 1}]\n', "jobs.toml:1: a JSON array; allowed: JSON lines", id="array"),
-        pytest.param('\n[\n  {},\n  {}\n]\n', "jobs.toml:1: a JSON array; allowed: JSON lines", id="spread"),
-        pytest.param('{\n "run_time": 1\n}\n', "jobs.toml:1: one JSON object over several lines", id="pretty"),
+        pytest.param("\n[\n  {},\n  {}\n]\n", "jobs.toml:1: a JSON array; allowed: JSON lines", id="spread"),
+        pytest.param(
+            '{\n "run_time": 1\n}\n', "jobs.toml:1: one JSON object over several lines", id="pretty"
+        ),
         pytest.param("[]", "jobs.toml:1: a JSON array; allowed: JSON lines", id="empty array"),
         pytest.param("x = " + "[" * 50_000, "not valid TOML: nested too deeply", id="deep"),
         pytest.param("[[job]]\nnodes = " + "9" * 5000, "not valid TOML", id="5000 digits"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.model import JobSpec
-from makeway.testing import node, replay_table
+from makeway_testing import node, replay_table
 
 LINEAR: dict[str, Any] = {"select": "select/linear", "select_parameters": "CR_Memory"}
 CONS: dict[str, Any] = {"select": "select/cons_tres", "select_parameters": "CR_Core_Memory"}
@@ -44,11 +44,11 @@ def why(config: dict[str, Any], **keys: Any) -> str:
             id="too few with so much memory",
         ),
         pytest.param(
-            {"nodes": 2, "features": "old"}, "needs 2 nodes with features 'old'; partition p has 1", id="features"
+            {"nodes": 2, "features": "old"},
+            "needs 2 nodes with features 'old'; partition p has 1",
+            id="features",
         ),
-        pytest.param(
-            {"features": "gold"}, "no node has the feature 'gold'", id="no such feature"
-        ),
+        pytest.param({"features": "gold"}, "no node has the feature 'gold'", id="no such feature"),
         pytest.param(
             {"memory_mb": 5000, "features": "old"},
             "needs 1 node with 5000 MB of memory and features 'old'; partition p has none",
@@ -59,11 +59,11 @@ def why(config: dict[str, Any], **keys: Any) -> str:
             "needs 3 nodes; partition p has 2 beside those it excludes",
             id="excluded",
         ),
-        pytest.param(
-            {"tasks": 40, "max_nodes": 1}, "40", id="CPUs on one node"
-        ),
+        pytest.param({"tasks": 40, "max_nodes": 1}, "40", id="CPUs on one node"),
         pytest.param({"tasks": 100}, "needs 100 CPUs; partition p gives 28 at the most", id="CPUs in all"),
-        pytest.param({"required_nodes": "m1"}, "asks for m1, where it cannot run in partition p", id="elsewhere"),
+        pytest.param(
+            {"required_nodes": "m1"}, "asks for m1, where it cannot run in partition p", id="elsewhere"
+        ),
     ],
 )
 def test_what_is_in_the_way_is_named(config: dict[str, Any], keys: dict[str, Any], reason: str) -> None:
@@ -101,4 +101,6 @@ def test_a_total_of_generic_resources_is_named() -> None:
     """cons_tres counts them over the job."""
     specs = [JobSpec(id="c", run_time=1.0, min_nodes=2, gres_total={"gpu": 9})]
     run = replay_table(specs, cluster=NODES, config=CONS | {"partitions": PARTITIONS}, until=10.0)
-    assert [reason for _, _, reason in run.run.recorder.unrunnable] == ["needs 9 gpu in all; partition p has 4"]
+    assert [reason for _, _, reason in run.run.recorder.unrunnable] == [
+        "needs 9 gpu in all; partition p has 4"
+    ]

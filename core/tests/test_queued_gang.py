@@ -23,7 +23,7 @@ from makeway.model import (
     PreemptMode,
     Protection,
 )
-from makeway.testing import one_node, replay_table, tiers, timeline
+from makeway_testing import one_node, replay_table, tiers, timeline
 
 TIERS = {
     "partitions": tiers(low=1, mid=2, hi=3),

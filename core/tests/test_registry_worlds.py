@@ -13,9 +13,9 @@ from makeway.config import Config, WorldTable, build_cluster
 from makeway.errors import ConfigError, PluginError
 from makeway.hookspecs import hookimpl
 from makeway.registry import build_world, full_name, world_settings
-from makeway.testing import builders
 from makeway.worlds.api import State, Survey
 from makeway.worlds.clock import FakeClock
+from makeway_testing import builders
 
 
 @attrs.frozen

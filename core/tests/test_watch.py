@@ -16,7 +16,7 @@ from makeway.errors import ConfigError, PolicyError
 from makeway.hookspecs import hookimpl
 from makeway.model import Job
 from makeway.runners.watch import time_limit
-from makeway.testing import replay_table
+from makeway_testing import replay_table
 
 NAME = "x/slow"
 JOBS = """

@@ -156,10 +156,10 @@ def _forever(job: Recorded) -> JobSpec:
 
 def _outcome(log: Log, run: Run, begin: Seconds) -> Outcome:
     histories = run.recorder.histories
-    starts = {key: each.first_start + begin for key, each in histories.items() if each.first_start is not None}
-    return Outcome(
-        losses=_losses(log, run, begin), starts=starts, not_placed=len(histories) - len(starts)
-    )
+    starts = {
+        key: each.first_start + begin for key, each in histories.items() if each.first_start is not None
+    }
+    return Outcome(losses=_losses(log, run, begin), starts=starts, not_placed=len(histories) - len(starts))
 
 
 def _losses(log: Log, run: Run, begin: Seconds) -> Sequence[Loss]:

@@ -189,11 +189,11 @@ def derived_config(log: Log) -> Config:
         used[job.partition].update(job.nodes)
     return Config(
         cluster=ClusterTable(name="pozidriv"),
-        node=tuple(NodeTable(name=fold_hostlist(names), cpus=cpus) for cpus, names in sorted(of_size.items())),
+        node=tuple(
+            NodeTable(name=fold_hostlist(names), cpus=cpus) for cpus, names in sorted(of_size.items())
+        ),
         partition=tuple(
-            PartitionTable(
-                name=name, nodes=fold_hostlist(nodes), priority_tier=1 if name == SCAVENGER else 2
-            )
+            PartitionTable(name=name, nodes=fold_hostlist(nodes), priority_tier=1 if name == SCAVENGER else 2)
             for name, nodes in sorted(used.items())
         ),
         policy=PolicyTable(

@@ -33,9 +33,7 @@ def row(mode: str, outcome: Outcome, log: Log) -> str:
     named = {loss.job.id for loss in outcome.losses}
     hits = len(named & real.keys())
     near = sum(
-        1
-        for loss in outcome.losses
-        if loss.job.id in real and abs(real[loss.job.id].at - loss.at) <= NEAR
+        1 for loss in outcome.losses if loss.job.id in real and abs(real[loss.job.id].at - loss.at) <= NEAR
     )
     users = Counter(loss.job.spec.user for loss in log.losses)
     like = sum(min(count, users[user]) for user, count in _users(outcome).items())
@@ -73,7 +71,9 @@ def main() -> None:
     """Print the table, or write the derived configuration."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log", type=Path)
-    parser.add_argument("--mode", action="append", choices=sorted(MODES), help="default: those of the documented table")
+    parser.add_argument(
+        "--mode", action="append", choices=sorted(MODES), help="default: those of the documented table"
+    )
     parser.add_argument("--longer", type=float, help="seconds that the preempted jobs would have run on")
     parser.add_argument("--write-config", type=Path, help="write the derived configuration as TOML and stop")
     given = parser.parse_args()

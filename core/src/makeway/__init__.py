@@ -1,1 +1,5 @@
 """Preemption and gang scheduling policies as plugins."""
+
+from makeway import moved
+
+moved.install()

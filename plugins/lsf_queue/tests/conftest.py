@@ -16,9 +16,9 @@ from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
 from makeway.record import History
-from makeway.testing import TableRun, replay_table
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import VOCABULARY
+from makeway_testing import TableRun, replay_table
 
 _QUEUE = re.compile(r"(\S+)\s+(\d+)\s*\{([^}]*)\}\s*(.*)")
 _HOST = re.compile(r"(\w+)\((\d+)\)")

@@ -316,7 +316,9 @@ GROUP = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nold (h1 %s)\nEnd HostGroup\n"
         ),
     ],
 )
-def test_wrong_hosts_are_named_by_file_and_line(tmp_path: Path, files: dict[str, str | bytes], said: str) -> None:
+def test_wrong_hosts_are_named_by_file_and_line(
+    tmp_path: Path, files: dict[str, str | bytes], said: str
+) -> None:
     """Whatever is left goes on."""
     code, output = _run(tmp_path, "check", files)
     assert code == 0, output

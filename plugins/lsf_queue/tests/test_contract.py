@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from makeway.config import Config
-from makeway.testing.contracts import ConfigReaderContract, PreemptPolicyContract
-from makeway.testing.strategies import Scenario, scenarios
+from makeway_testing.contracts import ConfigReaderContract, PreemptPolicyContract
+from makeway_testing.strategies import Scenario, scenarios
 
 LINES = (
     *("PREEMPTIVE PREEMPTABLE", "PREEMPTIVE PREEMPTABLE", "PREEMPTIVE PREEMPTABLE"),

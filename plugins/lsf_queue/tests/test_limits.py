@@ -261,7 +261,9 @@ def test_a_limit_that_leaves_too_few_for_a_parallel_job(
 @pytest.mark.parametrize(
     ("reserving", "rows", "state"),
     [
-        pytest.param("R1 R n=3 start=1 run=10;", "HOSTS = h1", "RUN", id="the hosts' slots: it does not count"),
+        pytest.param(
+            "R1 R n=3 start=1 run=10;", "HOSTS = h1", "RUN", id="the hosts' slots: it does not count"
+        ),
         pytest.param("", "HOSTS = h1", "PEND", id="nothing is reserved: it counts"),
         pytest.param("R1 R n=3 start=1 run=10;", "USERS = u", "PEND", id="the user's slots: it counts"),
     ],
@@ -280,7 +282,9 @@ def test_explain_names_the_hosts_that_a_limit_closes(lsf: Lsf, tmp_path: Path) -
     """JL/P 0.5: one slot of h1's two is not enough for two tasks, and h2 has one slot only."""
     users = "Begin User\nUSER_NAME JL/P\nu 0.5\nEnd User\n"
     lsf("low 20 {}", "h1(2) h2(1)", files={"lsb.users": users})
-    told = _explained(tmp_path, "A", [{"id": "A", "partition": "low", "user": "u", "run_time": 50, "cpus": 2}])
+    told = _explained(
+        tmp_path, "A", [{"id": "A", "partition": "low", "user": "u", "run_time": 50, "cpus": 2}]
+    )
     line = next(line for line in told.splitlines() if "room under JL/P" in line)
     assert "Q4 warning" in line
     assert "closed to it: h1 [" in line

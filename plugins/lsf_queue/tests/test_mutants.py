@@ -135,29 +135,41 @@ MUTANTS: Sequence[Any] = [
     pytest.param("test_the_relation", [("relation", "can_preempt", _any_lower)], id="anybody lower"),
     pytest.param("test_the_relation", [("relation", "can_preempt", _also_equal)], id="equal priorities too"),
     pytest.param(
-        "test_the_relation", [("relation", "can_preempt", _no_list_of_the_victim)], id="PREEMPTABLE list ignored"
+        "test_the_relation",
+        [("relation", "can_preempt", _no_list_of_the_victim)],
+        id="PREEMPTABLE list ignored",
     ),
     pytest.param("test_the_relation", [("compiling", "targets_of", _wrapped(_chained))], id="transitive"),
     # ---- gaps
     pytest.param(
-        "test_nobody_slips_into_a_gap", [("gaps", "may_use", _yes), ("gaps", "not_offered", _none_closed)],
+        "test_nobody_slips_into_a_gap",
+        [("gaps", "may_use", _yes), ("gaps", "not_offered", _none_closed)],
         id="anybody uses the slots of suspended jobs",
     ),
-    pytest.param("test_nobody_slips_into_a_gap", [("gaps", "may_use", _yes)], id="unrelated higher queues do"),
+    pytest.param(
+        "test_nobody_slips_into_a_gap", [("gaps", "may_use", _yes)], id="unrelated higher queues do"
+    ),
     # ---- limits
     pytest.param(
-        "test_limits_hold", [("counting", "blocked", _nothing), ("counting", "closed", _none_closed)], id="no limits"
+        "test_limits_hold",
+        [("counting", "blocked", _nothing), ("counting", "closed", _none_closed)],
+        id="no limits",
     ),
     pytest.param(
-        "test_limits_hold", [("counting", "Counted._sharing", _no_list)],
+        "test_limits_hold",
+        [("counting", "Counted._sharing", _no_list)],
         id="nobody is counted",
     ),
     # ---- protections
-    pytest.param("test_protections_hold", [("protection", "Guard._run_time", _no_reason)], id="run time ignored"),
+    pytest.param(
+        "test_protections_hold", [("protection", "Guard._run_time", _no_reason)], id="run time ignored"
+    ),
     pytest.param("test_protections_hold", [("protection", "Guard._count", _no_reason)], id="times ignored"),
     # ---- how many victims
     pytest.param(
-        "test_mini_job_takes_nobody_needlessly", [("search", "_give_back", _as_taken)], id="nothing is given back"
+        "test_mini_job_takes_nobody_needlessly",
+        [("search", "_give_back", _as_taken)],
+        id="nothing is given back",
     ),
     pytest.param(
         "test_mini_job_takes_nobody_needlessly", [("search", "_keeps_needless", _yes)], id="MINI_JOB ignored"
@@ -173,19 +185,29 @@ MUTANTS: Sequence[Any] = [
         id="the first that do, not the fewest",
     ),
     # ---- order
-    pytest.param("test_the_order_of_victims", [("__init__", "candidates", _wrapped(_backwards))], id="backwards"),
     pytest.param(
-        "test_the_order_of_victims", [("relation", "_rank", lambda b, line: (0, 0, 0, b.index))], id="no numbers"
+        "test_the_order_of_victims", [("__init__", "candidates", _wrapped(_backwards))], id="backwards"
     ),
-    pytest.param("test_the_order_of_victims", [("jobs", "run_time", lambda job, site, now: 0.0)], id="no run time"),
+    pytest.param(
+        "test_the_order_of_victims",
+        [("relation", "_rank", lambda b, line: (0, 0, 0, b.index))],
+        id="no numbers",
+    ),
+    pytest.param(
+        "test_the_order_of_victims", [("jobs", "run_time", lambda job, site, now: 0.0)], id="no run time"
+    ),
     # ---- going on, and the same again
     pytest.param("test_the_relation", [("resume", "Arbiter._resuming", _no_list)], id="nobody goes on"),
-    pytest.param("test_same_input_same_record", [("__init__", "candidates", _wrapped(_now_and_then))], id="a memory"),
+    pytest.param(
+        "test_same_input_same_record", [("__init__", "candidates", _wrapped(_now_and_then))], id="a memory"
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "patches"), MUTANTS)
-def test_a_broken_plugin_is_noticed(name: str, patches: Sequence[Patch], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plugin_is_noticed(
+    name: str, patches: Sequence[Patch], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The property fails; with the plugin as it is, it holds (`test_properties`)."""
     for module, path, new in patches:
         owner: Any = importlib.import_module(
@@ -201,12 +223,16 @@ def test_a_broken_plugin_is_noticed(name: str, patches: Sequence[Patch], monkeyp
         "test_mini_job_takes_nobody_needlessly": PROPERTIES.sites(minimal=True),
         "test_optimal_mini_job_takes_the_fewest": PROPERTIES.sites(minimal=True),
     }
-    again = given(strategies.get(name, PROPERTIES.sites()), PROPERTIES.contended())(prop.hypothesis.inner_test)
+    again = given(strategies.get(name, PROPERTIES.sites()), PROPERTIES.contended())(
+        prop.hypothesis.inner_test
+    )
     with pytest.raises((AssertionError, MakewayError)):
         MANY(again)()
 
 
 def test_every_property_has_a_mutant() -> None:
     """One that nothing breaks is no property."""
-    properties = {name for name in vars(PROPERTIES) if name.startswith("test_")} - {"test_works_with_both_selectors"}
+    properties = {name for name in vars(PROPERTIES) if name.startswith("test_")} - {
+        "test_works_with_both_selectors"
+    }
     assert {mutant.values[0] for mutant in MUTANTS} == properties

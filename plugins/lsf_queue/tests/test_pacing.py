@@ -30,7 +30,9 @@ def test_one_job_at_a_time(lsf: Lsf, params: str, starts: list[float]) -> None:
 
 def test_another_host_may_be_given_a_job(lsf: Lsf) -> None:
     """The wait is the host's, not the queue's."""
-    run = lsf("low 20 {}", "h1(2) h2(2)", "JOB_ACCEPT_INTERVAL = 5").run("A low; B low start=1; C low start=2")
+    run = lsf("low 20 {}", "h1(2) h2(2)", "JOB_ACCEPT_INTERVAL = 5").run(
+        "A low; B low start=1; C low start=2"
+    )
     assert (run.starts("B"), run.starts("C")) == ([1.0], [5.0])
     assert run.host("A") != run.host("B")
 
@@ -46,9 +48,9 @@ def test_a_preemptor_waits_as_well(lsf: Lsf) -> None:
 
 def test_the_victims_on_the_way_do_not_open_their_host(lsf: Lsf) -> None:
     """A victim that is killed was dispatched all the same."""
-    run = lsf("high 80 {PREEMPTIVE}; low 20 {} TERMINATE_WHEN = PREEMPT", params="JOB_ACCEPT_INTERVAL = 5").run(
-        "L low; H high start=1", until=20
-    )
+    run = lsf(
+        "high 80 {PREEMPTIVE}; low 20 {} TERMINATE_WHEN = PREEMPT", params="JOB_ACCEPT_INTERVAL = 5"
+    ).run("L low; H high start=1", until=20)
     assert run.starts("H") == [5.0]
 
 
@@ -64,7 +66,9 @@ def test_the_queue_says_before_the_cluster(lsf: Lsf) -> None:
 
 def test_going_on_is_no_dispatch(lsf: Lsf) -> None:
     """The victim goes on at once, though its host was given a job a minute ago; and opens the host to the next."""
-    run = lsf(PAIR, params="JOB_ACCEPT_INTERVAL = 5").run("L low; H high start=5 run=1; N high start=8", until=20)
+    run = lsf(PAIR, params="JOB_ACCEPT_INTERVAL = 5").run(
+        "L low; H high start=5 run=1; N high start=8", until=20
+    )
     assert [run.at(minute)["L"] for minute in (5, 6, 8)] == ["SSUSP", "RUN", "SSUSP"]
 
 

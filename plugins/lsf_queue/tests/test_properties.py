@@ -30,8 +30,8 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
-from makeway.testing import TableRun, replay_table
 from makeway_lsf_queue.search import search
+from makeway_testing import TableRun, replay_table
 
 QUEUES = ("top", "mid", "low", "idle")
 Targets = dict[str, int] | None
@@ -195,7 +195,9 @@ def held(found: TableRun) -> list[Held]:
 def starts(stretches: Sequence[Held]) -> list[Held]:
     """Return those that begin with a start, not with going on, be it at the instant at which it was stopped."""
     resumed = {(job.id, end) for job, _, _, end, _ in stretches}
-    return [each for each in stretches if each[1] is JobState.RUNNING and (each[0].id, each[2]) not in resumed]
+    return [
+        each for each in stretches if each[1] is JobState.RUNNING and (each[0].id, each[2]) not in resumed
+    ]
 
 
 def arrivals(found: TableRun) -> Iterator[tuple[Held, list[Held]]]:
@@ -263,7 +265,9 @@ def test_nobody_slips_into_a_gap(config: Config, jobs: list[JobSpec]) -> None:
 def _may_use(relation: Relation, there: Sequence[Held], job: Job, stopped: Job) -> bool:
     """Whether `job` may use the slots of `stopped`: by a relation, or through one that stands on them (12 no. 3)."""
     mine, name = job.partition.name, stopped.partition.name
-    between = {other.partition.name for other, _, _, _, _ in there if other.nodes & stopped.nodes or not other.nodes}
+    between = {
+        other.partition.name for other, _, _, _, _ in there if other.nodes & stopped.nodes or not other.nodes
+    }
     return relation.related(mine, name) or any(
         relation.may(mine, each) and relation.may(each, name) for each in between
     )

@@ -328,8 +328,12 @@ def test_states_of_people(lsf: Lsf) -> None:
 @pytest.mark.parametrize(
     ("queues", "jobs", "states"),
     [
-        pytest.param("high 80 {PREEMPTIVE}; low 20 {PREEMPTABLE}", "L low -x; H high", "SSUSP RUN", id="victim"),
-        pytest.param("high 80 {PREEMPTIVE}; low 20 {}", "L low -x; H high", "RUN PEND", id="victim, no PREEMPTION"),
+        pytest.param(
+            "high 80 {PREEMPTIVE}; low 20 {PREEMPTABLE}", "L low -x; H high", "SSUSP RUN", id="victim"
+        ),
+        pytest.param(
+            "high 80 {PREEMPTIVE}; low 20 {}", "L low -x; H high", "RUN PEND", id="victim, no PREEMPTION"
+        ),
         pytest.param("high 80 {PREEMPTIVE}; low 20 {}", "L low; H high -x", "SSUSP RUN", id="preemptor"),
         pytest.param(
             "high 80 {}; low 20 {PREEMPTABLE}", "L low; H high -x", "RUN PEND", id="preemptor, no PREEMPTION"
@@ -343,7 +347,9 @@ def test_exclusive_jobs_of_marked_queues_only(lsf: Lsf, queues: str, jobs: str, 
     assert [run.at(5)[name] for name in "LH"] == states.split()
 
 
-@pytest.mark.parametrize(("value", "said"), [("Y", ""), ("cu[enclosure]", ""), ("perhaps", "allowed: Y, N, CU or CU")])
+@pytest.mark.parametrize(
+    ("value", "said"), [("Y", ""), ("cu[enclosure]", ""), ("perhaps", "allowed: Y, N, CU or CU")]
+)
 def test_exclusive_is_looked_at(lsf: Lsf, value: str, said: str) -> None:
     """9.3: Y, N or CU."""
     warnings = lsf(f"low 20 {{}} EXCLUSIVE = {value}").warnings

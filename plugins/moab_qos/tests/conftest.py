@@ -13,13 +13,13 @@ from makeway.config import Config, validate
 from makeway.engine.engine import Engine
 from makeway.events import Event
 from makeway.foreign import ForeignConfig
+from makeway.invariants import InvariantChecker
 from makeway.model import Check, JobSpec, JobState, Seconds
 from makeway.record import Line
 from makeway.replay import Options, replay
 from makeway.settings import structure
-from makeway.testing.invariants import InvariantChecker
-from makeway.testing.scenario import TableRun
 from makeway_moab_qos.reader import translate
+from makeway_testing.scenario import TableRun
 
 COMMON = """
 CREDWEIGHT      1

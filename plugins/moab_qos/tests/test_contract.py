@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from makeway.config import Config, validate
 from makeway.model import JobSpec
 from makeway.settings import structure
-from makeway.testing.contracts import ConfigReaderContract, PreemptPolicyContract, SelectContract
-from makeway.testing.strategies import Scenario
 from makeway_moab_qos.reader import translate
+from makeway_testing.contracts import ConfigReaderContract, PreemptPolicyContract, SelectContract
+from makeway_testing.strategies import Scenario
 
 QOS = ("high", "med", "low", "mid", "soft")
 LINES = """\

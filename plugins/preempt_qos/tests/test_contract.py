@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from makeway.testing.contracts import PreemptPolicyContract
+from makeway_testing.contracts import PreemptPolicyContract
 
 
 class TestContract(PreemptPolicyContract):

@@ -13,11 +13,11 @@ from makeway.hookspecs import hookimpl
 from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.testing.builders import Machine, build_cluster, config, one_node
-from makeway.testing.builders import cluster as nodes
-from makeway.testing.scenario import replay_table, timeline
 from makeway_preempt_qos import makeway_preemptor_kind, makeway_queue_order
 from makeway_preempt_qos import makeway_queue_rank as queue_ranks
+from makeway_testing.builders import Machine, build_cluster, config, one_node
+from makeway_testing.builders import cluster as nodes
+from makeway_testing.scenario import replay_table, timeline
 
 QOS = {"low": {"priority": 1}, "high": {"priority": 10, "preempt": "low"}}
 
@@ -183,7 +183,10 @@ def test_a_job_without_qos_leaves_as_the_cluster_says() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "victims"),
-    [pytest.param("within", [], id="WITHIN alone"), pytest.param("within,cancel", ["v"], id="with an action")],
+    [
+        pytest.param("within", [], id="WITHIN alone"),
+        pytest.param("within,cancel", ["v"], id="with an action"),
+    ],
 )
 def test_flag_only_mode(mode: str, victims: list[str]) -> None:
     """S20: jobs of a QOS whose mode is a modifier alone are candidates but cannot be removed."""

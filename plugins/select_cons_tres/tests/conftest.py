@@ -11,10 +11,10 @@ from makeway import bitmap
 from makeway.engine.engine import Engine
 from makeway.events import Cleaned, Command, Event, Finished, Kill, Submitted
 from makeway.model import Job, JobState
-from makeway.readers.sbatch_args import parse_sbatch
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.testing.builders import Machine, Settings, build_cluster, config
+from makeway_slurm.readers.sbatch_args import parse_sbatch
+from makeway_testing.builders import Machine, Settings, build_cluster, config
 
 _SHORT = {JobState.RUNNING: "R", JobState.SUSPENDED: "S", JobState.PENDING: "PD"}
 
@@ -117,5 +117,5 @@ def _ranges(cores: int) -> str:
 
 @pytest.fixture(scope="session")
 def stage() -> Callable[..., Stage]:
-    """Build a stage: nodes, then settings as `makeway.testing.builders.config` takes them."""
+    """Build a stage: nodes, then settings as `makeway_testing.builders.config` takes them."""
     return Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from makeway.testing.contracts import SelectContract
+from makeway_testing.contracts import SelectContract
 
 
 class TestContractOfCores(SelectContract):

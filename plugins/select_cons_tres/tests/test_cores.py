@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing.builders import cluster
+from makeway_testing.builders import cluster
 
 NEW, OLD = "26.11", "22.05.8"
 BOTH = (NEW, OLD)
@@ -193,7 +193,9 @@ def test_no_memory_asked_is_all_memory(stage: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("args", "cpus", "memory"),
     [
-        pytest.param("-n1 --mem-per-cpu=1200", 3, 1200, id="per CPU over the limit: more CPUs, less for each"),
+        pytest.param(
+            "-n1 --mem-per-cpu=1200", 3, 1200, id="per CPU over the limit: more CPUs, less for each"
+        ),
         pytest.param("-n2 --mem-per-cpu=600", 4, 1200, id="two tasks"),
         pytest.param("--mem=1600", 4, 1600, id="per node: more CPUs"),
     ],

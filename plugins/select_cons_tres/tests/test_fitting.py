@@ -14,12 +14,12 @@ from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.engine.in_vain import InVain
 from makeway.model import Job, JobSpec
-from makeway.testing.builders import config, node
-from makeway.testing.scenario import replay_table
 from makeway_select_cons_tres import selector
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.kinds import Kind
+from makeway_testing.builders import config, node
+from makeway_testing.scenario import replay_table
 
 SETTINGS: dict[str, Any] = {
     "select": "select/cons_tres",
@@ -69,9 +69,7 @@ def built(seed: int, scheduler: str, **more: Any) -> Config:
 
 @pytest.mark.parametrize("scheduler", ["easy", "builtin", "greedy"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_shorter_way_changes_nothing(
-    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shorter_way_changes_nothing(scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same record with every job put through the whole test, and every node looked at each time."""
     chosen, specs = built(seed, scheduler), jobs(seed)
     quick = replay_table(specs, config=chosen)

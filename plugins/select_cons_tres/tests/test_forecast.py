@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from makeway.model import Forecast, PreemptMode
-from makeway.testing.builders import cluster, tiers
+from makeway_testing.builders import cluster, tiers
 
 FOUR_CORES = {"cpus": 4, "sockets": 1, "cores_per_socket": 4}
 PLAIN = {"select_parameters": "CR_Core"}
@@ -127,7 +127,11 @@ def test_easy_backfills_beside_the_reservation(stage: Callable[..., Any]) -> Non
 
 def test_backfill_preempts(stage: Callable[..., Any]) -> None:
     """Slurm's backfill finds the start that preemption makes possible (slurm-preemption 5.3)."""
-    settings = {"preempt": "preempt/partition_prio", "preempt_mode": "cancel", "partitions": tiers(low=1, hi=2)}
+    settings = {
+        "preempt": "preempt/partition_prio",
+        "preempt_mode": "cancel",
+        "partitions": tiers(low=1, hi=2),
+    }
     scene = stage(cluster(2, **FOUR_CORES), PLAIN | settings, scheduler="backfill")
     scene.submit("l1", "-n4 -w n1", "low")
     scene.submit("l2", "-n4 -w n2", "low")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing.builders import cluster
+from makeway_testing.builders import cluster
 
 TWO_BY_FOUR = {"sockets": 2, "cores_per_socket": 4, "memory_mb": 24000}
 NEW, OLD = "26.11", "22.05.8"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing.builders import Machine, cluster, node
+from makeway_testing.builders import Machine, cluster, node
 
 NEW, OLD = "26.11", "22.05.8"
 """The releases that the spec tells apart; rows without one hold in both."""

@@ -13,8 +13,8 @@ import pytest
 
 from makeway.hookspecs import hookimpl
 from makeway.model import Job, JobState
-from makeway.testing import one_node, replay_table, tiers
-from makeway.testing.builders import Machine, cluster, node
+from makeway_testing import one_node, replay_table, tiers
+from makeway_testing.builders import Machine, cluster, node
 
 FIVE: Machine = cluster(5, sockets=2, cores_per_socket=4)
 ONE: Machine = cluster(1, sockets=2, cores_per_socket=4)
@@ -154,7 +154,8 @@ def test_memory_of_a_requeued_job_is(stage: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "states"), [pytest.param("suspend,gang", "R PD", id="kept"), pytest.param("cancel", "- R", id="freed")]
+    ("mode", "states"),
+    [pytest.param("suspend,gang", "R PD", id="kept"), pytest.param("cancel", "- R", id="freed")],
 )
 def test_counted_resources_of_a_stopped_job(stage: Callable[..., Any], mode: str, states: str) -> None:
     """S32: the one GPU is with the low job."""
@@ -166,7 +167,8 @@ def test_counted_resources_of_a_stopped_job(stage: Callable[..., Any], mode: str
 
 
 @pytest.mark.parametrize(
-    ("release", "states"), [pytest.param("26.11", "R PD", id="protected"), pytest.param("22.05.8", "S R", id="not yet")]
+    ("release", "states"),
+    [pytest.param("26.11", "R PD", id="protected"), pytest.param("22.05.8", "S R", id="not yet")],
 )
 def test_exempt_time_guards_cores(stage: Callable[..., Any], release: str, states: str) -> None:
     """S45: PreemptExemptTime protects under SUSPEND,GANG since 26.05, if it is set cluster-wide."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing.builders import Machine, cluster
+from makeway_testing.builders import Machine, cluster
 
 ONE: Machine = cluster(1, sockets=2, cores_per_socket=4)
 GANG = {"select_parameters": "CR_Core", "preempt_mode": "gang"}

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from makeway import bitmap
 from makeway.model import Candidates, ClusterView, Job, JobState, Node, PreemptMode, Sharing
-from makeway.testing.builders import node
 from makeway_select_cons_tres.request import Request
 from makeway_select_cons_tres.search import search
 from makeway_select_cons_tres.selector import ConsAttempt
+from makeway_testing.builders import node
 
 Taken = dict[int, int]
 """CPUs by node."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing.builders import cluster, node, tiers
+from makeway_testing.builders import cluster, node, tiers
 
 CANCEL = {
     "select_parameters": "CR_Core",
@@ -179,7 +179,9 @@ def test_licence_held_elsewhere(stage: Callable[..., Any], settings: Any, states
 
 def test_only_holders_of_what_is_short(stage: Callable[..., Any]) -> None:
     """A holder of another wanted licence, of which enough is left, is spared (1.11, 24.11.1)."""
-    scene = stage(cluster(3, **FOUR_CORES), {**LICENCE, "licenses": {"lic": 1, "many": 5}}, reclaim_licenses=True)
+    scene = stage(
+        cluster(3, **FOUR_CORES), {**LICENCE, "licenses": {"lic": 1, "many": 5}}, reclaim_licenses=True
+    )
     low(scene, spare="-n4 -w n1 -L many", short="-n4 -w n2 -L lic")
     scene.submit("p", "-n4 -w n3 -L lic,many", "hi")
     assert scene.states("spare short p") == "R - R"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from makeway import bitmap
 from makeway.model import Allocation, Job, SuspendedBy
-from makeway.testing import builders
 from makeway_select_linear.books import Books
+from makeway_testing import builders
 
 NODES = 5
 CLUSTER = builders.build_cluster(builders.config(builders.cluster(NODES)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from makeway.testing import cluster, replay_table
-from makeway.testing.contracts import SelectContract
+from makeway_testing import cluster, replay_table
+from makeway_testing.contracts import SelectContract
 
 
 class TestContract(SelectContract):

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import click
 
-from makeway.check import Finding, combinations, wrong_values
 from makeway.cli.group import FAILED
 from makeway.cli.inputs import Loaded, check_plugins, is_slurms, load_config
 from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
@@ -21,6 +20,7 @@ from makeway.readers.lines import read_head
 from makeway.readers.mapping import apply_mapping, check_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.report import count
+from makeway_slurm.check import Finding, combinations, wrong_values
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 

@@ -13,7 +13,6 @@ import attrs
 import click
 
 from makeway import registry
-from makeway.check import combinations
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
@@ -26,9 +25,10 @@ from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.readers.open import READERS, open_workload
-from makeway.readers.sacctmgr import read_accounting
-from makeway.readers.slurm_conf import SlurmConfReader
 from makeway.settings import structure
+from makeway_slurm.check import combinations
+from makeway_slurm.readers.conf import SlurmConfReader
+from makeway_slurm.readers.sacctmgr import read_accounting
 
 _BROUGHT_BY = {"moab.cfg": "makeway-moab-qos", "maui.cfg": "makeway-moab-qos"}
 _BROUGHT_BY |= {"lsb.queues": "makeway-lsf-queue"}

@@ -21,7 +21,7 @@ from makeway.readers.foreign import FileSource
 from makeway.readers.lines import read_head
 from makeway.replay import Options, replay
 from makeway.settings import structure
-from makeway.verify import Aspect, Comparison, Difference, Outcome, Verdict
+from makeway_slurm.recordings.verify import Aspect, Comparison, Difference, Outcome, Verdict
 
 
 def missing(config: Config) -> str:

@@ -36,7 +36,7 @@ from makeway.runners.api import RunnerFactory
 from makeway.worlds.events import Event
 
 if TYPE_CHECKING:
-    from makeway.testing.invariants import InvariantChecker
+    from makeway.invariants import InvariantChecker
 
 CONFIGURED = "as configured"
 
@@ -295,7 +295,7 @@ def _both(*calls: Callable[[Engine], None] | None) -> Callable[[Engine], None] |
 
 def _checker(commands: Sequence[tuple[Seconds, Event]]) -> InvariantChecker:
     # It comes with the kit for plugin authors, which nobody else has to load.
-    from makeway.testing.invariants import InvariantChecker
+    from makeway.invariants import InvariantChecker
 
     return InvariantChecker(commands)
 

@@ -12,8 +12,8 @@ import click
 from makeway.cli.loose import load_files
 from makeway.cli.terminal import note, show
 from makeway.hookspecs import CONTRACT_VERSION
-from makeway.probing import Trial, try_out
 from makeway.report import table
+from makeway_testing.probing import Trial, try_out
 
 
 def check_plugins_named(

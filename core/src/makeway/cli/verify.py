@@ -14,9 +14,9 @@ from makeway.cli import recordings
 from makeway.cli.group import FAILED
 from makeway.cli.terminal import console
 from makeway.errors import ConfigError, PluginError, Problem
-from makeway.play import play
-from makeway.readers.scenario import Scenario
-from makeway.verify import Outcome, Verdict, print_score, verify_one
+from makeway_slurm.recordings.play import play
+from makeway_slurm.recordings.scenario import Scenario
+from makeway_slurm.recordings.verify import Outcome, Verdict, print_score, verify_one
 
 _GOOD = (Outcome.AGREES, Outcome.SKIPPED)
 

@@ -23,7 +23,9 @@ class Deeds:
     def number(self, actions: Sequence[Action]) -> list[Action]:
         """Return `actions` of one step with their last three fields filled in."""
         numbered = [self._numbered(action) for action in actions]
-        self._stopped = {id: each for id, each in self._stopped.items() if each[1].state is JobState.SUSPENDED}
+        self._stopped = {
+            id: each for id, each in self._stopped.items() if each[1].state is JobState.SUSPENDED
+        }
         if not self._stopped:
             return numbered
         return [

@@ -336,12 +336,18 @@ class Engine:
             if partition.max_nodes is not None and partition.max_nodes < most:
                 most = partition.max_nodes
             if size > most:
-                reasons.append(f"needs {counted(size, 'node')}; partition {partition.name} gives {most} at the most")
+                reasons.append(
+                    f"needs {counted(size, 'node')}; partition {partition.name} gives {most} at the most"
+                )
             elif size < partition.min_nodes:
                 reasons.append(
                     f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
                 )
-            elif partition.max_time is not None and job.time_limit is not None and job.time_limit > partition.max_time:
+            elif (
+                partition.max_time is not None
+                and job.time_limit is not None
+                and job.time_limit > partition.max_time
+            ):
                 reasons.append(
                     f"asks for a time limit of {length(job.time_limit)}; "
                     f"partition {partition.name} allows {length(partition.max_time)}"
@@ -360,7 +366,11 @@ class Engine:
             refuse((job,), problem, self.transitions)
             return
         told = self._refused_het.setdefault(het_id, f"component {job.id}: {problem}")
-        refuse([part for part in self.ledger.components(job) if part.state is JobState.PENDING], told, self.transitions)
+        refuse(
+            [part for part in self.ledger.components(job) if part.state is JobState.PENDING],
+            told,
+            self.transitions,
+        )
 
     # --------------------------------------------------------------------------- endings
     def _finished(self, event: Finished) -> None:

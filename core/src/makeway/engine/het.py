@@ -110,7 +110,12 @@ class HetStarter:
         have = reachable.bit_count()
         for part in components:
             put(part, reason="BadConstraints")
-            self._note(part, "waits", 0, f"its components need {size} nodes side by side; their partitions have {have}")
+            self._note(
+                part,
+                "waits",
+                0,
+                f"its components need {size} nodes side by side; their partitions have {have}",
+            )
         return True
 
     def _give_up(self, components: Sequence[Job], problem: str) -> None:

@@ -99,7 +99,9 @@ class Ledger:
         self.preempt = preempt
         self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
         self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
-        self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: None
+        self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: (
+            None
+        )
         self.vetoes_of: Callable[[Job, Sequence[Job]], Mapping[str, Protection]] = lambda _, __: {}
 
     # ------------------------------------------------------------------------ ClusterView

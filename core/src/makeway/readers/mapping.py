@@ -192,7 +192,6 @@ class _Mapper:
             return None
         return ()
 
-
     def default_qos(self, spec: JobSpec, partitions: tuple[str, ...]) -> str | None:
         """Return the QOS of a job that names none; None: it goes without."""
         known = self.table.default_qos

@@ -12,8 +12,8 @@ from makeway.readers.api import ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_head, shown
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import NativeReader
-from makeway.readers.sacct import SacctReader
 from makeway.readers.swf import SwfReader
+from makeway_slurm.readers.sacct import SacctReader
 
 READERS: tuple[WorkloadReader, ...] = (NativeReader(), SacctReader(), SwfReader())
 """The built-in readers, in the order in which they are asked."""

@@ -10,7 +10,7 @@ import pytest
 from makeway.errors import ConfigError
 from makeway.hookspecs import hookimpl
 from makeway.model import Attempt, Candidates, Choice, JobSpec, Placement
-from makeway.testing import cluster, replay_table, tiers, timeline
+from makeway_testing import cluster, replay_table, tiers, timeline
 
 NAME = "preempt/least_work_lost"
 TIERS: dict[str, Any] = {

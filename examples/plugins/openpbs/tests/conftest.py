@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from makeway.model import JobSpec, JobState
-from makeway.testing import TableRun, cluster, jobs, replay_table
+from makeway_testing import TableRun, cluster, jobs, replay_table
 
 SETTINGS = "openpbs/sched"
 QUEUES = {"workq": 0, "workq2": 0, "expressq": 200}

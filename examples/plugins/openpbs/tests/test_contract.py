@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import attrs
 from hypothesis import strategies as st
 
-from makeway.testing import one_node
-from makeway.testing.contracts import (
+from makeway_testing import one_node
+from makeway_testing.contracts import (
     ConfigReaderContract,
     GangContract,
     PreemptPolicyContract,
     SelectContract,
 )
-from makeway.testing.strategies import Scenario, scenarios
+from makeway_testing.strategies import Scenario, scenarios
 
 SITE = Path(__file__).parent / "site"
 PRIORITIES = (0, 0, 10, 150, 200)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from makeway.errors import ConfigError
-from makeway.testing import job, node
 from makeway_openpbs_sched.letters import order_of, percent_left
 from makeway_openpbs_sched.levels import levels_of
 from makeway_openpbs_sched.limits import amount_of, limits_of
 from makeway_openpbs_sched.targets import targets_of
 from makeway_openpbs_sched.windows import is_open, windows_of
+from makeway_testing import job, node
 
 Pbs = Callable[..., Any]
 

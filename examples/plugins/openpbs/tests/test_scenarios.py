@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from makeway.testing import node, timeline
+from makeway_testing import node, timeline
 
 Pbs = Callable[..., Any]
 LONG = 100_000

@@ -10,8 +10,8 @@ import pytest
 
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
-from makeway.testing import TableRun, one_node, replay_table, tiers
 from makeway_protect_calendar.hours import open_until, window_of
+from makeway_testing import TableRun, one_node, replay_table, tiers
 
 NAME = "protect/calendar"
 OFFICE = {"name": "office", "users": ["eva"], "hours": ["Mon-Fri 08:00-12:00"]}

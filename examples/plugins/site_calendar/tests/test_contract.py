@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from makeway.testing import one_node, tiers
-from makeway.testing.contracts import ProtectContract
-from makeway.testing.strategies import Scenario
+from makeway_testing import one_node, tiers
+from makeway_testing.contracts import ProtectContract
+from makeway_testing.strategies import Scenario
 
 HOURS = Scenario.of(
     """

@@ -88,7 +88,9 @@ def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:
             verdict.limit.setting,
         )
         elsewhere = not verdict.fits and counting.leaves_other_hosts(verdict.limit, job)
-        shut = _names(counting.closed_by(counted, verdict.limit, job), counted) if verdict.limit.per_host else ""
+        shut = (
+            _names(counting.closed_by(counted, verdict.limit, job), counted) if verdict.limit.per_host else ""
+        )
         if elsewhere or (verdict.fits and shut):
             found = f"{check.found}; closed to it: {shut}" if shut else check.found
             check = attrs.evolve(check, verdict="warning", found=found)

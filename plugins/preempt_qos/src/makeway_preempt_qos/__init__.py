@@ -123,7 +123,9 @@ def makeway_preempt_candidates(
 def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None]:
     """Let the QOS say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.5)."""
     kinds = {
-        qos.name: qos.name if qos.preempt else () for qos in view.cluster.qos if not looks_at_priority(qos, view)
+        qos.name: qos.name if qos.preempt else ()
+        for qos in view.cluster.qos
+        if not looks_at_priority(qos, view)
     }
 
     def kind(job: Job) -> Hashable | None:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.memory import MemoryRequest, memory_request
 from makeway.model import NOTHING, Cluster, Exclusive, Job, OverSubscribe, Partition, Sharing
 from makeway_select_cons_tres.parameters import Parameters, Unit
+from makeway_slurm.memory import MemoryRequest, memory_request
 
 AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
 """A job's mark on its nodes: others may share, only its own row may, nobody may (section 4.3.1)."""

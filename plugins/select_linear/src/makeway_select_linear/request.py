@@ -7,8 +7,8 @@ import math
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.memory import MemoryRequest, memory_request
 from makeway.model import Cluster, Job, Node, Partition, Sharing
+from makeway_slurm.memory import MemoryRequest, memory_request
 
 GetsAll = None
 """A memory need of "all memory of the node"."""

@@ -93,4 +93,6 @@ def places_of(nodes: Sequence[Mapping[str, object]], draft: Draft) -> dict[str, 
         if place is not None and row != "default":
             for host in hosts_in(row, draft.host_groups, ()):
                 at.setdefault(host, place)
-    return {f"node[{index}]": at[name] for index, node in enumerate(nodes) if (name := str(node["name"])) in at}
+    return {
+        f"node[{index}]": at[name] for index, node in enumerate(nodes) if (name := str(node["name"])) in at
+    }

@@ -197,7 +197,9 @@ def _named_rows(
             messages.say(line, f"a row without {name_key} is ignored")
             continue
         if name in into:
-            messages.say(line, f"{name_key} {name} is there already; the first row counts, this one is ignored")
+            messages.say(
+                line, f"{name_key} {name} is there already; the first row counts, this one is ignored"
+            )
             continue
         into.setdefault(name, {key: word for key, word in row.items() if key in effective})
         draft.places.setdefault((kind, name, ""), f"{messages.file}:{line}")
@@ -217,9 +219,7 @@ def _columns(section: Section, known: set[str], kind: str, draft: Draft, message
             draft.idle[f"{kind}:{key}"] = None
 
 
-def _groups(
-    section: Section, into: dict[str, tuple[str, ...]], draft: Draft, messages: Messages
-) -> None:
+def _groups(section: Section, into: dict[str, tuple[str, ...]], draft: Draft, messages: Messages) -> None:
     for line, row in rows(section, messages):
         if "GROUP_NAME" not in row or "GROUP_MEMBER" not in row:
             messages.say(line, "a group without GROUP_NAME or GROUP_MEMBER is ignored")

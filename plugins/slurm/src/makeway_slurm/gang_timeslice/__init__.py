@@ -1,0 +1,408 @@
+"""Let jobs take turns on the same resources, as Slurm's gang scheduler does (``gang/timeslice``).
+
+Every partition has a queue of its started jobs and an *active row*: the jobs that may run now, beginning with
+the *shadows* of running jobs of higher tiers. A job that does not fit into the row is suspended; when something
+ends, others are let in at once as *fillers*; at every tick the active jobs go to the end of the queue and the row
+is built anew. Spec slurm-gang-and-select 1 to 3; the methods below carry its names.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from makeway.clockwork import Clockwork
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Allocation,
+    ClusterView,
+    Gang,
+    GangOrder,
+    GangVerb,
+    Job,
+    JobState,
+    PreemptMode,
+    Seconds,
+)
+from makeway_slurm.gang_timeslice.row import Kind, Row, kind_of
+
+_TINY = 1e-6
+_LEAST_SLICE = 5.0
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """Keys of ``[policy.settings."gang/timeslice"]``."""
+
+    timeslice: float = attrs.field(default=30.0, validator=attrs.validators.ge(1))
+    """Seconds of one turn (SchedulerTimeSlice); below 5 Slurm takes 30 instead."""
+
+
+class Place(enum.Enum):
+    """Where a job stands in its partition's row (section 1.1)."""
+
+    NONE = "none"
+    FILLER = "filler"
+    """In the row, put there by an event."""
+    ACTIVE = "active"
+    """In the row, put there by a tick."""
+
+
+@attrs.define(eq=False)
+class Member:
+    """One job as gang sees it."""
+
+    job: Job
+    running: bool = True
+    """What gang last asked for, not the real state."""
+    place: Place = Place.NONE
+    held: Allocation | None = None
+    """What it held when it was last let into a row; at its end the job itself holds nothing any more."""
+
+
+class GangPartition:
+    """Queue, shadows and active row of one partition."""
+
+    def __init__(self, name: str, tier: int, row: Row) -> None:
+        self.name = name
+        self.tier = tier
+        self.jobs: dict[str, Member] = {}
+        """The queue, by job id."""
+        self.shadows: dict[str, Member] = {}
+        self.active_count = 0
+        self.row = row
+        self.settled = False
+        """Whether another tick would change nothing."""
+        self.changed = False
+        """Whether the row has to be put together anew, whoever is in it."""
+
+    @property
+    def contended(self) -> bool:
+        """Whether somebody is not in the row (section 3.1)."""
+        return self.active_count < len(self.jobs) + len(self.shadows)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether putting the row together anew would change nothing: all are in it, and nothing has changed."""
+        return not self.changed and not self.contended
+
+    def admit(self, member: Member) -> None:
+        """Add a job to the row."""
+        member.held = member.job.allocation
+        self.row.add(member.job, first=self.active_count == 0)
+        self.active_count += 1
+
+    def overcast(self, shadow: Member, *, swift: bool) -> None:
+        """Lay a shadow over the partition.
+
+        :param swift: whether one that disturbs nobody may take its place in the row at once, and count in it.
+        """
+        beside = swift and self.quiet and self.fits(shadow)
+        self.shadows[shadow.job.id] = shadow
+        self.settled = False
+        if beside:
+            self.admit(shadow)
+        else:
+            self.changed = True
+
+    def clear_up(self, shadow: Member, *, swift: bool) -> None:
+        """Take a shadow away, if it lies here."""
+        if shadow.job.id in self.shadows:
+            self._let_go(shadow, swift=swift)
+            del self.shadows[shadow.job.id]
+
+    def drop(self, member: Member, *, swift: bool) -> None:
+        """Take a job out of the queue."""
+        self._let_go(member, swift=swift)
+        del self.jobs[member.job.id]
+
+    def _let_go(self, member: Member, *, swift: bool) -> None:
+        """Take out of the row whoever leaves, if nobody can have waited for it and nothing overlaps."""
+        self.settled = False
+        if swift and self.quiet and self.row.exact and member.held is not None:
+            self.row.remove(member.held)
+            self.active_count -= 1
+        else:
+            self.changed = True
+
+    def fits(self, member: Member) -> bool:
+        """Whether the row has room (section 1.3)."""
+        return self.active_count == 0 or self.row.fits(member.job)
+
+    def restart_row(self) -> None:
+        """Begin the row anew with the shadows."""
+        self.active_count = 0
+        self.changed = False
+        self.row.clear()
+        for shadow in self.shadows.values():
+            self.admit(shadow)
+
+
+class Timeslicer:
+    """The arbiter of one run. See `makeway.model.Gang`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._cluster = view.cluster
+        settings = view.settings(Settings)
+        self._slice = settings.timeslice if settings.timeslice >= _LEAST_SLICE else 30.0
+        first = view.settings(Clockwork).first_tick
+        self._first = first if first is not None else self._slice
+        self._kind: Kind = kind_of(view)
+        self._partitions: dict[str, GangPartition] = {}
+        self._members: dict[str, tuple[Member, GangPartition]] = {}
+        self._doomed: list[Member] = []
+        self._orders: list[GangOrder] = []
+        self._view = view
+        self._now: Seconds = 0.0
+        self._swift = False
+        """Whether all rows are about to be updated: until then nobody looks at what counts as active (3.5)."""
+        self._stale_shadows = view.rule("stale_shadows")
+        self._any_shadow = view.rule("gang_kills_under_any_shadow")
+
+    # ------------------------------------------------------------------------------ protocol
+    @property
+    def next_tick(self) -> Seconds | None:
+        """The next wake-up that would change anything; ticks keep their rhythm whatever happens."""
+        now = self._view.now
+        if not self._doomed and not any(p.contended and not p.settled for p in self._partitions.values()):
+            return None
+        steps = math.floor((max(now, self._now) - self._first + _TINY) / self._slice) + 1
+        return self._first + max(0, steps) * self._slice
+
+    def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """Section 2.2."""
+        self._view = view
+        partition = self._partition_of(job)
+        self._swift = job.id not in self._members
+        if self._add_job(partition, job):
+            self._update_all()
+        self._swift = False
+        self._drain()
+        return self._take_orders()
+
+    def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """Section 2.3; also a suspension by a person (2.4)."""
+        self._view = view
+        found = self._members.pop(job.id, None)
+        if found is None:
+            return ()
+        member, partition = found
+        self._swift = True
+        self._clear_shadow(member)
+        partition.drop(member, swift=True)
+        self._doomed = [doomed for doomed in self._doomed if doomed is not member]
+        self._update_all()
+        self._swift = False
+        return self._take_orders()
+
+    def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
+        """Section 2.4: a held job is skipped from the next rebuild on."""
+        self._view = view
+        found = self._members.get(job.id)
+        if found is not None:
+            found[1].settled = False
+            found[1].changed = True
+        return ()
+
+    def tick(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Section 3.1."""
+        self._view = view
+        self._now = view.now
+        before = {p.name: tuple(p.shadows) for p in self._partitions.values()}
+        cycled = set()
+        for partition in self._by_tier():
+            if partition.contended:
+                self._cycle(partition)
+                cycled.add(partition.name)
+        if not self._stale_shadows:
+            for partition in self._by_tier():
+                if partition.name not in cycled and tuple(partition.shadows) != before[partition.name]:
+                    self._update_row(partition, add_new=True)
+        self._drain()
+        return self._take_orders()
+
+    def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing: fillers are resumed by the event that makes room."""
+        del view
+        return ()
+
+    def after_pass(self, view: ClusterView) -> Sequence[GangOrder]:
+        """Nothing: who starts is dealt with at once."""
+        del view
+        return ()
+
+    # -------------------------------------------------------------------------- building blocks
+    def _partition_of(self, job: Job) -> GangPartition:
+        partition = job.partition
+        found = self._partitions.get(partition.name)
+        if found is None:
+            row = Row(self._kind, self._cluster)
+            found = GangPartition(partition.name, partition.priority_tier, row)
+            for member, home in self._members.values():
+                if home.tier > found.tier and member.running and member.place is not Place.NONE:
+                    found.shadows[member.job.id] = member
+            found.restart_row()
+            self._partitions[partition.name] = found
+        return found
+
+    def _by_tier(self) -> list[GangPartition]:
+        return sorted(self._partitions.values(), key=lambda partition: -partition.tier)
+
+    def _cast_shadow(self, member: Member, tier: int) -> None:
+        """Section 1.4: lay a running job over every partition of a lower tier."""
+        for partition in self._partitions.values():
+            if partition.tier < tier and member.job.id not in partition.shadows:
+                partition.overcast(member, swift=self._swift)
+
+    def _clear_shadow(self, member: Member) -> None:
+        for partition in self._partitions.values():
+            partition.clear_up(member, swift=self._swift)
+
+    def _update_row(self, partition: GangPartition, *, add_new: bool) -> None:
+        """Section 2.1: keep who is active, then fillers, then let others in."""
+        partition.settled = False
+        partition.restart_row()
+        for place in (Place.ACTIVE, Place.FILLER):
+            for member in partition.jobs.values():
+                if member.place is place:
+                    if partition.fits(member):
+                        partition.admit(member)
+                        self._cast_shadow(member, partition.tier)
+                    else:
+                        if member.running:
+                            self._displace(partition, member)
+                        member.place = Place.NONE
+        if add_new:
+            for member in partition.jobs.values():
+                if member.place is Place.NONE and not member.job.held and partition.fits(member):
+                    partition.admit(member)
+                    self._cast_shadow(member, partition.tier)
+                    member.place = Place.FILLER
+                    self._resume(member)
+
+    def _update_all(self) -> None:
+        for partition in self._by_tier():
+            if not partition.quiet:
+                self._update_row(partition, add_new=True)
+
+    def _add_job(self, partition: GangPartition, job: Job) -> bool:
+        """Section 2.1: append a job; return whether it runs."""
+        known = self._members.get(job.id)
+        if known is not None:
+            self._forget(*known)
+        member = Member(job)
+        partition.jobs[job.id] = member
+        partition.settled = False
+        self._members[job.id] = (member, partition)
+        if job.state is not JobState.SUSPENDED and partition.fits(member):
+            partition.admit(member)
+            member.place = Place.FILLER
+            self._cast_shadow(member, partition.tier)
+            return True
+        self._displace(partition, member)
+        return False
+
+    def _forget(self, member: Member, partition: GangPartition) -> None:
+        self._clear_shadow(member)
+        partition.drop(member, swift=False)
+        if not member.running and not member.job.held:
+            self._resume(member)
+        self._update_row(partition, add_new=False)
+
+    def _displace(self, partition: GangPartition, member: Member) -> None:
+        """Section 1.5: suspend who has to leave the row, or doom it to be killed or requeued."""
+        mode = self._view.mode_of(member.job)
+        shadow = self._shadow_over(partition, member)
+        hit = bool(partition.shadows) if self._any_shadow else shadow is not None
+        if hit and mode.frees_all:
+            self._doomed.append(member)
+        else:
+            why = f"in the shadow of {shadow.job.id}" if shadow else "waits for its turn"
+            self._order(GangVerb.SUSPEND, member, shadow, why)
+        member.running = False
+        self._clear_shadow(member)
+
+    def _shadow_over(self, partition: GangPartition, member: Member) -> Member | None:
+        for shadow in partition.shadows.values():
+            if self._kind.conflict(shadow.job, member.job, self._cluster):
+                return shadow
+        return None
+
+    def _resume(self, member: Member) -> None:
+        if not member.running:
+            self._order(GangVerb.RESUME, member, None, "there is room again")
+            member.running = True
+
+    def _cycle(self, partition: GangPartition) -> None:
+        """Section 3.2: rotate the queue and rebuild the row."""
+        former = [member for member in partition.jobs.values() if member.place is Place.ACTIVE]
+        queue = [member for member in partition.jobs.values() if member.place is not Place.ACTIVE] + former
+        partition.jobs = {member.job.id: member for member in queue}
+        for member in queue:
+            member.place = Place.NONE
+        partition.restart_row()
+        for member in queue:
+            if not member.job.held and partition.fits(member):
+                partition.admit(member)
+                member.place = Place.ACTIVE
+        for member in queue:
+            if member.place is Place.NONE and member.running:
+                self._displace(partition, member)
+        for member in queue:
+            if member.place is Place.ACTIVE and not member.running and not member.job.held:
+                self._resume(member)
+                self._cast_shadow(member, partition.tier)
+        partition.settled = self._is_settled(partition, former)
+
+    def _is_settled(self, partition: GangPartition, former: Sequence[Member]) -> bool:
+        """Whether more ticks change nothing: nobody waits for anybody of the same partition."""
+        if any(member.place is not Place.ACTIVE for member in former):
+            return False
+        waiting = [m for m in partition.jobs.values() if m.place is Place.NONE and not m.job.held]
+        if any(member.running for member in partition.jobs.values() if member.place is Place.NONE):
+            return False
+        return all(self._shadow_over(partition, member) is not None for member in waiting)
+
+    # ------------------------------------------------------------------------------- orders
+    def _drain(self) -> None:
+        """Section 2.7: act on those doomed, in order."""
+        doomed, self._doomed = self._doomed, []
+        for member in doomed:
+            mode = self._view.mode_of(member.job)
+            _, partition = self._members[member.job.id]
+            shadow = self._shadow_over(partition, member)
+            why = f"in the shadow of {shadow.job.id}" if shadow else "lost its turn under a shadow"
+            if mode.frees_all:
+                self._order(GangVerb.PREEMPT, member, shadow, why, mode)
+            elif mode is PreemptMode.SUSPEND:
+                self._order(GangVerb.SUSPEND, member, shadow, why)
+
+    def _order(
+        self,
+        verb: GangVerb,
+        member: Member,
+        shadow: Member | None,
+        why: str,
+        mode: PreemptMode = PreemptMode.SUSPEND,
+    ) -> None:
+        because = shadow.job if shadow is not None else None
+        self._orders.append(GangOrder(verb=verb, job=member.job, mode=mode, because_of=because, why=why))
+
+    def _take_orders(self) -> Sequence[GangOrder]:
+        orders, self._orders = self._orders, []
+        return orders
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Offer the length of a turn."""
+    return Settings
+
+
+@hookimpl
+def makeway_gang(view: ClusterView) -> Gang:
+    """Build the timeslicer."""
+    return Timeslicer(view)

@@ -1,0 +1,139 @@
+"""Compare what jobs hold: the active row at the granularity of nodes, cores, sockets or CPUs.
+
+Spec slurm-gang-and-select 1.2 and 1.3.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from makeway.bitmap import CoreBits, NodeBits
+from makeway.model import Allocation, Cluster, ClusterView, Job, Node
+
+
+class Kind(enum.Enum):
+    """What is compared."""
+
+    CORE = "core"
+    """Exact cores; whole-node jobs compare nodes, so this covers whole-node selection too."""
+    SOCKET = "socket"
+    """Exact cores against whole sockets of active jobs."""
+    CPU = "cpu"
+    """Sums of CPUs per node."""
+
+    def conflict(self, one: Job, other: Job, cluster: Cluster) -> bool:
+        """Whether two jobs cannot be active together, nobody else considered."""
+        row = Row(self, cluster)
+        row.add(one, first=True)
+        return not row.fits(other)
+
+
+def kind_of(view: ClusterView) -> Kind:
+    """Return the kind that the selection parameters ask for (section 1.2)."""
+    words = {word.upper() for word in view.select_parameters}
+    if words & {"CR_SOCKET", "CR_SOCKET_MEMORY"}:
+        return Kind.SOCKET
+    if words & {"CR_CPU", "CR_CPU_MEMORY"} and view.rule("gang_counts_cpus"):
+        plugin = view.cluster.attributes.get("task_plugin", "task/none")
+        if plugin == "task/none":
+            return Kind.CPU
+    return Kind.CORE
+
+
+class Row:
+    """The resources of an active row."""
+
+    def __init__(self, kind: Kind, cluster: Cluster) -> None:
+        self._kind = kind
+        self._nodes = cluster.nodes
+        self._touched: NodeBits = 0
+        """Nodes on which anything is in the row."""
+        self._whole: NodeBits = 0
+        self._cores: dict[int, CoreBits] = {}
+        self._cpus: dict[int, int] = {}
+        self.exact = True
+        """Whether nothing in the row overlaps, so that whatever is in it can be taken out again."""
+
+    def clear(self) -> None:
+        """Empty the row."""
+        self._touched = self._whole = 0
+        self._cores.clear()
+        self._cpus.clear()
+        self.exact = True
+
+    def fits(self, job: Job) -> bool:
+        """Whether `job` has everything it holds to itself beside the row."""
+        allocation = job.allocation
+        if allocation is None or not allocation.nodes & self._touched:
+            return True
+        if self._kind is Kind.CPU:
+            return self._cpus_fit(allocation)
+        if allocation.cores is None or allocation.nodes & self._whole:
+            return False
+        cores = self._cores
+        return not any(
+            held & cores.get(index, 0)
+            for index, held in zip(allocation.node_indices, allocation.cores, strict=True)
+        )
+
+    def _cpus_fit(self, allocation: Allocation) -> bool:
+        for at, index in enumerate(allocation.node_indices):
+            node = self._nodes[index]
+            if self._cpus.get(index, 0) + _cpus_on(allocation, at, node) > node.cpus:
+                return False
+        return True
+
+    def add(self, job: Job, *, first: bool) -> None:
+        """Add what `job` holds; `first` empties the row before."""
+        if first:
+            self.clear()
+        allocation = job.allocation
+        if allocation is None:
+            return
+        if self.exact and allocation.nodes & self._touched and not self.fits(job):
+            self.exact = False  # shadows are let in whether they fit or not
+        self._touched |= allocation.nodes
+        if self._kind is Kind.CPU:
+            for at, index in enumerate(allocation.node_indices):
+                node = self._nodes[index]
+                total = self._cpus.get(index, 0) + _cpus_on(allocation, at, node)
+                self._cpus[index] = min(total, node.cpus)
+        elif allocation.cores is None:
+            self._whole |= allocation.nodes
+        else:
+            for index, held in zip(allocation.node_indices, allocation.cores, strict=True):
+                if self._kind is Kind.SOCKET:
+                    held = _whole_sockets(held, self._nodes[index])
+                self._cores[index] = self._cores.get(index, 0) | held
+
+    def remove(self, allocation: Allocation) -> None:
+        """Take out what a job in the row holds; only while the row is `exact`."""
+        if self._kind is not Kind.CPU and allocation.cores is None:
+            self._whole &= ~allocation.nodes
+            self._touched &= ~allocation.nodes
+            return
+        for at, index in enumerate(allocation.node_indices):
+            node = self._nodes[index]
+            if self._kind is Kind.CPU:
+                left = self._cpus[index] = self._cpus[index] - _cpus_on(allocation, at, node)
+            else:
+                held = allocation.cores[at] if allocation.cores is not None else 0
+                if self._kind is Kind.SOCKET:
+                    held = _whole_sockets(held, node)
+                left = self._cores[index] = self._cores[index] & ~held
+            if not left:
+                self._touched &= ~(1 << index)
+
+
+def _cpus_on(allocation: Allocation, at: int, node: Node) -> int:
+    return node.cpus if allocation.cpus is None else allocation.cpus[at]
+
+
+def _whole_sockets(cores: CoreBits, node: Node) -> CoreBits:
+    size = node.cores_per_socket
+    mask = (1 << size) - 1
+    filled = 0
+    for socket in range(node.sockets):
+        if cores >> (socket * size) & mask:
+            filled |= mask << (socket * size)
+    return filled

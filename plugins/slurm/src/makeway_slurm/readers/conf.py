@@ -1,0 +1,259 @@
+"""Turn a site's slurm.conf into a makeway configuration.
+
+What Slurm refuses is refused with file and line, all of it at once; what Slurm takes differently
+from how it is written, and what has no place in a makeway configuration, becomes a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from makeway import rules
+from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
+from makeway.errors import ConfigError, Problem
+from makeway.model import NOTHING
+from makeway.readers.api import Imported
+from makeway_slurm.check import Finding, combinations, place_of
+from makeway_slurm.readers import names
+from makeway_slurm.readers.draft import Draft
+from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, read_conf
+from makeway_slurm.readers.nodes import read_nodes
+from makeway_slurm.readers.partitions import read_partitions
+from makeway_slurm.readers.policy import read_cluster, read_policy
+from makeway_slurm.readers.scheduler import read_scheduler
+
+Entry = Setting | Record
+
+_ASK = "`sacctmgr -P show qos > qos.txt`, then --accounting qos.txt"
+
+_TELLTALE = re.compile(
+    r"^[ \t]*(ClusterName|ControlMachine|NodeName|PartitionName|SlurmctldHost|SelectType)[ \t]*=",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@attrs.frozen(kw_only=True)
+class SlurmConfReader:
+    """Reads slurm.conf; a `makeway.readers.api.ConfigReader`."""
+
+    name: str = "slurm.conf"
+    release: str | None = None
+    """Release of Slurm that the file is for, as ``22.05``. None: unknown, taken as the newest."""
+    qos: tuple[QosTable, ...] = ()
+    """QOS, which the file does not hold."""
+    places: Mapping[str, str] = NOTHING
+    """Path in the config, as ``qos[3].preempt``, -> where accounting says so."""
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Say by file name and first lines whether the file is of this kind."""
+        if path.suffix == ".toml":
+            return False
+        named = path.name.startswith("slurm") and path.suffix == ".conf"
+        return named or _TELLTALE.search(head) is not None
+
+    def read(self, path: Path) -> Imported:
+        """Read it and all that it includes.
+
+        :raises ConfigError: with all problems, each with file and line.
+        """
+        conf = read_conf(path)
+        return config_from_entries(
+            conf.entries, (), conf.source, self.release, qos=self.qos, places=self.places
+        )
+
+
+def import_config(path: Path, release: str | None = None) -> Imported:
+    """Read a slurm.conf; `makeway.config.dump_toml` writes the result as TOML.
+
+    :param release: release of Slurm that the file is for. None: unknown, taken as the newest.
+    :raises ConfigError: with all problems, each with file and line.
+    """
+    return SlurmConfReader(release=release).read(path)
+
+
+def config_from_entries(
+    entries: Sequence[Entry],
+    nodes: Sequence[NodeTable] = (),
+    source: str = "slurm.conf",
+    release: str | None = None,
+    *,
+    qos: Sequence[QosTable] = (),
+    licenses: Mapping[str, int] | None = None,
+    places: Mapping[str, str] = NOTHING,
+) -> Imported:
+    """Translate what the grammar read, together with what is described elsewhere.
+
+    :param entries: `SlurmConf.entries`, of a whole file or of a part.
+    :param nodes: nodes that the entries do not describe; they come before those that they do.
+    :param qos: QOS, which slurm.conf never describes.
+    :param licenses: licences beside those of the entries. None: none.
+    :param places: path in the config -> where `qos` are described.
+    :raises ConfigError: with all problems, each with file and line.
+    """
+    _check_release(release, source)
+    draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release, places=dict(places))
+    config = _build(draft, nodes, qos, licenses or {})
+    _check_keys(draft)
+    _warn_of_duplicates(draft)
+    _check_config(draft, config, source)
+    if draft.problems:
+        raise ConfigError(source, draft.in_file_order())
+    left_out = draft.left_out()
+    warnings = [*draft.warnings, *([left_out] if left_out else [])]
+    return Imported(config=config, warnings=tuple(dict.fromkeys(warnings)), places=dict(draft.places))
+
+
+def _check_release(release: str | None, source: str) -> None:
+    if release is None:
+        return
+    try:
+        rules.stated(release)
+    except ValueError as error:
+        raise ConfigError(source, [Problem("release", str(error))]) from None
+
+
+# -------------------------------------------------------------------------------------- building
+def _build(
+    draft: Draft, given: Sequence[NodeTable], qos: Sequence[QosTable], licenses: Mapping[str, int]
+) -> Config:
+    nodes = read_nodes(draft, given)
+    if not nodes.tables and not draft.problems:
+        draft.problems.append(Problem("", "no nodes; add a NodeName line"))
+    policy = read_policy(draft)
+    partitions = _as_described(read_partitions(draft, nodes, policy.select_parameters), qos)
+    if not partitions and not draft.problems:
+        draft.problems.append(Problem("", "no partitions; add a PartitionName line"))
+    cluster = read_cluster(draft)
+    return Config(
+        cluster=attrs.evolve(cluster, licenses={**licenses, **cluster.licenses}),
+        node=nodes.tables,
+        partition=partitions,
+        qos=(*qos, *_missing_qos(draft, partitions, qos)),
+        policy=policy,
+        scheduler=read_scheduler(draft),
+    )
+
+
+def _as_described(
+    partitions: Sequence[PartitionTable], known: Sequence[QosTable]
+) -> tuple[PartitionTable, ...]:
+    """Spell the QOS of partitions as accounting does; Slurm looks them up in any case."""
+    names = {table.name for table in known}
+    spelled = {name.lower(): name for name in names}
+    return tuple(
+        table
+        if table.qos is None or table.qos in names
+        else attrs.evolve(table, qos=spelled.get(table.qos.lower(), table.qos))
+        for table in partitions
+    )
+
+
+def _missing_qos(
+    draft: Draft, partitions: Sequence[PartitionTable], known: Sequence[QosTable]
+) -> list[QosTable]:
+    """Return an empty stand-in for each QOS that a partition names and nobody describes."""
+    by_qos = draft.get("PreemptType")
+    if by_qos is not None and by_qos.value.lower() == "preempt/qos" and not known:
+        draft.warn(by_qos, "slurm.conf does not hold QOS; take them from accounting: " + _ASK)
+    described = {table.name for table in known}
+    wanted = dict.fromkeys(table.qos for table in partitions if table.qos is not None)
+    missing = [name for name in wanted if name not in described]
+    if missing:
+        draft.warnings.append(
+            f"QOS {', '.join(missing)}: named by partitions, described only in accounting; "
+            f"each stands in the config without any rule ({_ASK})"
+        )
+    return [QosTable(name=name) for name in missing]
+
+
+# -------------------------------------------------------------------------------------- checking
+_RECORD_KEYS = {
+    "nodename": (names.NODE_MODELLED, names.NODE_RELEVANT, names.NODE_PLUMBING),
+    "partitionname": (
+        names.PARTITION_MODELLED,
+        names.PARTITION_RELEVANT,
+        names.PARTITION_PLUMBING,
+    ),
+    "nodeset": (names.NODESET_KEYS, frozenset[str](), frozenset[str]()),
+    "downnodes": (frozenset(("DownNodes", "State")), frozenset[str](), frozenset(("Reason",))),
+}
+_OTHER_RECORDS = {
+    "frontendname": names.FRONTEND_KEYS,
+    "switchname": names.SWITCH_KEYS,
+    "blockname": names.SWITCH_KEYS,
+}
+
+
+def _check_keys(draft: Draft) -> None:
+    """Complain about keys that Slurm has not, and note those that makeway does not model."""
+    groups = (names.MODELLED, names.RELEVANT, names.PLUMBING)
+    for entry in draft.conf.entries:
+        if isinstance(entry, Setting):
+            _check_key(draft, entry, groups, "")
+        elif entry.kind in _OTHER_RECORDS:
+            draft.leave_out(names.RECORDS[entry.kind], entry)
+            _check_record(draft, entry, (_OTHER_RECORDS[entry.kind], frozenset(), frozenset()))
+        else:
+            _check_record(draft, entry, _RECORD_KEYS[entry.kind])
+
+
+Groups = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""Keys that are modelled, that may matter, and that do not."""
+
+
+def _check_record(draft: Draft, record: Record, groups: Groups) -> None:
+    for setting in record.settings:
+        if not setting.inherited:
+            _check_key(draft, setting, groups, f"{names.RECORDS[record.kind]} ")
+
+
+def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> None:
+    modelled, relevant, plumbing = (names.by_lower(group) for group in groups)
+    key = setting.canonical
+    if key in modelled:
+        return
+    if key in relevant or key in plumbing:
+        spelled = relevant.get(key) or plumbing[key]
+        draft.leave_out(f"{prefix}{spelled}", setting, relevant=key in relevant)
+        return
+    begins = {} if prefix else names.RECORDS
+    guess = names.guess(setting.key, modelled | relevant | plumbing | begins)
+    of = f"on a {prefix.strip()} line" if prefix else "in slurm.conf"
+    draft.problems.append(setting.problem(f"no such parameter {of}{guess}"))
+
+
+def _warn_of_duplicates(draft: Draft) -> None:
+    draft.warnings.extend(str(duplicate.problem()) for duplicate in draft.conf.duplicates())
+
+
+def _check_config(draft: Draft, config: Config, source: str) -> None:
+    """Let the config check itself, then its combinations; blame the lines of the file."""
+    try:
+        validate(config, source)
+    except ConfigError as error:
+        if not draft.problems:  # else these are only consequences
+            draft.problems.extend(
+                Problem(place_of(problem.where, draft.places), problem.message) for problem in error.problems
+            )
+        return
+    for finding in combinations(_on_one_node(config)):
+        if finding.level == "error" and finding.section and finding.where not in draft.bad:
+            draft.problems.append(_as_problem(draft, finding))
+
+
+def _on_one_node(config: Config) -> Config:
+    """Return the same rules on one node: no error depends on the nodes, and there may be many."""
+    return attrs.evolve(
+        config,
+        node=(NodeTable(name="n"),),
+        partition=tuple(attrs.evolve(table, nodes="ALL") for table in config.partition),
+    )
+
+
+def _as_problem(draft: Draft, finding: Finding) -> Problem:
+    place = place_of(finding.where, draft.places)
+    return Problem(place, f"{finding.message} ({finding.section})")

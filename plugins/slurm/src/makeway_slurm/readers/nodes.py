@@ -1,0 +1,241 @@
+"""Turn the NodeName, DownNodes and NodeSet lines of a slurm.conf into node tables.
+
+Geometry is inferred as slurm.conf(5) says: what is missing of Boards, Sockets, CoresPerSocket and
+ThreadsPerCore is 1, missing Sockets follow from CPUs, missing CPUs from the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from makeway.config import NodeTable
+from makeway.errors import nearest
+from makeway.hostlist import expand_hostlist, fold_hostlist
+from makeway_slurm.readers.draft import Draft
+from makeway_slurm.readers.grammar import Record, Setting, shown
+from makeway_slurm.readers.values import parse_count, parse_gres, parse_mem_mb
+
+_OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE")
+_IN_SERVICE = ("CLOUD", "DYNAMIC", "EXTERNAL", "IDLE", "UNKNOWN", "UNDRAIN", "RESUME")
+
+
+@attrs.frozen(kw_only=True)
+class Nodes:
+    """The nodes of a file, and the names that partitions may use for them."""
+
+    tables: tuple[NodeTable, ...]
+    names: frozenset[str]
+    sets: dict[str, frozenset[str]]
+    """NodeSet -> node names."""
+    _resolved: dict[str, str] = attrs.field(factory=dict, init=False)
+
+    def resolve(self, text: str) -> str:
+        """Return a host list of nodes, or ALL, for the Nodes of a partition.
+
+        :raises ValueError: it names what is neither node nor node set.
+        """
+        if text not in self._resolved:
+            self._resolved[text] = self._resolve(text)
+        return self._resolved[text]
+
+    def _resolve(self, text: str) -> str:
+        written = expand_hostlist(text)
+        if any(name.upper() == "ALL" for name in written):
+            return "ALL"
+        found: dict[str, None] = {}
+        for name in written:
+            found.update(dict.fromkeys(self._members(name)))
+        return text if self.names.issuperset(written) else fold_hostlist(found)
+
+    def _members(self, name: str) -> Iterable[str]:
+        if name in self.names:
+            return (name,)
+        if name in self.sets:
+            return self.sets[name]
+        close = nearest(name, self.sets) or nearest(name, self.names)
+        raise ValueError(f"no node or node set named {name!r}{close}")
+
+
+def read_nodes(draft: Draft, given: Sequence[NodeTable] = ()) -> Nodes:
+    """Translate all node lines; `given` nodes come first, described elsewhere."""
+    seen: dict[str, str] = {}
+    for table in given:
+        seen.update(dict.fromkeys(expand_hostlist(table.name), "the given nodes"))
+    records = [each for each in draft.conf.records("NodeName") if _names_are_new(draft, each, seen)]
+    down = _down_names(draft, seen)
+    tables = [part for table in given for part in _split(table, down)]
+    for record in records:
+        for part in _split(_node(draft, record), down):
+            draft.places[f"node[{len(tables)}]"] = record.where
+            tables.append(part)
+    sets = _node_sets(draft, tables, seen)
+    return Nodes(tables=tuple(tables), names=frozenset(seen), sets=sets)
+
+
+def _names_are_new(draft: Draft, record: Record, seen: dict[str, str]) -> bool:
+    """Expand the names of one line; complain about wrong and about repeated ones."""
+    try:
+        names = expand_hostlist(record.name)
+    except ValueError as error:
+        draft.problems.append(record.problem(str(error)))
+        return False
+    double = next((name for name in names if name in seen), None)
+    if double is not None:
+        draft.problems.append(record.problem(f"node {double!r} is there already: {seen[double]}"))
+        return False
+    seen.update(dict.fromkeys(names, f"{record.file}:{record.line}"))
+    return True
+
+
+def _node(draft: Draft, record: Record) -> NodeTable:
+    """Translate one NodeName line."""
+    geometry = _geometry(draft, record)
+    features = record.get("Features") or record.get("Feature")
+    return NodeTable(
+        name=record.name,
+        cpus=geometry.cpus,
+        sockets=geometry.sockets,
+        cores_per_socket=geometry.cores,
+        threads_per_core=geometry.threads,
+        memory_mb=draft.read(record.get("RealMemory"), parse_mem_mb, 1),
+        mem_spec_limit_mb=draft.read(record.get("MemSpecLimit"), parse_mem_mb, 0),
+        weight=draft.read(record.get("Weight"), parse_count, 1),
+        features=draft.read(features, _words, ()),
+        gres=draft.read(record.get("Gres"), parse_gres, {}),
+        up=_in_service(draft, record.get("State")),
+    )
+
+
+@attrs.frozen
+class _Geometry:
+    cpus: int
+    sockets: int
+    cores: int
+    threads: int
+
+
+def _geometry(draft: Draft, record: Record) -> _Geometry:
+    """Infer CPUs, sockets, cores and threads of the nodes of one line."""
+    cpus = _size(draft, record.get("CPUs") or record.get("Procs"))
+    boards = _size(draft, record.get("Boards")) or 1
+    per_board = _size(draft, record.get("SocketsPerBoard"))
+    sockets = boards * per_board if per_board else _size(draft, record.get("Sockets"))
+    cores = _size(draft, record.get("CoresPerSocket"))
+    threads = _size(draft, record.get("ThreadsPerCore"))
+    if cpus is None:
+        built = _Geometry(0, sockets or boards, cores or 1, threads or 1)
+        return attrs.evolve(built, cpus=built.sockets * built.cores * built.threads)
+    if sockets is None:
+        sockets = max(1, cpus // ((cores or 1) * (threads or 1)))
+    elif cores is None and threads is None and cpus != sockets:
+        draft.warn(record, f"CPUs={cpus} does not match Sockets={sockets}, which is set to {cpus}")
+        sockets = cpus
+    return _matching(draft, record, _Geometry(cpus, sockets, cores or 1, threads or 1))
+
+
+def _matching(draft: Draft, record: Record, geometry: _Geometry) -> _Geometry:
+    """Correct CPUs that are neither the sockets, the cores nor the threads of a node."""
+    cores = geometry.sockets * geometry.cores
+    product = cores * geometry.threads
+    if geometry.cpus in (geometry.sockets, cores, product):
+        return geometry
+    draft.warn(
+        record,
+        f"CPUs={geometry.cpus} does not match {geometry.sockets} sockets x {geometry.cores} cores"
+        f" x {geometry.threads} threads; CPUs is set to {product}",
+    )
+    return attrs.evolve(geometry, cpus=product)
+
+
+def _size(draft: Draft, setting: Setting | None) -> int | None:
+    return draft.read(setting, _parse_size, None)
+
+
+def _parse_size(text: str) -> int | None:
+    """Return a number of parts of a machine, at least one."""
+    count = parse_count(text, 65535)
+    if count == 0:
+        raise ValueError("got '0'; expected a whole number from 1 to 65535")
+    return count
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words between commas, each once, in order."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+# -------------------------------------------------------------------------------- out of service
+def _in_service(draft: Draft, state: Setting | None) -> bool:
+    """Say whether a State lets jobs start."""
+    up = draft.read(state, _parse_state, True)
+    if state is not None and not up:
+        draft.warn(state, f"{state.value.upper()}: these nodes are out of service (up = false)")
+    return up
+
+
+def _parse_state(text: str) -> bool:
+    word = text.upper()
+    if word in _OUT_OF_SERVICE:
+        return False
+    if word in _IN_SERVICE:
+        return True
+    allowed = (*_OUT_OF_SERVICE, *_IN_SERVICE)
+    raise ValueError(f"got {shown(text)}; allowed: {', '.join(allowed)}{nearest(word, allowed)}")
+
+
+def _down_names(draft: Draft, seen: dict[str, str]) -> set[str]:
+    """Return the nodes that DownNodes lines take out of service."""
+    down: set[str] = set()
+    for record in draft.conf.records("DownNodes"):
+        if not draft.read(record.get("State"), _parse_state, False):
+            down |= _known_names(draft, record, seen)
+            draft.warn(record, "these nodes are out of service (up = false)")
+    return down
+
+
+def _known_names(draft: Draft, record: Record, seen: dict[str, str]) -> set[str]:
+    try:
+        names = set(expand_hostlist(record.name))
+    except ValueError as error:
+        draft.problems.append(record.problem(str(error)))
+        return set()
+    for name in sorted(names - seen.keys())[:1]:
+        draft.problems.append(record.problem(f"no node named {name!r}{nearest(name, seen)}"))
+    return names & seen.keys()
+
+
+def _split(table: NodeTable, down: set[str]) -> list[NodeTable]:
+    """Return the table, or one for the nodes in service and one for those that are not."""
+    names = expand_hostlist(table.name)
+    lost = [name for name in names if name in down]
+    kept = [name for name in names if name not in down]
+    if not lost:
+        return [table]
+    without = attrs.evolve(table, name=fold_hostlist(lost), up=False)
+    return [attrs.evolve(table, name=fold_hostlist(kept)), without] if kept else [without]
+
+
+# ------------------------------------------------------------------------------------- node sets
+def _node_sets(draft: Draft, tables: Sequence[NodeTable], seen: dict[str, str]) -> dict[str, frozenset[str]]:
+    """Translate the NodeSet lines: named nodes and nodes with a feature, both together."""
+    sets: dict[str, frozenset[str]] = {}
+    for record in draft.conf.records("NodeSet"):
+        if record.name in seen or record.name in sets:
+            draft.problems.append(record.problem(f"the name {record.name!r} is taken already"))
+        nothing: list[str] = []
+        listed = draft.read(record.get("Nodes"), expand_hostlist, nothing)
+        members = set(seen) if any(n.upper() == "ALL" for n in listed) else set(listed)
+        for name in sorted(members - seen.keys())[:1]:
+            draft.problems.append(record.problem(f"no node named {name!r}{nearest(name, seen)}"))
+        feature = record.get("Feature")
+        if feature is not None:
+            members |= _with_feature(tables, feature.value)
+        sets[record.name] = frozenset(members & seen.keys())
+    return sets
+
+
+def _with_feature(tables: Sequence[NodeTable], feature: str) -> set[str]:
+    having = (table for table in tables if feature in table.features)
+    return {name for table in having for name in expand_hostlist(table.name)}

@@ -1,0 +1,517 @@
+"""Read what Slurm's accounting prints: ``sacct -P``, or Open XDMoD's 26 columns without a header.
+
+Any columns in any order will do, as long as they give an id, a submit time, a run time and a size.
+Steps are left out. Times carry no zone and are taken as UTC. Rows come in any order, so all are
+read before the first job.
+
+Old Slurm prints memory per CPU as an overflowed number per node (``2147486448Mn`` is 2800 MB with
+the bit 2**31 set). It is believed only where the requested TRES agree; else it is left out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway.errors import ConfigError, Problem
+from makeway.model import JobSpec
+from makeway.readers.api import ReadOptions, Workload
+from makeway.readers.lines import Line, read_lines, shown
+from makeway.readers.mapping import Machine, machine_of
+from makeway_slurm.readers.values import parse_time
+
+_XDMOD = """
+    jobid jobidraw cluster partition qos account group gid user uid submit eligible start end
+    elapsed exitcode state nnodes ncpus reqcpus reqmem reqtres alloctres timelimit nodelist jobname
+"""
+XDMOD_COLUMNS = tuple(_XDMOD.split())
+"""Columns of a dump without a header, as Open XDMoD writes them."""
+
+_MOST_SECONDS = 1e10
+_MOST_CPUS = 10_000_000
+_MOST_MEGABYTES = 2**50
+_PER_CPU = 2**31
+"""The bit that marks memory per CPU in Slurm's books."""
+_EARLIEST, _LATEST = 0.0, 7_258_118_400.0
+"""1970 to 2200."""
+_ID = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,9}))?(?:\+([0-9]{1,6}))?")
+_PENDING_ARRAY = re.compile(r"[0-9]{1,18}_\[[^\]|]*\]")
+_STEP = re.compile(r"[0-9_+]{1,40}\.[A-Za-z0-9_+]+")
+_ELAPSED = re.compile(r"(?:[0-9]{1,9}-)?[0-9]{1,9}(?::[0-9]{1,9}){1,2}(\.[0-9]+)?")
+_MEMORY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTP]?)([nc]?)")
+_FACTOR = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
+_LICENSE = re.compile(r"([^\s:,;|=]+?)(?:[:=]([0-9]{1,9}))?")
+_NOTHING = frozenset(("", "unknown", "none", "n/a", "none assigned", "(null)"))
+_NO_TIME_LIMIT = frozenset(("partition_limit", "invalid", *_NOTHING))
+_NOT_RUN = frozenset(("PENDING", "REQUEUED", "CONFIGURING"))
+_CUT_SHORT = frozenset(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "RUNNING", "SUSPENDED", "RESIZING"))
+"""States in which the run time on record is less than the job wanted."""
+_USAGE = ("gpumem", "gpuutil")
+"""Generic resources that are measurements, not requests."""
+_NEEDED = {
+    "an id": ("jobid", "jobidraw"),
+    "a submit time": ("submit",),
+    "a run time": ("elapsed", "elapsedraw", "end"),
+    "a size": ("nnodes", "ncpus", "alloccpus", "reqcpus", "reqnodes", "reqtres", "alloctres"),
+}
+
+
+class _BadRowError(Exception):
+    """A row that cannot be used; its text is the reason."""
+
+    def __init__(self, reason: str, *, usual: bool = False) -> None:
+        super().__init__(reason)
+        self.usual = usual
+
+
+@attrs.frozen
+class _Row:
+    """One job on record."""
+
+    line: int
+    id: str
+    het: tuple[str, int] | None
+    """Shared id and place of a component of a heterogeneous job; None: an ordinary job."""
+    order: tuple[int, ...]
+    """The numbers of the id."""
+    fields: Mapping[str, str]
+    submit: float
+    eligible: float | None
+    start: float | None
+    end: float | None
+    run: float
+    state: str
+
+
+@attrs.frozen
+class _Layout:
+    """Which column is where."""
+
+    columns: tuple[str, ...]
+
+    def fields(self, line: str) -> dict[str, str]:
+        """Split a line; a job name may hold the separator.
+
+        :raises _BadRowError: the number of fields is wrong.
+        """
+        parts = line.split("|")
+        extra = len(parts) - len(self.columns)
+        if extra > 0 and "jobname" in self.columns:
+            at = self.columns.index("jobname")
+            parts[at : at + extra + 1] = ["|".join(parts[at : at + extra + 1])]
+        elif extra:
+            raise _BadRowError(f"{len(parts)} fields; allowed: {len(self.columns)}")
+        return dict(zip(self.columns, map(str.strip, parts), strict=True))
+
+
+class SacctReader:
+    """Reads sacct's output, all of it before the first job."""
+
+    name = "sacct"
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Recognise a header with JobID, 26 fields that begin with an id, or ``*.sacct``."""
+        first = next((line for line in head.splitlines() if line.strip()), "")
+        return ".sacct" in path.suffixes or _is_header(first) or _is_bare(first)
+
+    def read(self, path: Path, options: ReadOptions) -> Workload:
+        """Read `path` and put the jobs in order of submission.
+
+        :raises ConfigError: it cannot be read, has no rows, or lacks columns.
+        """
+        workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
+        layout, lines = _read_layout(path, read_lines(path, options.progress))
+        rows = list(_usable_rows(lines, layout, workload))
+        rows.sort(key=lambda row: (row.submit, row.order, row.line))
+        if rows:
+            workload.start_wall = rows[0].submit
+        machine = machine_of(options.config)
+        whole = _whole_het_jobs(rows, workload)
+        workload.jobs = (_spec(row, workload, machine, whole) for row in rows)
+        workload.details.update(_details(rows))
+        return workload
+
+
+# -------------------------------------------------------------------------------------- columns
+def _is_header(line: str) -> bool:
+    names = {name.strip().lower() for name in line.split("|")}
+    return len(names) >= 2 and not names.isdisjoint(("jobid", "jobidraw"))
+
+
+def _is_bare(line: str) -> bool:
+    parts = line.split("|")
+    return len(parts) >= len(XDMOD_COLUMNS) and _ID.fullmatch(parts[0].strip()) is not None
+
+
+def _read_layout(path: Path, lines: Iterator[Line]) -> tuple[_Layout, Iterator[Line]]:
+    """Return the layout, and the lines after the header.
+
+    :raises ConfigError: there is none, it lacks columns, or nothing follows it.
+    """
+    rows = (line for line in lines if line[1].strip())
+    first = next(rows, None)
+    if first is None:
+        raise ConfigError(str(path), [Problem("", "the file is empty")])
+    if not _is_header(first[1]):
+        if "|" not in first[1] or len(first[1].split("|")) < len(XDMOD_COLUMNS):
+            raise ConfigError(str(path), [_no_header(path, first)])
+        return _Layout(XDMOD_COLUMNS), itertools.chain([first], rows)
+    columns = tuple(name.strip().lower() for name in first[1].split("|"))
+    problems = list(_column_problems(f"{path.name}:{first[0]}", columns))
+    if problems:
+        raise ConfigError(str(path), problems)
+    second = next(rows, None)
+    if second is None:
+        raise ConfigError(str(path), [Problem("", "no jobs, only a header")])
+    return _Layout(columns), itertools.chain([second], rows)
+
+
+def _no_header(path: Path, line: Line) -> Problem:
+    allowed = f"the output of 'sacct -P', or {len(XDMOD_COLUMNS)} fields separated by '|'"
+    return Problem(f"{path.name}:{line[0]}", f"got {shown(line[1])}; allowed: {allowed}")
+
+
+def _column_problems(where: str, columns: Sequence[str]) -> Iterator[Problem]:
+    for what, options in _NEEDED.items():
+        if not set(options) & set(columns):
+            yield Problem(where, f"no column gives {what}; allowed: {', '.join(options)}")
+    for name in sorted({name for name in columns if name and columns.count(name) > 1}):
+        yield Problem(where, f"column {shown(name)} is there twice")
+
+
+# ----------------------------------------------------------------------------------------- rows
+def _usable_rows(lines: Iterator[Line], layout: _Layout, workload: Workload) -> Iterator[_Row]:
+    seen: set[str] = set()
+    steps = 0
+    for number, line in lines:
+        if _is_header(line):
+            continue
+        fields: Mapping[str, str] = {}
+        try:
+            fields = layout.fields(line)
+            if _STEP.fullmatch(_job_id(fields)):
+                steps += 1
+                continue
+            row = _row(number, fields)
+            if row.id in seen:
+                hint = "; without -D sacct gives one row for each job"
+                raise _BadRowError(f"job {shown(row.id)} was there before{hint}")
+        except _BadRowError as reason:
+            workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
+            continue
+        seen.add(row.id)
+        yield row
+    if steps:
+        workload.notes.append(f"{steps:,} job step{'' if steps == 1 else 's'} left out")
+
+
+def _job_id(fields: Mapping[str, str]) -> str:
+    return fields.get("jobid") or fields.get("jobidraw") or ""
+
+
+def _row(line: int, fields: Mapping[str, str]) -> _Row:
+    """Check what a job cannot do without.
+
+    :raises _BadRowError: with the reason.
+    """
+    job = _job_id(fields)
+    match = _ID.fullmatch(job)
+    if match is None:
+        raise _bad_id(job)
+    state = (fields.get("state") or "COMPLETED").split()[0].rstrip("+").upper()
+    if state in _NOT_RUN:
+        raise _BadRowError(f"state {state}: how long it runs is not known", usual=True)
+    submit = _when(fields, "submit")
+    if submit is None:
+        raise _BadRowError("no submit time")
+    start, end = _when(fields, "start"), _when(fields, "end")
+    return _Row(
+        line=line,
+        id=job,
+        het=(match[1], int(match[3])) if match[3] is not None else None,
+        order=tuple(int(part or 0) for part in match.groups()),
+        fields=fields,
+        submit=submit,
+        eligible=_when(fields, "eligible"),
+        start=start,
+        end=end,
+        run=_run_time(fields, start, end),
+        state=state,
+    )
+
+
+def _bad_id(job: str) -> _BadRowError:
+    if _PENDING_ARRAY.fullmatch(job):
+        return _BadRowError(f"{shown(job)} stands for array tasks that have not run", usual=True)
+    return _BadRowError(f"job id: got {shown(job)}; allowed: 12, 12_3 or 12+1")
+
+
+def _when(fields: Mapping[str, str], key: str) -> float | None:
+    """Return a time as Unix time, read as UTC; None: not known.
+
+    :raises _BadRowError: it is no time between 1970 and 2200.
+    """
+    text = fields.get(key, "")
+    if text.lower() in _NOTHING:
+        return None
+    value = _unix_time(text)
+    if value is None or not _EARLIEST <= value <= _LATEST:
+        allowed = "2017-01-31T12:00:00 or Unknown"
+        raise _BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
+    return value
+
+
+def _unix_time(text: str) -> float | None:
+    if text.isascii() and text.isdigit():
+        return float(text) if len(text) < 12 else None
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        return moment.timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _run_time(fields: Mapping[str, str], start: float | None, end: float | None) -> float:
+    for key in ("elapsed", "elapsedraw"):
+        text = fields.get(key, "")
+        if text.lower() in _NOTHING:
+            continue
+        seconds = _seconds(text, raw=key == "elapsedraw")
+        if seconds is None:
+            allowed = "seconds" if key == "elapsedraw" else "[D-]HH:MM:SS"
+            raise _BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
+        return seconds
+    if start is None or end is None or end < start:
+        raise _BadRowError("no run time: neither elapsed nor start and end")
+    return end - start
+
+
+def _seconds(text: str, raw: bool) -> float | None:
+    """Read ``[D-]HH:MM:SS``, or plain seconds if `raw`; None: it is neither."""
+    if raw:
+        good = text.isascii() and text.isdigit() and len(text) <= 11
+        seconds = float(text) if good else None
+    else:
+        match = _ELAPSED.fullmatch(text)
+        seconds = float(parse_time(text.split(".")[0]) or 0) if match else None
+    return seconds if seconds is not None and seconds <= _MOST_SECONDS else None
+
+
+# ------------------------------------------------------------------------------------- one job
+def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> JobSpec:
+    fields = row.fields
+    zero = workload.start_wall or 0.0
+    eligible = row.eligible
+    het = row.het if row.het is not None and row.het[0] in whole else None
+    return JobSpec(
+        id=row.id,
+        name=fields.get("jobname", ""),
+        user=fields.get("user") or fields.get("uid") or "unknown",
+        group=fields.get("group") or None,
+        account=fields.get("account") or None,
+        partitions=tuple(part for part in fields.get("partition", "").split(",") if part),
+        qos=_known(fields.get("qos", "")),
+        submit_at=row.submit - zero,
+        begin_at=eligible - zero if eligible is not None and eligible > row.submit else None,
+        run_time=row.run,
+        time_limit=_time_limit(row, workload),
+        het_id=het[0] if het else None,
+        het_offset=het[1] if het else 0,
+        wall_submit=row.submit,
+        source=f"{workload.name}:{row.line}",
+        licenses=_licenses(row, workload),
+        attributes=_attributes(row, zero),
+        **_shape(row, workload, machine),
+    )
+
+
+def _known(text: str) -> str | None:
+    return None if text.lower() in _NOTHING else text
+
+
+def _time_limit(row: _Row, workload: Workload) -> float | None:
+    """Return the limit; None: the partition's, or none at all."""
+    for key in ("timelimit", "timelimitraw"):
+        text = row.fields.get(key, "")
+        if text.lower() in _NO_TIME_LIMIT:
+            continue
+        try:
+            seconds = parse_time(text)
+        except ValueError:
+            seconds = -1
+        if seconds is not None and not 0 <= seconds <= _MOST_SECONDS:
+            _note(workload, f"{key} {shown(text)} is no time limit and left out", row)
+            continue
+        return None if seconds is None else float(seconds)
+    return None
+
+
+def _shape(row: _Row, workload: Workload, machine: Machine) -> dict[str, Any]:
+    """Return nodes, tasks, memory and generic resources, as asked for rather than as given."""
+    asked = _tres(row.fields.get("reqtres", "")) or _tres(row.fields.get("alloctres", ""))
+    given = row.fields.get
+    ran_on = _count(row, workload, [given("nnodes"), given("allocnodes")])
+    nodes = _count(row, workload, [given("reqnodes"), asked.get("node")]) or max(1, ran_on)
+    texts = [given("reqcpus"), asked.get("cpu"), given("ncpus"), given("alloccpus")]
+    cpus = _count(row, workload, texts)
+    shape: dict[str, Any] = {"min_nodes": nodes, "tasks": max(cpus, nodes) if cpus else None}
+    most = max(nodes, ran_on)
+    if not cpus or cpus <= most * machine.node_cpus:
+        shape["max_nodes"] = most
+    if machine.memory_stated:
+        shape |= _memory(row, workload, asked, nodes, cpus)
+    return shape | _gres(asked, nodes)
+
+
+def _count(row: _Row, workload: Workload, texts: Sequence[str | None]) -> int:
+    """Return the first of `texts` that is a positive number; 0: none is."""
+    for text in texts:
+        if not text or text == "0":
+            continue
+        value = _whole(text)
+        if value is not None and value <= _MOST_CPUS:
+            return value
+        _note(workload, f"count {shown(text)} makes no sense and is left out", row)
+    return 0
+
+
+def _whole(text: str) -> int | None:
+    """Return a count such as ``12`` or ``2K``; None: it is none."""
+    factor = {"K": 1024, "M": 1024**2}.get(text[-1:], 1)
+    digits = text.rstrip("KM")
+    good = digits.isascii() and digits.isdigit() and len(digits) <= 12
+    return int(digits) * factor if good else None
+
+
+def _tres(text: str) -> dict[str, str]:
+    """Split ``cpu=8,mem=22400M,gres/gpu:a100=2``."""
+    pairs = (word.partition("=") for word in text.split(","))
+    return {key.strip().lower(): value.strip() for key, _, value in pairs if value.strip()}
+
+
+def _memory(row: _Row, workload: Workload, asked: Mapping[str, str], nodes: int, cpus: int) -> dict[str, int]:
+    """Return the memory asked for: per CPU, per node, or (newer Slurm) each node's share of it."""
+    text = row.fields.get("reqmem", "") or asked.get("mem", "")
+    match = _MEMORY.fullmatch(text.rstrip("?"))
+    if match is None:
+        if text.lower() not in _NOTHING:
+            _note(workload, f"memory {shown(text)} makes no sense and is left out", row)
+        return {}
+    megabytes = float(match[1]) * _FACTOR[match[2]]
+    if match[3] and megabytes >= _PER_CPU:
+        return _overflowed(row, workload, asked, cpus, megabytes - _PER_CPU)
+    if megabytes > _MOST_MEGABYTES:
+        _note(workload, f"memory {shown(text)} makes no sense and is left out", row)
+        return {}
+    if match[3] == "c":
+        return {"memory_mb_per_cpu": _up(megabytes)} if megabytes else {}
+    if match[3] == "n":
+        return {"memory_mb_per_node": _up(megabytes)}
+    return {"memory_mb_per_node": _up(megabytes / nodes)} if megabytes else {}
+
+
+def _overflowed(
+    row: _Row, workload: Workload, asked: Mapping[str, str], cpus: int, per_cpu: float
+) -> dict[str, int]:
+    """Return memory per CPU if the requested TRES confirm it; leave it out if not."""
+    match = _MEMORY.fullmatch(asked.get("mem", ""))
+    total = float(match[1]) * _FACTOR[match[2]] if match else 0.0
+    if cpus and total == per_cpu * cpus:
+        _note(workload, "reqmem overflowed; taken as memory per CPU, as ReqTRES confirm", row)
+        return {"memory_mb_per_cpu": _up(per_cpu)}
+    _note(workload, "reqmem overflowed and is left out", row)
+    return {}
+
+
+def _up(megabytes: float) -> int:
+    return -int(-megabytes // 1)
+
+
+def _gres(asked: Mapping[str, str], nodes: int) -> dict[str, dict[str, int]]:
+    """Return generic resources: per node where they divide, else over the whole job."""
+    total: dict[str, int] = {}
+    for key, text in asked.items():
+        name = key.removeprefix("gres/")
+        count = _whole(text)
+        if name != key and count and name not in _USAGE:
+            total[name] = count
+    for kind in {name.partition(":")[0] for name in total if ":" in name}:
+        total.pop(kind, None)
+    per_node = {name: count // nodes for name, count in sorted(total.items()) if count % nodes == 0}
+    rest = {name: count for name, count in sorted(total.items()) if count % nodes}
+    return {key: value for key, value in (("gres", per_node), ("gres_total", rest)) if value}
+
+
+def _licenses(row: _Row, workload: Workload) -> dict[str, int]:
+    """Return licences from the column, or from the allocated TRES."""
+    counts: dict[str, int] = {}
+    for word in row.fields.get("licenses", "").split(","):
+        match = _LICENSE.fullmatch(word.strip())
+        if match is not None and word.strip().lower() not in _NOTHING:
+            counts[match[1]] = counts.get(match[1], 0) + int(match[2] or 1)
+        elif word.strip().lower() not in _NOTHING:
+            _note(workload, f"licence {shown(word)} makes no sense and is left out", row)
+    if counts:
+        return counts
+    tres = _tres(row.fields.get("reqtres", "")) | _tres(row.fields.get("alloctres", ""))
+    named = sorted((key, _whole(text)) for key, text in tres.items() if key.startswith("license/"))
+    return {key.removeprefix("license/"): count for key, count in named if count}
+
+
+def _attributes(row: _Row, zero: float) -> dict[str, Any]:
+    said: dict[str, Any] = {"state": row.state}
+    nodes = row.fields.get("nodelist", "")
+    if nodes.lower() == "none assigned":
+        said["never_started"] = True
+    elif row.start is not None:
+        said["wait"] = row.start - row.submit
+    if _known(nodes) is not None:
+        said["nodes"] = nodes
+    for key in ("reason", "restarts", "exitcode", "cluster"):
+        value = _known(row.fields.get(key, ""))
+        if value is not None:
+            said[key] = value
+    if row.state in _CUT_SHORT:
+        said["truncated"] = True
+    return said
+
+
+def _details(rows: Sequence[_Row]) -> dict[str, dict[str, Any]]:
+    """Tell of the jobs that really were preempted; instants as in the replay."""
+    zero = rows[0].submit if rows else 0.0
+    return {
+        row.id: {
+            "state": row.state,
+            "start": None if row.start is None else row.start - zero,
+            "end": None if row.end is None else row.end - zero,
+            "nodes": _known(row.fields.get("nodelist", "")) or "",
+        }
+        for row in rows
+        if row.state == "PREEMPTED"
+    }
+
+
+def _whole_het_jobs(rows: Sequence[_Row], workload: Workload) -> set[str]:
+    """Return the ids of heterogeneous jobs that have all components from 0 on."""
+    places: dict[str, list[int]] = {}
+    for row in rows:
+        if row.het is not None:
+            places.setdefault(row.het[0], []).append(row.het[1])
+    whole = {job for job, found in places.items() if sorted(found) == [*range(len(found))]}
+    for job in [job for job in places if job not in whole][:20]:
+        workload.notes.append(f"heterogeneous job {job} is not whole; its parts count as jobs")
+    return whole
+
+
+def _note(workload: Workload, text: str, row: _Row) -> None:
+    """Note `text` once, with the place where it was first met."""
+    if not any(note.startswith(text) for note in workload.notes) and len(workload.notes) < 100:
+        workload.notes.append(f"{text} (first: line {row.line}, job {row.id})")

@@ -1,0 +1,1 @@
+"""Hold replays against recordings of a real Slurm."""

@@ -1,0 +1,493 @@
+"""Hold replays against recordings of a real scheduler, job by job.
+
+Judging follows ``shared/oracle/FORMAT.md``: the sequence of states first, then the boundaries
+within a tolerance, then final state, restarts and nodes. COMPLETING counts as part of what came
+before it, and intervals shorter than `SHORT` are mere flicker. Differences in nodes are a class of
+their own, since a scenario may leave the choice among equal nodes open.
+"""
+
+from __future__ import annotations
+
+import enum
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.text import Text
+
+from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.hostlist import expand_hostlist, fold_hostlist, natural_key
+from makeway.model import JobState, Seconds
+from makeway.rules import version
+from makeway.settings import structure
+from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_recording, read_recording
+from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
+
+TOLERANCE: Seconds = 1.5
+"""How far apart two boundaries may lie: one look of the scheduler, or one second of Slurm's integer
+clock, and jitter."""
+SHORT: Seconds = 0.6
+"""Shortest interval that is believed: two samples of the observer."""
+
+REFUSED = "REFUSED"
+"""Final state of a job that was not accepted."""
+
+Play = Callable[[Scenario], Mapping[str, Any]]
+"""Replays a scenario and returns the record of the run in its summary form."""
+
+_ENDED = frozenset(state.value for state in JobState if state.ended) | {REFUSED}
+_FLICKER = frozenset(("PENDING", "RUNNING", "SUSPENDED"))
+_ON_NODES = frozenset(("RUNNING", "SUSPENDED"))
+
+
+# ------------------------------------------------------------------------------- what is compared
+@attrs.frozen
+class Span:
+    """A stretch of one job's life in one state."""
+
+    state: str
+    start: Seconds
+    end: Seconds
+    nodes: tuple[str, ...] = ()
+    """What it held while running or suspended, in index order."""
+    restart: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Story:
+    """One job's life."""
+
+    spans: tuple[Span, ...]
+    final_state: str
+    restarts: int
+
+
+Stories = Mapping[str, Story]
+
+
+class Aspect(enum.Enum):
+    """What a difference is about."""
+
+    JOBS = "jobs"
+    """One side does not know the job."""
+    STATES = "states"
+    BOUNDARY = "boundary"
+    FINAL_STATE = "final state"
+    RESTARTS = "restarts"
+    NODES = "nodes"
+
+
+@attrs.frozen
+class Difference:
+    """One way in which replay and recording differ."""
+
+    aspect: Aspect
+    job: str
+    at: Seconds | None
+    """Instant in the recording where the two part; None: it is about the whole job."""
+    recorded: str
+    replayed: str
+
+    def __str__(self) -> str:
+        when = "" if self.at is None else f" at {self.at:.2f} s"
+        parts = f"recorded {self.recorded}, replayed {self.replayed}"
+        return f"{self.job}: {self.aspect.value}{when}: {parts}"
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """What comparing two runs came to."""
+
+    differences: tuple[Difference, ...] = ()
+    """By job, in the order of the recording."""
+    gaps: tuple[Seconds, ...] = ()
+    """Distance of each pair of boundaries that belong together."""
+
+    @property
+    def same_story(self) -> bool:
+        """Whether all but the nodes agrees."""
+        return all(each.aspect is Aspect.NODES for each in self.differences)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all agrees."""
+        return not self.differences
+
+    @property
+    def largest_gap(self) -> Seconds:
+        """Largest distance between boundaries; 0 if there are none."""
+        return max(self.gaps, default=0.0)
+
+
+def compare(
+    recording: Recording | Mapping[str, Any],
+    record: Recording | Mapping[str, Any],
+    *,
+    tolerance: Seconds = TOLERANCE,
+    short: Seconds = SHORT,
+) -> Comparison:
+    """Compare a recording with the record of a replay, or with another recording.
+
+    The record is cut at the end of the observation. Its PENDING intervals may be left out.
+
+    :raises ConfigError: either of them is malformed.
+    """
+    recorded = recording if isinstance(recording, Recording) else parse_recording(recording)
+    if not isinstance(record, Recording) and "slurm_version" in record:
+        record = parse_recording(record)
+    if isinstance(record, Recording):
+        other = stories_of_recording(record)
+    else:
+        other = stories_of_record(record)
+    return _compare(stories_of_recording(recorded), other, recorded.observed, tolerance, short)
+
+
+# ------------------------------------------------------------------------------- the two shapes
+def stories_of_recording(recording: Recording) -> Stories:
+    """Return each recorded job's life by name."""
+    return {name: _recorded_story(job) for name, job in recording.jobs.items()}
+
+
+def _recorded_story(job: RecordedJob) -> Story:
+    spans = (
+        Span(each.state, each.start, each.end, _sorted_nodes(each.nodes), each.restart)
+        for each in job.intervals
+    )
+    return Story(spans=tuple(spans), final_state=job.final_state or REFUSED, restarts=job.restarts)
+
+
+@attrs.frozen(kw_only=True)
+class _ReplayedInterval:
+    state: str
+    start: Seconds
+    end: Seconds
+    nodes: str = ""
+    cpus: Mapping[str, str] = attrs.field(factory=dict)
+    restart: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class _ReplayedJob:
+    name: str
+    submit: Seconds
+    final_state: str
+    restarts: int = 0
+    intervals: tuple[_ReplayedInterval, ...] = ()
+
+
+def stories_of_record(record: Mapping[str, Any]) -> Stories:
+    """Return each replayed job's life by the name that it was submitted with.
+
+    :raises ConfigError: the record is not in the summary form.
+    """
+    jobs = record.get("jobs")
+    if not isinstance(jobs, Mapping):
+        raise ConfigError("record", [Problem("jobs", "missing, or no table")])
+    stories: dict[str, Story] = {}
+    for job_id, data in jobs.items():
+        job = _replayed_job(data, f"jobs.{job_id}")
+        if job.name in stories:
+            problem = Problem(f"jobs.{job_id}.name", f"job {job.name!r} is there twice")
+            raise ConfigError("record", [problem])
+        stories[job.name] = _replayed_story(job, f"jobs.{job_id}")
+    return stories
+
+
+def _replayed_job(data: Any, where: str) -> _ReplayedJob:
+    """Read what matters of one job; a record may say more."""
+    known = [field.name for field in attrs.fields(_ReplayedJob)]
+    if not isinstance(data, Mapping):
+        raise ConfigError("record", [Problem(where, "no table")])
+    return structure({k: data[k] for k in known if k in data}, _ReplayedJob, "record", where)
+
+
+def _replayed_story(job: _ReplayedJob, where: str) -> Story:
+    spans: list[Span] = []
+    clock, restart = job.submit, 0
+    for each in job.intervals:
+        restart = max(restart, each.restart)
+        if each.start > clock:
+            spans.append(Span("PENDING", clock, each.start, (), restart))
+        spans.append(Span(each.state, each.start, each.end, _names(each.nodes, where), restart))
+        clock = each.end
+    if job.final_state in _ENDED and (not spans or spans[-1].state != job.final_state):
+        spans.append(Span(job.final_state, clock, clock, (), job.restarts))
+    return Story(spans=tuple(spans), final_state=job.final_state, restarts=job.restarts)
+
+
+def _names(text: str, where: str) -> tuple[str, ...]:
+    try:
+        return _sorted_nodes(expand_hostlist(text))
+    except ValueError as error:
+        raise ConfigError("record", [Problem(f"{where}.intervals", str(error))]) from None
+
+
+def _sorted_nodes(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=natural_key))
+
+
+# ------------------------------------------------------------------------------- comparing
+def _compare(
+    recorded: Stories, replayed: Stories, observed: Seconds, tolerance: Seconds, short: Seconds
+) -> Comparison:
+    differences: list[Difference] = []
+    gaps: list[Seconds] = []
+    extra = [name for name in replayed if name not in recorded]
+    for name in [*recorded, *extra]:
+        pair = recorded.get(name), replayed.get(name)
+        missing = _missing(name, *pair)
+        if missing is not None:
+            differences += missing
+            continue
+        mine, other = (tell(story, short) for story in pair if story is not None)
+        other = _cut(other, mine, observed, tolerance)
+        differences += _outcomes(name, mine, other)
+        differences += _spans(name, mine.spans, other.spans, tolerance, gaps)
+    return Comparison(differences=tuple(differences), gaps=tuple(gaps))
+
+
+def _missing(name: str, mine: Story | None, other: Story | None) -> list[Difference] | None:
+    """Report a job that only one side knows; None: there is more to compare.
+
+    A job that was refused may be absent from the other side.
+    """
+    states = [story.final_state if story else REFUSED for story in (mine, other)]
+    if states == [REFUSED, REFUSED]:
+        return []
+    if mine is not None and other is not None:
+        return None
+    shown = ["nothing" if story is None else story.final_state for story in (mine, other)]
+    return [Difference(Aspect.JOBS, name, None, *shown)]
+
+
+def tell(story: Story, short: Seconds = SHORT) -> Story:
+    """Tidy up a life: no COMPLETING, no flicker, equals joined.
+
+    Nor a first wait: the boundary at its end says all, and it may be too short to be seen.
+    """
+    told: list[Span] = []
+    for span in story.spans:
+        before = told[-1] if told else None
+        if before is not None and (_is_flicker(span, short) or _continues(before, span)):
+            told[-1] = attrs.evolve(before, end=span.end)
+        elif not _is_flicker(span, short):
+            told.append(span if span.state in _ON_NODES else attrs.evolve(span, nodes=()))
+    if told and told[0].state == "PENDING":
+        del told[0]
+    return attrs.evolve(story, spans=tuple(told))
+
+
+def _is_flicker(span: Span, short: Seconds) -> bool:
+    if span.state == "COMPLETING":
+        return True
+    return span.state in _FLICKER and span.end - span.start < short
+
+
+def _continues(before: Span, span: Span) -> bool:
+    nodes = span.nodes if span.state in _ON_NODES else ()
+    return (before.state, before.nodes, before.restart) == (span.state, nodes, span.restart)
+
+
+def _cut(story: Story, model: Story, observed: Seconds, tolerance: Seconds) -> Story:
+    """Leave out what `model` could not show because the observation ended first, or nearly so."""
+    if model.final_state in _ENDED:
+        return story
+    spans = list(story.spans)
+    while len(spans) > len(model.spans) and spans[-1].start > observed - tolerance:
+        del spans[-1]
+    if len(spans) == len(story.spans):
+        return story
+    last = spans[-1] if spans else None
+    return Story(
+        spans=tuple(spans),
+        final_state=last.state if last else "PENDING",
+        restarts=last.restart if last else 0,
+    )
+
+
+def _outcomes(name: str, mine: Story, other: Story) -> Iterator[Difference]:
+    if mine.final_state != other.final_state:
+        at = mine.spans[-1].start if mine.spans else None
+        states = mine.final_state, other.final_state
+        yield Difference(Aspect.FINAL_STATE, name, at, *states)
+    if mine.restarts != other.restarts:
+        counts = str(mine.restarts), str(other.restarts)
+        yield Difference(Aspect.RESTARTS, name, None, *counts)
+
+
+def _spans(
+    name: str,
+    mine: Sequence[Span],
+    other: Sequence[Span],
+    tolerance: Seconds,
+    gaps: list[Seconds],
+) -> Iterator[Difference]:
+    """Compare two sequences; distances of boundaries go to `gaps`."""
+    if [span.state for span in mine] != [span.state for span in other]:
+        yield _other_states(name, mine, other)
+        return
+    for left, right in zip(mine, other, strict=True):
+        gap = abs(left.start - right.start)
+        gaps.append(gap)
+        if gap > tolerance:
+            shown = (f"{left.state} from {left.start:.2f}", f"from {right.start:.2f}")
+            yield Difference(Aspect.BOUNDARY, name, left.start, *shown)
+        if left.nodes != right.nodes:
+            lists = (f"{left.state} on {_folded(left.nodes)}", f"on {_folded(right.nodes)}")
+            yield Difference(Aspect.NODES, name, left.start, *lists)
+
+
+def _other_states(name: str, mine: Sequence[Span], other: Sequence[Span]) -> Difference:
+    """Say where two sequences of states part."""
+    pairs = zip(mine, other, strict=False)
+    same = next((at for at, (a, b) in enumerate(pairs) if a.state != b.state), None)
+    at = min(len(mine), len(other)) if same is None else same
+    instant = next((spans[at].start for spans in (mine, other) if at < len(spans)), None)
+    shown = [" ".join(_outline(span) for span in spans) or "PENDING" for spans in (mine, other)]
+    return Difference(Aspect.STATES, name, instant, *shown)
+
+
+def _outline(span: Span) -> str:
+    return f"{span.state}@{span.start:.1f}"
+
+
+def _folded(names: Sequence[str]) -> str:
+    return fold_hostlist(names) or "no nodes"
+
+
+# ------------------------------------------------------------------------------- verdicts
+class Outcome(enum.Enum):
+    """How a scenario came out."""
+
+    AGREES = "agrees"
+    OTHER_NODES = "other nodes"
+    """The story is the same, the nodes are not."""
+    DIFFERS = "differs"
+    FAILED = "failed"
+    """The replay ended with an error."""
+    SKIPPED = "skipped"
+
+
+@attrs.frozen(kw_only=True)
+class Verdict:
+    """How one scenario came out, and why."""
+
+    name: str
+    outcome: Outcome
+    why: str = ""
+    """Reason of a skip or failure; empty otherwise."""
+    release: str = ""
+    """Release of the recording."""
+    comparison: Comparison = Comparison()
+
+
+def verify_one(scenario_path: Path, recording_path: Path, play: Play) -> Verdict:
+    """Replay one scenario and judge it.
+
+    :raises ConfigError: the scenario or the recording is malformed.
+    """
+    file = read_scenario_file(scenario_path)
+    if not recording_path.exists():
+        return _skipped(file.name, _why_none(file.needs, recording_path.parent))
+    recording = read_recording(recording_path)
+    if recording.scenario != file.name:
+        problem = Problem("scenario", f"got {recording.scenario!r}; expected {file.name!r}")
+        raise ConfigError(str(recording_path), [problem])
+    scenario = build_scenario(file, recording, str(scenario_path))
+    if not scenario.playable_on(recording.release):
+        why = f"needs Slurm {file.needs}; the recording is of {recording.slurm_version}"
+        return _skipped(file.name, why)
+    if scenario.unmodelled:
+        return _skipped(file.name, f"not modelled: {', '.join(scenario.unmodelled)}")
+    return _judge(scenario, recording, play)
+
+
+def verify_folder(folder: Path, recorded: Path, play: Play) -> list[Verdict]:
+    """Replay every scenario of `folder` that has a recording in `recorded`; by name.
+
+    :raises ConfigError: a folder cannot be read, or one of the files is malformed.
+    """
+    for each in (folder, recorded):
+        if not each.is_dir():
+            raise ConfigError(str(each), [Problem("", "no such folder")])
+    paths = sorted(folder.glob("*.toml"))
+    return [verify_one(path, recorded / f"{path.stem}.json", play) for path in paths]
+
+
+def _judge(scenario: Scenario, recording: Recording, play: Play) -> Verdict:
+    try:
+        record = play(scenario)
+    except MakewayError as error:
+        why = f"{type(error).__name__}: {error}"
+        return Verdict(name=scenario.name, outcome=Outcome.FAILED, why=why, release=recording.release)
+    comparison = compare(recording, record)
+    if comparison.agrees:
+        outcome = Outcome.AGREES
+    else:
+        outcome = Outcome.OTHER_NODES if comparison.same_story else Outcome.DIFFERS
+    return Verdict(name=scenario.name, outcome=outcome, release=recording.release, comparison=comparison)
+
+
+def _skipped(name: str, why: str) -> Verdict:
+    return Verdict(name=name, outcome=Outcome.SKIPPED, why=why)
+
+
+def _why_none(needs: str | None, recorded: Path) -> str:
+    """Say why there is no recording; a folder's release is known from any of its recordings."""
+    missing = f"no recording in {recorded.name}"
+    other = next(iter(sorted(recorded.glob("*.json"))), None)
+    if needs is None or other is None:
+        return missing
+    release = read_recording(other).release
+    if version(release) >= version(needs):
+        return missing
+    return f"needs Slurm {needs}; the recordings are of {release}"
+
+
+# ------------------------------------------------------------------------------- the score
+_STYLE = {
+    Outcome.AGREES: "green",
+    Outcome.OTHER_NODES: "yellow",
+    Outcome.DIFFERS: "red",
+    Outcome.FAILED: "red",
+    Outcome.SKIPPED: "dim",
+}
+
+
+def print_score(verdicts: Sequence[Verdict], console: Console) -> None:
+    """Print a line for each scenario, its differences below it, and the score."""
+    width = max((len(verdict.name) for verdict in verdicts), default=0)
+    for verdict in verdicts:
+        console.print(_line(verdict, width), soft_wrap=True)
+        for difference in verdict.comparison.differences:
+            console.print(Text(f"    {difference}"), soft_wrap=True)
+    console.print(Text(score(verdicts), style="bold"), soft_wrap=True)
+
+
+def _line(verdict: Verdict, width: int) -> Text:
+    line = Text(f"{verdict.name:<{width}}  ")
+    line.append(f"{verdict.outcome.value:<11}", style=_STYLE[verdict.outcome])
+    if verdict.why:
+        line.append(f"  {verdict.why}")
+    elif verdict.comparison.gaps:
+        line.append(f"  largest distance {verdict.comparison.largest_gap:.2f} s", style="dim")
+    return line
+
+
+def score(verdicts: Sequence[Verdict]) -> str:
+    """Return the score in a line: how many agree, and how close the boundaries are."""
+    counts = dict.fromkeys(Outcome, 0)
+    for verdict in verdicts:
+        counts[verdict.outcome] += 1
+    played = len(verdicts) - counts[Outcome.SKIPPED]
+    parts = [f"{counts[Outcome.AGREES]} of {played} agree"]
+    parts += [f"{n} {o.value}" for o, n in counts.items() if n and o is not Outcome.AGREES]
+    gaps = sorted(gap for verdict in verdicts for gap in verdict.comparison.gaps)
+    if gaps:
+        far = gaps[int(len(gaps) * 0.95)]
+        middle = statistics.median(gaps)
+        parts.append(f"boundaries: median {middle:.2f} s, 95% {far:.2f} s, most {gaps[-1]:.2f} s")
+    return "; ".join(parts)

@@ -1,0 +1,54 @@
+"""The conformance kit: one contract per kind of plugin, which a plugin's author subclasses.
+
+::
+
+    from makeway_testing.contracts import PreemptPolicyContract
+
+    class TestContract(PreemptPolicyContract):
+        __test__ = True
+        plugin = "preempt/youngest"
+
+pytest then collects one test per rule. It needs Hypothesis (``pip install 'makeway[testing]'``).
+
+====================== ====================================================================
+contract               for
+====================== ====================================================================
+PreemptPolicyContract  who may be displaced: plugins named under ``policy.preempt``
+SelectContract         nodes and cores: ``policy.select``
+GangContract           turns on shared resources: ``policy.gang``
+SearchContract         which candidates are taken: ``policy.search``
+ProtectContract        vetoes: ``policy.protect``
+WorkloadReaderContract readers of traces (``makeway_workload_readers``)
+ConfigReaderContract   readers of foreign configurations (``makeway_config_readers``)
+RunnerContract         worlds (``makeway_runners``, EXPERIMENTAL)
+====================== ====================================================================
+"""
+
+from __future__ import annotations
+
+from makeway_testing.contracts.base import Contract, DecisionContract
+from makeway_testing.contracts.gang import GangContract
+from makeway_testing.contracts.preempt import PreemptPolicyContract
+from makeway_testing.contracts.protect import ProtectContract
+from makeway_testing.contracts.reader import ConfigReaderContract, ReaderContract, WorkloadReaderContract
+from makeway_testing.contracts.runner import RunnerContract
+from makeway_testing.contracts.search import SearchContract
+from makeway_testing.contracts.select import SelectContract
+from makeway_testing.failures import BreachError, Broken, ContractError
+
+__all__ = [
+    "BreachError",
+    "Broken",
+    "ConfigReaderContract",
+    "Contract",
+    "ContractError",
+    "DecisionContract",
+    "GangContract",
+    "PreemptPolicyContract",
+    "ProtectContract",
+    "ReaderContract",
+    "RunnerContract",
+    "SearchContract",
+    "SelectContract",
+    "WorkloadReaderContract",
+]

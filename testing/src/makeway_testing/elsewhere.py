@@ -1,0 +1,63 @@
+"""Play scenarios in this process for another one: a pickle comes in on standard input, the records go out.
+
+``python -m makeway_testing.elsewhere``; used by the contracts, which start it with other hash seeds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from makeway import registry
+from makeway.errors import MakewayError
+
+
+def packed(value: Any) -> bytes:
+    """Pickle `value`, read-only mappings and modules too."""
+    buffer = io.BytesIO()
+    _Pickler(buffer).dump(value)
+    return buffer.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, MappingProxyType):
+            return MappingProxyType, (dict(obj),)
+        if isinstance(obj, type) and obj is MappingProxyType:
+            return _read_only, ()
+        if isinstance(obj, ModuleType):
+            return importlib.import_module, (obj.__name__,)
+        return NotImplemented
+
+
+def _read_only() -> type[Any]:
+    return MappingProxyType
+
+
+def records(plugin: str, module: str, companions: Mapping[str, Any], scenarios: Sequence[Any]) -> list[str]:
+    """Return the record of each scenario, or what went wrong with it.
+
+    :param module: where the plugin is, if it is not installed; empty: it is found by its entry point.
+    """
+    found = importlib.import_module(module) if module else registry.load(plugin)
+    plugins = {**companions, plugin: found}
+    return [_record(scenario, plugins) for scenario in scenarios]
+
+
+def _record(scenario: Any, plugins: Mapping[str, Any]) -> str:
+    from makeway_testing.contracts.base import Patience  # which imports this module
+
+    try:
+        record: str = scenario.replay(plugins=plugins, checker=Patience()).record
+    except MakewayError as error:
+        return f"{type(error).__name__}: {error}"
+    return record
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(pickle.dumps(records(*pickle.loads(sys.stdin.buffer.read()))))

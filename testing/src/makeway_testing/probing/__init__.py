@@ -1,0 +1,21 @@
+"""Find out whether an installed plugin keeps to the contract, without any workload or configuration.
+
+``makeway plugins --check NAME`` looks at it in the order in which it may fail: found once, for this version
+of the contract, importable, hooks and arguments spelled right, settings with defaults; then it has it answer
+in small scenes of a few jobs on four nodes, each call within a time limit.
+
+=======  ======================================================================
+module   what it owns
+=======  ======================================================================
+stand    plainest selector and policy, that stand in for what a plugin is not
+scenes   the scenes, and which roles a plugin plays in them
+listing  hooks that list readers and runners
+trial    the order of the looks, and what they found
+=======  ======================================================================
+"""
+
+from __future__ import annotations
+
+from makeway_testing.probing.trial import Trial, try_out
+
+__all__ = ["Trial", "try_out"]
