@@ -159,6 +159,13 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.2.6",
     ),
+    "linear_forecast_tolerates_one": Rule(
+        "select/linear takes a node on which one job runs that shares for usable when it estimates a start, even for "
+        "jobs that do not share; the start then fails, and backfill keeps the nodes meanwhile; not in force under "
+        "EASY",
+        "1",
+        section="slurm-preemption 5.1.4 no. 1",
+    ),
     "forecast_ends_at_relevant_job": Rule(
         "an estimated start is the end of a job on the nodes chosen, not of the last one removed",
         "25.11",

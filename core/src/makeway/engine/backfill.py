@@ -19,6 +19,7 @@ from makeway.model import Candidates, Forecast, Job, JobState, Partition, Preemp
 
 YEAR: Seconds = 365 * 86400.0
 """Limit assumed for jobs without one (section 5.4 no. 2)."""
+_TINY = 1e-6
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
 
@@ -34,12 +35,17 @@ class Plan:
         self.horizon = now + horizon
 
     def available(self, start: Seconds, end: Seconds) -> NodeBits:
-        """Return the nodes that nobody was promised at any instant between `start` and `end`."""
+        """Return the nodes that nobody was promised at any instant from `start` to `end`.
+
+        A promise that begins at the very end counts: Slurm keeps a job from ending in the second in which another
+        is to start (recorded: backfill_ends_as_other_begins).
+        """
         begins, free = self.begins, self.free
+        end += _TINY
         at = max(0, bisect.bisect_right(begins, start) - 1)
-        nodes = free[at] if begins[at] < end else -1
+        nodes = free[at] if begins[at] <= end else -1
         at += 1
-        while at < len(begins) and begins[at] < end:
+        while at < len(begins) and begins[at] <= end:
             nodes &= free[at]
             at += 1
         return nodes
@@ -60,10 +66,10 @@ class Plan:
         return None
 
     def promise(self, start: Seconds, end: Seconds, nodes: NodeBits) -> None:
-        """Promise whole nodes, from `start` rounded down to `end` rounded up."""
+        """Promise whole nodes, from `start` rounded down to `end` rounded up, both to full grains of the clock."""
         grain = self._grain
-        first = self._origin + math.floor((start - self._origin) / grain) * grain
-        last = self._origin + math.ceil((end - self._origin) / grain) * grain
+        first = math.floor(start / grain + _TINY) * grain
+        last = math.ceil(end / grain - _TINY) * grain
         begun, over = self._cut(max(first, self._origin)), self._cut(last)
         for at in range(begun, over):
             self.free[at] &= ~nodes
@@ -155,12 +161,13 @@ class Backfill:
         while start <= plan.horizon:
             nodes = plan.available(start, start + length) & partition.nodes & ledger.up
             forecast = self._forecast(job, nodes, start, removable)
-            if forecast is None:
-                later = plan.next_begin(start)
-                if later is None:
-                    return None
-                start = later
+            later = plan.next_begin(start)
+            if forecast is None and later is None:
+                return None
+            if later is not None and (forecast is None or max(forecast.at, start) > later):
+                start = later  # nodes that are promised to others now may be free by then
                 continue
+            assert forecast is not None
             at = max(forecast.at, start)
             if at <= ledger.now:
                 return at, forecast, nodes

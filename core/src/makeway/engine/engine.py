@@ -49,6 +49,8 @@ from makeway.worlds.events import (
 _TINY = 1e-6
 _MOST_STEPS_AT_ONE_INSTANT = 10_000
 _NEVER = math.inf
+_NOT_UNDER_EASY = ("forecast_in_batches", "linear_forecast_tolerates_one")
+"""Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
 
 
 class Engine:
@@ -72,7 +74,8 @@ class Engine:
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
             rules.in_force(
-                scheduler.slurm_release, {"forecast_in_batches": scheduler.type != "easy", **scheduler.rules}
+                scheduler.slurm_release,
+                {**(dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}), **scheduler.rules},
             ),
             {**policies.settings, Clockwork: self.clockwork},
             config.policy.select_parameters,
@@ -495,8 +498,9 @@ class Engine:
             interval = clockwork.bf_interval
             if not interval or (self._last_backfill != now and _on_grid(now, clockwork.bf_phase, interval)):
                 self._last_backfill = now
+                before = self.ledger.version
                 self.backfill.run()
-                self._bf_dirty = False
+                self._bf_dirty = self.ledger.version != before  # its own starts are news for its next plan
                 self._after_pass()
 
     def _pass(self, now: Seconds, depth: int, *, backfill: bool) -> None:

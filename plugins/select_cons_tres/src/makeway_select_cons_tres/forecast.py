@@ -6,11 +6,14 @@ the answer is the first instant at which the job fits, which is what EASY backfi
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from makeway import bitmap
-from makeway.model import Forecast, Job, PreemptMode, Seconds
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.steps import Extra
 from makeway_select_cons_tres.watch import Watch, watch_for
@@ -40,11 +43,14 @@ def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]])
         found = attempt.try_on(attempt.kind.choices[-1], extra=extra)
         if found is not None:
             return Forecast(at=now, nodes=found.nodes, preempts=True)
+    batches = attempt.view.rule("forecast_in_batches")
     releases = attempt.view.releases()
+    if batches:
+        releases = [*releases, *_endless(attempt.view)]
     if removable:
         gone = {id(part) for job, _ in removable for part in attempt.view.components(job)}
         releases = [release for release in releases if id(release[2]) not in gone]
-    if attempt.view.rule("forecast_in_batches"):
+    if batches:
         return _in_batches(attempt, releases, extra)
     watch = watch_for(attempt, attempt.kind.choices[-1])
     if watch is not None and watch.about_one_node:
@@ -56,25 +62,40 @@ def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]])
 def _in_batches(attempt: ConsAttempt, releases: Sequence[_Release], extra: Extra | None) -> Forecast | None:
     """Test after each batch of jobs that end within a window; each window is twice as long as the last."""
     choice = attempt.kind.choices[-1]
-    for batch in _batches(releases, attempt.view.now):
+    for batch in _batches(releases, choice.among(attempt.nodes & attempt.kind.able)):
         attempt.remove_these([job for _, _, job in batch])
         found = attempt.try_on(choice, extra=extra)
         if found is not None:
-            return Forecast(at=_end_of(batch, found, attempt), nodes=found.nodes)
+            at = _end_of(batch, found, attempt)
+            return None if math.isinf(at) else Forecast(at=at, nodes=found.nodes)
     return None
 
 
-def _batches(releases: Sequence[_Release], now: Seconds) -> Iterator[Sequence[_Release]]:
-    window, until = _FIRST_WINDOW, now
+def _endless(view: ClusterView) -> Sequence[_Release]:
+    """Return the running jobs without a limit: they end last, and beyond any plan."""
+    jobs = [job for job in view.active if job.end_at is None and job.allocation is not None]
+    jobs.sort(key=lambda job: (job.started_at or 0.0, job.index))
+    return [(math.inf, job.index, job) for job in jobs]
+
+
+def _batches(releases: Sequence[_Release], nodes: NodeBits) -> Iterator[Sequence[_Release]]:
+    """Yield the jobs on `nodes` that are taken away together.
+
+    A batch is over when the very next job of all ends after its window. A job elsewhere closes no batch: the one
+    behind it comes along, however late it ends (recorded: backfill_estimate_jobs_elsewhere).
+    """
+    window, until = _FIRST_WINDOW, 0.0
     batch: list[_Release] = []
-    for release in releases:
-        if batch and (release[0] > until or len(batch) >= _MOST_IN_BATCH):
+    for release, following in itertools.zip_longest(releases, releases[1:]):
+        if not release[2].nodes & nodes:
+            continue
+        if not batch:
+            until = release[0] + window
+        batch.append(release)
+        if following is None or following[0] > until or len(batch) >= _MOST_IN_BATCH:
             yield batch
             batch = []
-        if not batch:
-            until = max(release[0], now) + window
             window *= 2
-        batch.append(release)
     if batch:
         yield batch
 

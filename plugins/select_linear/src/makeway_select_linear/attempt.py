@@ -36,7 +36,7 @@ _UNLIMITED = 1 << 30
 class LinearAttempt:
     """One job against the books. See `makeway.model.Attempt`."""
 
-    __slots__ = ("_thought", "job", "nodes", "planning", "removed", "request", "selector", "view")
+    __slots__ = ("_thought", "job", "most", "nodes", "planning", "removed", "request", "selector", "view")
 
     def __init__(
         self,
@@ -54,6 +54,10 @@ class LinearAttempt:
         self.planning = planning
         self.request = selector.request(job)
         self.removed: list[tuple[Job, PreemptMode]] = []
+        self.most = self.request.limit - 1
+        """How many jobs may run on a node beside this one, if all of them share."""
+        if planning and view.rule("linear_forecast_tolerates_one"):
+            self.most = max(self.most, 1)
         self._thought: Thought | None = None
 
     def fresh(self) -> LinearAttempt:
@@ -76,7 +80,7 @@ class LinearAttempt:
         """Begin to take jobs away, where only their number counts."""
         selector = self.selector
         static = selector._static(self.job, self.nodes, self.request)
-        return Counting(selector.books, static, self.request, len(selector.cpus))
+        return Counting(selector.books, static, self.most, len(selector.cpus))
 
     def usable_without(self) -> NodeBits:
         """Return the nodes that are usable without the jobs removed so far."""
@@ -97,6 +101,7 @@ class LinearAttempt:
         request = self.request
         if (
             self._thought is None
+            and not self.planning
             and self.selector.plain
             and request.limit == 1
             and request.cpus_per_node <= 1
@@ -136,6 +141,10 @@ class LinearAttempt:
             taken = self.selector.best_fit(usable, request, choice)
             return (taken, "nodes of candidates") if taken is not None else None
         static = self.selector._static(self.job, choice.among(self.nodes), request)
+        if self.most >= request.limit:
+            usable = self.selector.usable(self.job, request, static, self.most, _UNLIMITED)
+            taken = self.selector.best_fit(usable, request, choice)
+            return (taken, "nodes that look shareable") if taken is not None else None
         node_sets = self.selector.node_sets if request.shares else self.selector.record_sets
         if len(node_sets) == 1 or self.planning:
             return self._search_levels(static, request, choice)

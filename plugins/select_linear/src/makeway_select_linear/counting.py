@@ -10,25 +10,26 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Job, SuspendedBy
 from makeway_select_linear.books import Books
-from makeway_select_linear.request import Request
 
 
 class Counting:
     """The jobs left on each node, and the nodes that have become usable."""
 
-    def __init__(self, books: Books, static: NodeBits, request: Request, size: int) -> None:
+    def __init__(self, books: Books, static: NodeBits, most: int, size: int) -> None:
         """Begin with the books as they are.
 
         :param static: nodes that could serve the job if nobody were there.
+        :param most: how many jobs may run on a node beside the job, if all of them share.
         :param size: number of nodes of the cluster.
         """
-        self._most = request.limit - 1
+        self._most = most
         self._start = static & ~books.exclusive.over[0] & ~books.running.above(self._most)
         self._fixed = bin(static | 1 << size)[:1:-1]
         self._gained: list[int] = []
         self.usable = self._start.bit_count()
         """How many nodes are usable."""
-        alone = not books.running.above(1) and not self._most and not books.stopped.over[0]
+        anyone_shares = books.running.over[0] & ~books.exclusive.over[0]
+        alone = not books.running.above(1) and not (most and anyone_shares) and not books.stopped.over[0]
         self._running: list[int] | None = None
         self._exclusive: list[int] | None = None
         if not alone:

@@ -30,7 +30,7 @@ def forecast(
     usable = selector._static(job, nodes, request)
     if job.spec.features:
         usable = selector.alternatives(job)[-1].among(usable)
-    if _plain(request, job, selector):
+    if _plain(request, job, selector, tolerates=view.rule("linear_forecast_tolerates_one")):
         return _plain_forecast(selector, job, request, usable, view, removable)
     attempt = LinearAttempt(selector, job, nodes, view, planning=True)
     if attempt.only_counts():
@@ -161,7 +161,11 @@ def _plain_forecast(
     return _nodes_at(shadow, free, released, wanted, usable, have)
 
 
-def _plain(request: Request, job: Job, selector: LinearSelector) -> bool:
+def _plain(request: Request, job: Job, selector: LinearSelector, *, tolerates: bool) -> bool:
+    """Whether the job only wants so many free nodes, of whatever kind.
+
+    :param tolerates: nodes on which a single job runs that shares count as usable.
+    """
     books = selector.books
     return (
         selector.uniform is not None
@@ -173,6 +177,7 @@ def _plain(request: Request, job: Job, selector: LinearSelector) -> bool:
         and not (job.spec.features and selector.alternatives(job)[-1].counts)
         and request.target == request.min_nodes
         and not books.running.above(1)
+        and not (tolerates and books.running.over[0] & ~books.exclusive.over[0])
     )
 
 

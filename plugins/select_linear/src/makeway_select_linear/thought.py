@@ -19,6 +19,7 @@ class Thought:
         self._selector = selector
         self._job = attempt.job
         self._request = attempt.request
+        self._most = attempt.most
         self._frees_memory = attempt.view.rule("linear_suspend_frees_memory")
         self.static = selector._static(attempt.job, attempt.nodes, attempt.request)
         books = selector.books
@@ -51,7 +52,7 @@ class Thought:
 
     def usable(self) -> NodeBits:
         """Return the nodes usable without the jobs taken out."""
-        nodes = self.static & ~self._exclusive.over[0] & ~self._running.above(self._request.limit - 1)
+        nodes = self.static & ~self._exclusive.over[0] & ~self._running.above(self._most)
         if self._selector.books.track_memory:
             nodes = self._selector.memory_free(self._request, nodes, self._memory)
         if self._job.spec.gres:
