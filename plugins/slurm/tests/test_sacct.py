@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import gzip
 import os
 import statistics
@@ -403,3 +404,89 @@ def test_content_beats_the_name(tmp_path: Path) -> None:
     path.write_text("User|JobID|Submit|Elapsed|NNodes\na|5|2024-01-01|00:08|1")
     (spec,) = open_workload(path, ReadOptions(config=config())).jobs
     assert spec.run_time == 8
+
+
+# -------------------------------------------------------------------- text that holds separators
+DOCUMENTED = (
+    "JobID|User|Account|Partition|QOS|Submit|Eligible|Start|End|Elapsed|Timelimit|NNodes|NCPUS|ReqMem|State"
+)
+DAY_ONE = "2024-03-01T"
+
+
+def documented(job: int, *, user: str = "ann", state: str = "COMPLETED") -> str:
+    """Return a row of the documented columns: a job of one hour on two nodes."""
+    times = "|".join(
+        f"{DAY_ONE}{hour}" for hour in (f"00:00:{job:02}", f"00:00:{job:02}", "01:00:00", "02:00:00")
+    )
+    return f"{job}|{user}|acc|all|normal|{times}|01:00:00|02:00:00|2|8|4G|{state}"
+
+
+TYPED = [
+    pytest.param('sbatch --wrap="zcat a | sort | uniq"', id="pipes"),
+    pytest.param('sbatch --wrap="a || b"', id="two pipes in a row"),
+    pytest.param("squeue -o %i|JobID|%u", id="a word like a heading"),
+    pytest.param('sbatch --wrap="line one\nline two"', id="a line end"),
+    pytest.param("sbatch <<EOF\n#!/bin/sh\n\necho 7|wc\nEOF", id="a script, with an empty line and a pipe"),
+    pytest.param('sbatch --wrap="\n17|bob\n"', id="a line that begins like a row"),
+    pytest.param("|", id="a pipe alone"),
+    pytest.param("", id="nothing"),
+]
+
+
+@pytest.mark.parametrize("text", TYPED)
+@pytest.mark.parametrize("place", ["in front", "in the middle", "at the end", "beside a job name"])
+def test_rows_are_recovered_where_the_columns_allow_it(tmp_path: Path, text: str, place: str) -> None:
+    """The columns around SubmitLine say where its text begins and ends; the rows beside it are whole."""
+    heads, rows = DOCUMENTED.split("|"), [documented(job).split("|") for job in (1, 2, 3)]
+    at = {"in front": 1, "in the middle": 9, "at the end": len(heads), "beside a job name": len(heads)}[place]
+    heads[at:at] = ["SubmitLine"] + (["JobName"] if place == "beside a job name" else [])
+    for row, typed in zip(rows, ("sbatch a.sh", text, "sbatch b.sh"), strict=True):
+        row[at:at] = [typed] + (["name"] if place == "beside a job name" else [])
+    workload, jobs = read(tmp_path, *("|".join(row) for row in rows), header="|".join(heads))
+    assert workload.rejected_count == 0
+    assert [(job.id, job.user, job.run_time, job.time_limit, job.min_nodes) for job in jobs] == [
+        (str(job), "ann", 3600.0, 7200.0, 2) for job in (1, 2, 3)
+    ]
+
+
+def test_a_row_that_fits_in_several_ways_is_rejected_with_advice(tmp_path: Path) -> None:
+    """Account could be any of three words; the other rows are used."""
+    header = "JobID|Submit|Elapsed|NNodes|Comment|Account|SubmitLine"
+    rows = [f"{job}|{DAY_ONE}00:00:0{job}|01:00:00|1|a|b|c" for job in (1, 3)]
+    odd = f"2|{DAY_ONE}00:00:02|01:00:00|1|one|two|three|four"
+    workload, jobs = read(tmp_path, rows[0], odd, rows[1], header=header)
+    assert [job.id for job in jobs] == ["1", "3"]
+    (row,) = workload.rejected
+    assert (row.line, row.job) == (3, "")
+    assert "8 fields instead of 7, which fit the columns in no single way" in row.reason
+    assert "SubmitLine may hold '|' or a line end, so leave it out of sacct -o" in row.reason
+
+
+def test_a_row_that_breaks_off_takes_no_other_with_it(tmp_path: Path) -> None:
+    """It is rejected by itself; so is a line behind the last row that belongs to none."""
+    header = f"{DOCUMENTED}|SubmitLine|Group"
+    whole = [f"{documented(job)}|sbatch x|staff" for job in (1, 3)]
+    workload, jobs = read(tmp_path, whole[0], documented(2)[:40], whole[1], "slurm: error", header=header)
+    assert [job.id for job in jobs] == ["1", "3"]
+    assert [row.line for row in workload.rejected] == [3, 5]
+    assert not any("put together" in note for note in workload.notes)
+
+
+def test_rows_that_were_put_together_are_counted(tmp_path: Path) -> None:
+    """Nothing happens in silence."""
+    header = f"{DOCUMENTED}|SubmitLine"
+    rows = [f"{documented(job)}|sbatch --wrap='a\nb'" for job in (1, 2)]
+    workload, _ = read(tmp_path, *rows, header=header)
+    assert workload.notes[0] == "2 rows that spread over several lines put together"
+
+
+@given(st.lists(st.text(alphabet='ab1| \n:-"', max_size=25), min_size=1, max_size=4))
+def test_no_text_makes_a_row_another_job(texts: list[str]) -> None:
+    """Whatever users type in SubmitLine, a job that is read is as recorded."""
+    rows = [f"{documented(job)}|{text}|ann" for job, text in enumerate(texts, start=1)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.sacct"
+        path.write_text("\n".join([f"{DOCUMENTED}|SubmitLine|Group", *rows]) + "\n")
+        with contextlib.suppress(ConfigError):
+            for job in load(path)[1]:
+                assert (job.user, job.run_time, job.min_nodes, job.group) == ("ann", 3600.0, 2, "ann")

@@ -10,7 +10,6 @@ the bit 2**31 set). It is believed only where the requested TRES agree; else it 
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,17 @@ from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
+from makeway_slurm.readers.sacct_rows import (
+    ELAPSED,
+    JOB_ID,
+    NOTHING,
+    PENDING_ARRAY,
+    STEP,
+    BadRowError,
+    Layout,
+    unix_time,
+    whole_rows,
+)
 from makeway_slurm.readers.values import parse_time
 
 _XDMOD = """
@@ -40,15 +50,10 @@ _PER_CPU = 2**31
 """The bit that marks memory per CPU in Slurm's books."""
 _EARLIEST, _LATEST = 0.0, 7_258_118_400.0
 """1970 to 2200."""
-_ID = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,9}))?(?:\+([0-9]{1,6}))?")
-_PENDING_ARRAY = re.compile(r"[0-9]{1,18}_\[[^\]|]*\]")
-_STEP = re.compile(r"[0-9_+]{1,40}\.[A-Za-z0-9_+]+")
-_ELAPSED = re.compile(r"(?:[0-9]{1,9}-)?[0-9]{1,9}(?::[0-9]{1,9}){1,2}(\.[0-9]+)?")
 _MEMORY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTP]?)([nc]?)")
 _FACTOR = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
 _LICENSE = re.compile(r"([^\s:,;|=]+?)(?:[:=]([0-9]{1,9}))?")
-_NOTHING = frozenset(("", "unknown", "none", "n/a", "none assigned", "(null)"))
-_NO_TIME_LIMIT = frozenset(("partition_limit", "invalid", *_NOTHING))
+_NO_TIME_LIMIT = frozenset(("partition_limit", "invalid", *NOTHING))
 _NOT_RUN = frozenset(("PENDING", "REQUEUED", "CONFIGURING"))
 _CUT_SHORT = frozenset(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "RUNNING", "SUSPENDED", "RESIZING"))
 """States in which the run time on record is less than the job wanted."""
@@ -60,14 +65,6 @@ _NEEDED = {
     "a run time": ("elapsed", "elapsedraw", "end"),
     "a size": ("nnodes", "ncpus", "alloccpus", "reqcpus", "reqnodes", "reqtres", "alloctres"),
 }
-
-
-class _BadRowError(Exception):
-    """A row that cannot be used; its text is the reason."""
-
-    def __init__(self, reason: str, *, usual: bool = False) -> None:
-        super().__init__(reason)
-        self.usual = usual
 
 
 @attrs.frozen
@@ -89,27 +86,6 @@ class _Row:
     state: str
 
 
-@attrs.frozen
-class _Layout:
-    """Which column is where."""
-
-    columns: tuple[str, ...]
-
-    def fields(self, line: str) -> dict[str, str]:
-        """Split a line; a job name may hold the separator.
-
-        :raises _BadRowError: the number of fields is wrong.
-        """
-        parts = line.split("|")
-        extra = len(parts) - len(self.columns)
-        if extra > 0 and "jobname" in self.columns:
-            at = self.columns.index("jobname")
-            parts[at : at + extra + 1] = ["|".join(parts[at : at + extra + 1])]
-        elif extra:
-            raise _BadRowError(f"{len(parts)} fields; allowed: {len(self.columns)}")
-        return dict(zip(self.columns, map(str.strip, parts), strict=True))
-
-
 class SacctReader:
     """Reads sacct's output, all of it before the first job."""
 
@@ -127,7 +103,7 @@ class SacctReader:
         """
         workload = Workload(name=path.name, jobs=iter(()), most_rejected=options.most_rejected)
         layout, lines = _read_layout(path, read_lines(path, options.progress))
-        rows = list(_usable_rows(lines, layout, workload))
+        rows = list(_usable_rows(whole_rows(lines, layout), layout, workload))
         rows.sort(key=lambda row: (row.submit, row.order, row.line))
         if rows:
             workload.start_wall = rows[0].submit
@@ -146,10 +122,10 @@ def _is_header(line: str) -> bool:
 
 def _is_bare(line: str) -> bool:
     parts = line.split("|")
-    return len(parts) >= len(XDMOD_COLUMNS) and _ID.fullmatch(parts[0].strip()) is not None
+    return len(parts) >= len(XDMOD_COLUMNS) and JOB_ID.fullmatch(parts[0].strip()) is not None
 
 
-def _read_layout(path: Path, lines: Iterator[Line]) -> tuple[_Layout, Iterator[Line]]:
+def _read_layout(path: Path, lines: Iterator[Line]) -> tuple[Layout, Iterator[Line]]:
     """Return the layout, and the lines after the header.
 
     :raises ConfigError: there is none, it lacks columns, or nothing follows it.
@@ -161,7 +137,7 @@ def _read_layout(path: Path, lines: Iterator[Line]) -> tuple[_Layout, Iterator[L
     if not _is_header(first[1]):
         if "|" not in first[1] or len(first[1].split("|")) < len(XDMOD_COLUMNS):
             raise ConfigError(str(path), [_no_header(path, first)])
-        return _Layout(XDMOD_COLUMNS), itertools.chain([first], rows)
+        return Layout(XDMOD_COLUMNS), itertools.chain([first], rows)
     columns = tuple(name.strip().lower() for name in first[1].split("|"))
     problems = list(_column_problems(f"{path.name}:{first[0]}", columns))
     if problems:
@@ -169,7 +145,7 @@ def _read_layout(path: Path, lines: Iterator[Line]) -> tuple[_Layout, Iterator[L
     second = next(rows, None)
     if second is None:
         raise ConfigError(str(path), [Problem("", "no jobs, only a header")])
-    return _Layout(columns), itertools.chain([second], rows)
+    return Layout(columns), itertools.chain([second], rows)
 
 
 def _no_header(path: Path, line: Line) -> Problem:
@@ -186,27 +162,31 @@ def _column_problems(where: str, columns: Sequence[str]) -> Iterator[Problem]:
 
 
 # ----------------------------------------------------------------------------------------- rows
-def _usable_rows(lines: Iterator[Line], layout: _Layout, workload: Workload) -> Iterator[_Row]:
+def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> Iterator[_Row]:
     seen: set[str] = set()
-    steps = 0
+    steps = spread = 0
     for number, line in lines:
-        if _is_header(line):
+        if layout.is_header(line):
             continue
+        spread += "\n" in line
         fields: Mapping[str, str] = {}
         try:
             fields = layout.fields(line)
-            if _STEP.fullmatch(_job_id(fields)):
+            if STEP.fullmatch(_job_id(fields)):
                 steps += 1
                 continue
             row = _row(number, fields)
             if row.id in seen:
                 hint = "; without -D sacct gives one row for each job"
-                raise _BadRowError(f"job {shown(row.id)} was there before{hint}")
-        except _BadRowError as reason:
+                raise BadRowError(f"job {shown(row.id)} was there before{hint}")
+        except BadRowError as reason:
             workload.reject(number, str(reason), _job_id(fields), usual=reason.usual)
             continue
         seen.add(row.id)
         yield row
+    if spread:
+        rows = "row that spreads" if spread == 1 else "rows that spread"
+        workload.notes.append(f"{spread:,} {rows} over several lines put together")
     if steps:
         workload.notes.append(f"{steps:,} job step{'' if steps == 1 else 's'} left out")
 
@@ -218,18 +198,18 @@ def _job_id(fields: Mapping[str, str]) -> str:
 def _row(line: int, fields: Mapping[str, str]) -> _Row:
     """Check what a job cannot do without.
 
-    :raises _BadRowError: with the reason.
+    :raises BadRowError: with the reason.
     """
     job = _job_id(fields)
-    match = _ID.fullmatch(job)
+    match = JOB_ID.fullmatch(job)
     if match is None:
         raise _bad_id(job)
     state = (fields.get("state") or "COMPLETED").split()[0].rstrip("+").upper()
     if state in _NOT_RUN:
-        raise _BadRowError(f"state {state}: how long it runs is not known", usual=True)
+        raise BadRowError(f"state {state}: how long it runs is not known", usual=True)
     submit = _when(fields, "submit")
     if submit is None:
-        raise _BadRowError("no submit time")
+        raise BadRowError("no submit time")
     start, end = _when(fields, "start"), _when(fields, "end")
     return _Row(
         line=line,
@@ -246,51 +226,39 @@ def _row(line: int, fields: Mapping[str, str]) -> _Row:
     )
 
 
-def _bad_id(job: str) -> _BadRowError:
-    if _PENDING_ARRAY.fullmatch(job):
-        return _BadRowError(f"{shown(job)} stands for array tasks that have not run", usual=True)
-    return _BadRowError(f"job id: got {shown(job)}; allowed: 12, 12_3 or 12+1")
+def _bad_id(job: str) -> BadRowError:
+    if PENDING_ARRAY.fullmatch(job):
+        return BadRowError(f"{shown(job)} stands for array tasks that have not run", usual=True)
+    return BadRowError(f"job id: got {shown(job)}; allowed: 12, 12_3 or 12+1")
 
 
 def _when(fields: Mapping[str, str], key: str) -> float | None:
     """Return a time as Unix time, read as UTC; None: not known.
 
-    :raises _BadRowError: it is no time between 1970 and 2200.
+    :raises BadRowError: it is no time between 1970 and 2200.
     """
     text = fields.get(key, "")
-    if text.lower() in _NOTHING:
+    if text.lower() in NOTHING:
         return None
-    value = _unix_time(text)
+    value = unix_time(text)
     if value is None or not _EARLIEST <= value <= _LATEST:
         allowed = "2017-01-31T12:00:00 or Unknown"
-        raise _BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
+        raise BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
     return value
-
-
-def _unix_time(text: str) -> float | None:
-    if text.isascii() and text.isdigit():
-        return float(text) if len(text) < 12 else None
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.UTC)
-        return moment.timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _run_time(fields: Mapping[str, str], start: float | None, end: float | None) -> float:
     for key in ("elapsed", "elapsedraw"):
         text = fields.get(key, "")
-        if text.lower() in _NOTHING:
+        if text.lower() in NOTHING:
             continue
         seconds = _seconds(text, raw=key == "elapsedraw")
         if seconds is None:
             allowed = "seconds" if key == "elapsedraw" else "[D-]HH:MM:SS"
-            raise _BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
+            raise BadRowError(f"{key}: got {shown(text)}; allowed: {allowed}")
         return seconds
     if start is None or end is None or end < start:
-        raise _BadRowError("no run time: neither elapsed nor start and end")
+        raise BadRowError("no run time: neither elapsed nor start and end")
     return end - start
 
 
@@ -300,7 +268,7 @@ def _seconds(text: str, raw: bool) -> float | None:
         good = text.isascii() and text.isdigit() and len(text) <= 11
         seconds = float(text) if good else None
     else:
-        match = _ELAPSED.fullmatch(text)
+        match = ELAPSED.fullmatch(text)
         seconds = float(parse_time(text.split(".")[0]) or 0) if match else None
     return seconds if seconds is not None and seconds <= _MOST_SECONDS else None
 
@@ -334,7 +302,7 @@ def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> J
 
 
 def _known(text: str) -> str | None:
-    return None if text.lower() in _NOTHING else text
+    return None if text.lower() in NOTHING else text
 
 
 def _time_limit(row: _Row, workload: Workload) -> float | None:
@@ -402,7 +370,7 @@ def _memory(row: _Row, workload: Workload, asked: Mapping[str, str], nodes: int,
     text = row.fields.get("reqmem", "") or asked.get("mem", "")
     match = _MEMORY.fullmatch(text.rstrip("?"))
     if match is None:
-        if text.lower() not in _NOTHING:
+        if text.lower() not in NOTHING:
             _note(workload, f"memory {shown(text)} makes no sense and is left out", row)
         return {}
     megabytes = float(match[1]) * _FACTOR[match[2]]
@@ -455,9 +423,9 @@ def _licenses(row: _Row, workload: Workload) -> dict[str, int]:
     counts: dict[str, int] = {}
     for word in row.fields.get("licenses", "").split(","):
         match = _LICENSE.fullmatch(word.strip())
-        if match is not None and word.strip().lower() not in _NOTHING:
+        if match is not None and word.strip().lower() not in NOTHING:
             counts[match[1]] = counts.get(match[1], 0) + int(match[2] or 1)
-        elif word.strip().lower() not in _NOTHING:
+        elif word.strip().lower() not in NOTHING:
             _note(workload, f"licence {shown(word)} makes no sense and is left out", row)
     if counts:
         return counts
