@@ -16,7 +16,7 @@ import attrs
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
 from makeway.engine.engine import Engine
 from makeway.events import Submitted
-from makeway.model import JobSpec
+from makeway.model import Choice, JobSpec
 from makeway.record import Recorder
 from makeway.registry import Policies
 
@@ -74,10 +74,9 @@ def decide(engine: Engine, size: int) -> tuple[float, int]:
     ledger = engine.ledger
     began = time.perf_counter()
     candidates = placer.candidates(job)
-    attempt = placer._attempt(job, placer._nodes_with(job, ledger.all_nodes, candidates.jobs))
-    choice = placer.policies.search(attempt, candidates, ledger)
+    choice, _ = placer._search(job, ledger.all_nodes, candidates)
     took = time.perf_counter() - began
-    assert choice is not None
+    assert isinstance(choice, Choice)
     engine.transitions.cancel_pending(job)
     return took, len(choice.victims)
 

@@ -43,6 +43,7 @@ from makeway.model import (
     Gang,
     Job,
     Plan,
+    PreemptBasis,
     PreemptMode,
     Protection,
     Selector,
@@ -72,6 +73,34 @@ def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
 
     def mark(function: F) -> F:
         function.makeway_about = wanted  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def of_selector(function: F) -> F:
+    """Mark an implementation of `makeway_search` as the search of a selector, made for that selector's attempts.
+
+    Goes below ``@hookimpl``. It is given the attempts that the selector began, as they are; limits judge its choice,
+    and take no part in the search. Where another selector is in use it returns None, so that the next plugin
+    is asked. A search in the plugin that built the selector counts as marked.
+    """
+    function.makeway_of_selector = True  # type: ignore[attr-defined]
+    return function
+
+
+def based_on(basis: PreemptBasis) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_preempt_candidates` with what decides who may displace whom.
+
+    Goes below ``@hookimpl``. Selectors that model a scheduler ask for it (``view.preempt_basis``). Without a mark the
+    basis is ``PreemptBasis.OTHER``. With ``PreemptBasis.NOTHING`` preemption is off.
+    """
+
+    if not isinstance(basis, PreemptBasis):
+        raise TypeError(f"based_on({basis!r:.80}); allowed: a PreemptBasis")
+
+    def mark(function: F) -> F:
+        function.makeway_basis = basis  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -584,23 +613,27 @@ def makeway_protect(
 
 
 @hookspec(firstresult=True)
-def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView, now: float) -> Choice | None:
+def makeway_search(
+    attempt: Attempt, candidates: Candidates, view: ClusterView, now: float
+) -> Choice | Blocked | None:
     """Choose which candidates to take, probing as you go.
 
-    Called when a job was blocked, candidates are left after the vetoes. Decision hook of the kind
+    Called when a job was blocked and candidates are left after the vetoes. Decision hook of the kind
     *search*.
 
-    :param attempt: the blocked job against the cluster, with nobody removed yet.
+    :param attempt: the blocked job against the cluster, with nobody removed yet. Limits (`makeway_admit`) and
+        closed nodes are part of it, except for a search that is marked with `of_selector`.
     :param candidates: whom it may displace, in order, with modes.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
-    :returns: `makeway.model.Choice`, victims as positions in `candidates`. A choice that carries no
-        placement is not possible: when nothing helps, raise nothing and return
-        ``None`` after all, so that the next plugin may try; if all pass, the job waits.
+    :returns: `makeway.model.Choice`, victims as positions in `candidates`. `makeway.model.Blocked`: nobody shall be
+        displaced; no other plugin is asked, and its `detail` is told to people. None: no opinion; the next plugin
+        is asked, with an attempt of its own. If all pass, the job waits.
     :raises: whatever is raised ends the run as PolicyError.
 
-    First answer wins. Selectors bring the search of the scheduler they model, so that Slurm's two stages
-    are used unless ``policy.search`` names another.
+    First answer wins. A selector usually brings the search of the scheduler that it models, which is used unless
+    ``policy.search`` or the preempt plugin answers first. Where no plugin in use has a search,
+    ``search/in_order`` is used.
 
     One at a time until it fits::
 
@@ -781,4 +814,4 @@ def makeway_on_line(line: Line) -> None:
     """
 
 
-__all__ = ["CONTRACT_VERSION", "NodeBits", "about", "hookimpl", "hookspec"]
+__all__ = ["CONTRACT_VERSION", "NodeBits", "about", "based_on", "hookimpl", "hookspec", "of_selector"]

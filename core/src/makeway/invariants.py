@@ -23,6 +23,7 @@ from makeway.model import (
     JobState,
     ModeFlag,
     Partition,
+    PreemptBasis,
     PreemptMode,
     Qos,
     Seconds,
@@ -172,8 +173,8 @@ class InvariantChecker:
 
     def _partition_prio(self, engine: Engine, entry: Preemption, victim: Job) -> str:
         """Say what forbids it (preemption 1.3, 1.6, 1.7); empty: nothing."""
-        policy = engine.config.policy.preempt
-        if policy not in ("preempt/partition_prio", "preempt/none"):
+        basis = engine.ledger.preempt_basis
+        if basis not in (PreemptBasis.PARTITION, PreemptBasis.NOTHING):
             return ""
         by_gang = engine.gang is not None
         if entry.preemptor is None:
@@ -191,7 +192,7 @@ class InvariantChecker:
         tiers = [p.priority_tier for p in (*preemptor.partitions, preemptor.partition)]
         if max(tiers) <= seen.partition.priority_tier:
             return f"its tier {seen.partition.priority_tier} is not below {max(tiers)}"
-        if policy == "preempt/none":
+        if basis is PreemptBasis.NOTHING:
             return "" if by_gang else "preemption is off"
         if by_gang and (seen.shared or victim.spec.het_id is not None):
             return ""  # gang stops whoever is in a shadow; candidates were not asked (preemption 4.6)
@@ -284,13 +285,13 @@ def _overlap_excuse(engine: Engine, job: Job, other: Job, resumed: frozenset[str
 def _oversubscribed(engine: Engine, job: Job, other: Job) -> bool:
     """Whether all jobs in common places share them, no more than partitions allow.
 
-    select/linear counts the jobs of a node, over all partitions; others the jobs of one partition on a core (4.5).
+    Some selectors count the jobs of a node, over all partitions; others the jobs of one partition on a core (4.5).
     """
     for index in bitmap.indices(job.nodes & other.nodes):
         there = [
             one for one in engine.ledger.active if one.nodes >> index & 1 and one.state is JobState.RUNNING
         ]
-        if engine.config.policy.select == "select/linear":
+        if getattr(engine.selector, "shares_whole_nodes", False):
             most = max(one.partition.oversubscribe.count for one in there)
             if len(there) > most or not all(map(_is_shared, there)):
                 return False
@@ -361,7 +362,7 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
             continue
         there = [job for job in ledger.active if job.nodes >> index & 1]
         names = tuple(job.id for job in there)
-        if engine.config.policy.select == "select/linear" and _was_forgotten(engine, there):
+        if getattr(engine.selector, "shares_whole_nodes", False) and _was_forgotten(engine, there):
             yield Excused(ledger.now, "suspension frees memory", names)
             continue
         if resumed.intersection(names):

@@ -116,6 +116,23 @@ class Exclusive(enum.Enum):
     """With jobs of another security label."""
 
 
+class PreemptBasis(enum.Enum):
+    """What decides which jobs may displace others, as far as selectors have to know it.
+
+    A preempt plugin says so with `makeway.hookspecs.based_on`. Selectors that model a scheduler ask the view for
+    it, and never for the plugin's name.
+    """
+
+    NOTHING = "nothing"
+    """Nobody displaces anybody: preemption is off."""
+    PARTITION = "partition"
+    """The tiers of partitions: the job of a higher tier may be laid over one of a lower tier."""
+    QOS = "qos"
+    """The rules of the jobs' QOS, whatever their partitions."""
+    OTHER = "other"
+    """Something else, or the plugin does not say."""
+
+
 # ---------------------------------------------------------------------------------- the cluster
 @attrs.frozen(kw_only=True)
 class ModeSetting:
@@ -827,7 +844,14 @@ class ClusterView(Protocol):
 
     @property
     def preempt(self) -> str:
-        """Name of the preempt plugin in force (``preempt/none``, ``preempt/qos``, ...)."""
+        """Name of the preempt plugin in force (``preempt/none``, ``preempt/qos``, ...); for messages only.
+
+        The same plugin may be registered under another name: ask `preempt_basis` for what it does.
+        """
+
+    @property
+    def preempt_basis(self) -> PreemptBasis:
+        """What decides who may displace whom, as the preempt plugin in force says of itself."""
 
     @property
     def select_parameters(self) -> Sequence[str]:
@@ -930,8 +954,9 @@ class Selector(Protocol):
     """Finds nodes and cores; built once per run, keeps books from what it is told.
 
     The engine calls the five notices below exactly when a job starts, ends, or is stopped or
-    continued; a selector that derives all from the view may ignore them. One that lets suspended jobs give
-    back their memory, as some schedulers do, says so by an attribute ``suspension_frees_memory = True``.
+    continued; a selector that derives all from the view may ignore them. Two attributes say what else differs:
+    ``suspension_frees_memory = True``: suspended jobs give back their memory, as some schedulers let them;
+    ``shares_whole_nodes = True``: where jobs share, it counts the jobs of a node, whatever their partitions.
     """
 
     def placed(self, job: Job) -> None:

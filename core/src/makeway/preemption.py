@@ -47,6 +47,10 @@ class PreemptionTable:
     reclaim_licenses: bool = False
 
 
+def _partition_of(job: Job) -> str:
+    return f"partition {job.partition.name}"
+
+
 @attrs.frozen(kw_only=True)
 class Policy:
     """The four things in which Slurm's preempt plugins differ, each over whole lists."""
@@ -60,6 +64,8 @@ class Policy:
     """How each job (each component of a heterogeneous one) makes way."""
     grace: Callable[[Job], Seconds]
     """Its grace time."""
+    source: Callable[[Job], str] = _partition_of
+    """What the mode of a job comes from, in words."""
 
 
 # ----------------------------------------------------------------------------------- candidates
@@ -354,7 +360,7 @@ def plans(
 
 def _plan(job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settings: PreemptionTable) -> Plan:
     gang = ModeFlag.GANG in view.preempt_mode.flags
-    why = f"mode of {_source(job, policy)}"
+    why = f"mode of {policy.source(job)}"
     if mode is PreemptMode.SUSPEND and gang:
         return Plan(job=job, mode=mode, why=why)
     if mode is PreemptMode.SUSPEND:
@@ -373,9 +379,3 @@ def _plan(job: Job, mode: PreemptMode, view: ClusterView, policy: Policy, settin
     else:
         notice, farewell = (Signal(name="CONT"), Signal(name="TERM")), ()
     return Plan(job=job, mode=mode, notice=notice, farewell=farewell, grace_time=grace, why=why)
-
-
-def _source(job: Job, policy: Policy) -> str:
-    if policy.name == "preempt/qos" and job.qos is not None:
-        return f"QOS {job.qos.name}"
-    return f"partition {job.partition.name}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from makeway.hookspecs import hookimpl
-from makeway.model import Candidates
+from makeway.hookspecs import based_on, hookimpl
+from makeway.model import Candidates, PreemptBasis
 
 
 @hookimpl
+@based_on(PreemptBasis.NOTHING)
 def makeway_preempt_candidates() -> Candidates:
     """Name nobody."""
     return Candidates(note="preemption is off (preempt/none)")

@@ -30,7 +30,18 @@ from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
 from makeway.features import unknown_features, unreadable
-from makeway.model import Gang, Job, JobDraft, JobSpec, JobState, Partition, Plan, PreemptMode, Seconds
+from makeway.model import (
+    Gang,
+    Job,
+    JobDraft,
+    JobSpec,
+    JobState,
+    Partition,
+    Plan,
+    PreemptBasis,
+    PreemptMode,
+    Seconds,
+)
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -80,6 +91,7 @@ class Engine:
             {**policies.settings, Clockwork: self.clockwork},
             config.policy.select_parameters,
             config.policy.preempt,
+            policies.preempt_basis(config.policy.preempt),
         )
         ledger = self.ledger
         ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
@@ -102,7 +114,7 @@ class Engine:
             self.transitions,
             self.making_way,
             recorder,
-            preemption=config.policy.preempt != "preempt/none",
+            preemption=ledger.preempt_basis is not PreemptBasis.NOTHING,
         )
         self.het = HetStarter(ledger, self.placer)
         self.passes = Passes(ledger, self.queue, self.placer, policies, self.het, scheduler)

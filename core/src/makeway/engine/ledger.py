@@ -19,6 +19,7 @@ from makeway.model import (
     JobDraft,
     JobState,
     ModeSetting,
+    PreemptBasis,
     PreemptMode,
     Protection,
     Seconds,
@@ -56,6 +57,7 @@ class Ledger:
         settings: Mapping[type[Any], Any],
         select_parameters: Sequence[str] = (),
         preempt: str = "preempt/none",
+        preempt_basis: PreemptBasis = PreemptBasis.NOTHING,
     ) -> None:
         self.cluster = cluster
         self.preempt_mode = preempt_mode
@@ -97,6 +99,7 @@ class Ledger:
         """Running jobs with a deadline, soonest first."""
         self.select_parameters = select_parameters
         self.preempt = preempt
+        self.preempt_basis = preempt_basis
         self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
         self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
         self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: (

@@ -88,8 +88,6 @@ class Placer:
         self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
         self._closes = policies.implements("makeway_closed_nodes")
-        self._own_search = policies.who("makeway_search") == policies.who("makeway_selector")
-        """Whether the selector searches itself: then limits judge its choice, and take no part in it."""
         self.before: Sequence[Job] = ()
         """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
         self.beyond: dict[str, str] = {}
@@ -98,7 +96,7 @@ class Placer:
         """Partitions that could never run a job that waits in several, by their index."""
         self._traces = recorder.traced is not None
         self._vetoes = policies.implements("makeway_protect")
-        self.glances = self._own_search and not (self._closes or self._vetoes or self._traces)
+        self.glances = policies.selector_searches and not (self._closes or self._vetoes or self._traces)
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
         self.kind_of = policies.preemptor_kind(ledger)
         """Tells jobs apart that may displace different others; None: each is asked about by itself."""
@@ -250,9 +248,13 @@ class Placer:
             return attrs.evolve(found, never=False)  # the closed nodes may open again
         return found
 
-    def _attempt(self, job: Job, nodes: NodeBits) -> Attempt:
+    def _attempt(self, job: Job, nodes: NodeBits, *, own: bool) -> Attempt:
+        """Begin an attempt for a search.
+
+        :param own: whether it is the selector's own search, whose choice limits judge; else they take part in it.
+        """
         limited = self.limited(job)
-        if (limited or self._closes) and not self._own_search:
+        if (limited or self._closes) and not own:
             closing = self.before if self._closes else None
             return LimitedAttempt(self, job, nodes, closing, limits=limited)
         if self._closes:
@@ -359,24 +361,44 @@ class Placer:
         not_for = self._not_for(job, candidates)
         if not_for:
             return self._waits(job, blocked, _outcome_of(blocked), candidates, not_for)
-        choice = self._search(job, allowed, candidates)
-        if choice is None:
-            note = "removing all candidates would not make room"
-            if len(candidates.vacated) == len(candidates.jobs):
-                note = "what suspended jobs hold would not be enough"
+        choice, unjudged = self._search(job, allowed, candidates)
+        if not isinstance(choice, Choice):
+            note = self._why_nobody(job, allowed, candidates, choice)
             return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
         modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        limit = self.kept_out(job, tuple(zip(victims, modes, strict=True))) if self._own_search else None
+        limit = self.kept_out(job, tuple(zip(victims, modes, strict=True))) if unjudged else None
         if limit is not None:
             note = "a limit would still keep it out once its victims were gone"
             return self._waits(job, limit, Outcome.LIMITED, candidates, note)
         return self._take(job, choice, candidates, victims, modes, blocked)
 
-    def _search(self, job: Job, allowed: NodeBits, candidates: Candidates) -> Choice | None:
-        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs))
-        return self.policies.search(attempt, candidates, self.ledger)
+    def _search(
+        self, job: Job, allowed: NodeBits, candidates: Candidates
+    ) -> tuple[Choice | Blocked | None, bool]:
+        """Return what the searches say, and whether limits have yet to judge it."""
+        nodes = self._nodes_with(job, allowed, candidates.jobs)
+        return self.policies.search(
+            job, lambda own: self._attempt(job, nodes, own=own), candidates, self.ledger
+        )
+
+    def _why_nobody(
+        self, job: Job, allowed: NodeBits, candidates: Candidates, answer: Choice | Blocked | None
+    ) -> str:
+        """Return why no victim was found, for people; empty if nobody listens."""
+        if isinstance(answer, Blocked) and answer.detail:
+            return answer.detail
+        if not (self._traces and self.recorder.traces(job)):
+            return ""
+        if len(candidates.vacated) == len(candidates.jobs):
+            return "what suspended jobs hold would not be enough"
+        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs), own=False)
+        for candidate, mode in zip(candidates.jobs, candidates.modes, strict=True):
+            attempt.remove(candidate, mode)
+        if isinstance(self.probe(attempt), Placement):
+            return "the search chose nobody, though removing all candidates would make room"
+        return "removing all candidates would not make room"
 
     def _not_for(self, job: Job, candidates: Candidates) -> str:
         """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""
@@ -393,8 +415,8 @@ class Placer:
         candidates = self.candidates(job)
         if not candidates.jobs or self._not_for(job, candidates):
             return None
-        choice = self._search(job, allowed, candidates)
-        if choice is None or choice.placement.alternative >= found.alternative:
+        choice, _ = self._search(job, allowed, candidates)
+        if not isinstance(choice, Choice) or choice.placement.alternative >= found.alternative:
             return None
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]
@@ -410,8 +432,8 @@ class Placer:
         candidates = self.candidates(job)
         if not candidates.jobs or self._not_for(job, candidates):
             return None
-        choice = self._search(job, allowed, candidates)
-        if choice is None:
+        choice, _ = self._search(job, allowed, candidates)
+        if not isinstance(choice, Choice):
             return None
         self._check_place(job, choice.placement, "makeway_search")
         victims = [candidates.jobs[at] for at in choice.victims]

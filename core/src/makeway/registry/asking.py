@@ -12,7 +12,7 @@ import attrs
 import pluggy
 
 from makeway.errors import MakewayError, OutOfTime, PolicyError
-from makeway.model import Job
+from makeway.model import Job, PreemptBasis
 from makeway.registry import finding
 from makeway.registry.finding import is_core, place_of
 
@@ -30,6 +30,10 @@ class Call:
     """Arguments with a default that the contract knows."""
     about: Callable[[Job], bool] | None = None
     """Which jobs it is about (`makeway.hookspecs.about`); None: all of them."""
+    of_selector: bool = False
+    """Whether it is a selector's own search (`makeway.hookspecs.of_selector`)."""
+    basis: PreemptBasis = PreemptBasis.OTHER
+    """What decides who may displace whom (`makeway.hookspecs.based_on`)."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -47,7 +51,15 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
     )
     positional = tuple(name for name in impl.argnames if name not in defaulted)
     about = getattr(impl.function, "makeway_about", None)
-    return Call(impl.plugin_name, impl.function, positional, defaulted, about)
+    return Call(
+        impl.plugin_name,
+        impl.function,
+        positional,
+        defaulted,
+        about,
+        bool(getattr(impl.function, "makeway_of_selector", False)),
+        getattr(impl.function, "makeway_basis", PreemptBasis.OTHER),
+    )
 
 
 class Asker:
@@ -95,17 +107,23 @@ class Asker:
     def _all(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[Any]:
         """Yield every answer that is one; meanwhile its plugin is the one to blame."""
         for call in self._calls[hook]:
-            try:
-                answer = call(arguments)
-            except MakewayError:
-                raise
-            except (Exception, SystemExit) as error:
-                self._raised(call.plugin, hook, about, error)
-            if self._trace:
-                self._show(call, hook, arguments, answer)
+            answer = self._ask(call, hook, about, arguments)
             if answer is not None:
-                self._answered[hook] = call.plugin
                 yield answer
+
+    def _ask(self, call: Call, hook: str, about: Job | None, arguments: Mapping[str, Any]) -> Any:
+        """Ask one plugin; from its answer on it is the one to blame."""
+        try:
+            answer = call(arguments)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            self._raised(call.plugin, hook, about, error)
+        if self._trace:
+            self._show(call, hook, arguments, answer)
+        if answer is not None:
+            self._answered[hook] = call.plugin
+        return answer
 
     def _listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
         try:

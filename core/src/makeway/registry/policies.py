@@ -21,6 +21,7 @@ from makeway.model import (
     Job,
     Placement,
     Plan,
+    PreemptBasis,
     PreemptMode,
     Protection,
     Selector,
@@ -28,7 +29,7 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway.record import Line
-from makeway.registry.asking import Asker, guarded
+from makeway.registry.asking import Asker, Call, guarded
 from makeway.registry.asking import shown as _shown
 from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
@@ -36,6 +37,9 @@ from makeway.registry.tables import structured
 
 KINDS = ("select", "preempt", "gang", "search", "protect", "plugins")
 """Keys of ``[policy]`` that name plugins."""
+
+DEFAULT_SEARCH = "search/in_order"
+"""Used where no plugin in use has a search."""
 
 log = logging.getLogger("makeway")
 
@@ -73,6 +77,10 @@ class Policies(Asker):
         loaded = {name: (name, *rest) for name, *rest in load_all([n for n in self.names if n not in given])}
         plugins = [(name, given[name], None) if name in given else loaded[name] for name in self.names]
         super().__init__(manager_of(plugins[::-1]), given, trace=trace)
+        preempts = self.preempt_basis(config.policy.preempt) is not PreemptBasis.NOTHING
+        if preempts and not self.implements("makeway_search"):
+            plugins += load_all([DEFAULT_SEARCH])
+            super().__init__(manager_of(plugins[::-1]), given, trace=trace)
         self._observers_off: set[str] = set()
         self.settings = structured(config, plugins)
 
@@ -316,16 +324,48 @@ class Policies(Asker):
                 joined.setdefault(job_id, each)
         return joined
 
-    def search(self, attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
-        """Choose the victims; None: preempting does not help."""
+    def preempt_basis(self, name: str) -> PreemptBasis:
+        """Return what decides who may displace whom under the preempt plugin `name`."""
+        calls = self._calls["makeway_preempt_candidates"]
+        return next((call.basis for call in calls if call.plugin == name), PreemptBasis.OTHER)
+
+    @property
+    def selector_searches(self) -> bool:
+        """Whether the search that is asked first is the selector's own; known once the selector is built."""
+        calls = self._calls["makeway_search"]
+        return bool(calls) and self._is_of_selector(calls[0])
+
+    def _is_of_selector(self, call: Call) -> bool:
+        return call.of_selector or call.plugin == self._answered.get("makeway_selector")
+
+    def search(
+        self, job: Job, begin: Callable[[bool], Attempt], candidates: Candidates, view: ClusterView
+    ) -> tuple[Choice | Blocked | None, bool]:
+        """Choose the victims of `job`.
+
+        :param begin: begins an attempt with nobody removed; True: as the selector makes it, with no limits in it.
+        :returns: the choice, or why there is none, or None if nobody has an opinion; and whether limits have yet to
+            judge it.
+        """
         hook = "makeway_search"
-        job = attempt.job
-        answer = self._first(hook, job, attempt=attempt, candidates=candidates, view=view, now=view.now)
-        if answer is None:
-            return None
+        for call in self._calls[hook]:
+            own = self._is_of_selector(call)
+            arguments = {"attempt": begin(own), "candidates": candidates, "view": view, "now": view.now}
+            answer = self._ask(call, hook, job, arguments)
+            if isinstance(answer, Blocked):
+                return answer, own
+            if answer is not None:
+                return self._chosen(job, answer, candidates), own
+        return None, False
+
+    def _chosen(self, job: Job, answer: Any, candidates: Candidates) -> Choice:
+        """Check the answer of a search."""
+        hook = "makeway_search"
         placement: object = getattr(answer, "placement", None)
         if not isinstance(answer, Choice) or not isinstance(placement, Placement):
-            self._blame(hook, job, f"returned {_shown(answer)}; allowed: a Choice with a placement")
+            self._blame(
+                hook, job, f"returned {_shown(answer)}; allowed: a Choice with a placement, or Blocked"
+            )
         self._check_sequences(hook, job, victims=answer.victims, modes=answer.modes)
         size = len(candidates.jobs)
         for at in answer.victims:
@@ -338,7 +378,8 @@ class Policies(Asker):
             self._blame(hook, job, f"{len(answer.victims)} victims but {len(answer.modes)} modes")
         if not all(isinstance(mode, PreemptMode) for mode in answer.modes):
             self._blame(hook, job, f"chose the modes {_shown(answer.modes)}; allowed: PreemptMode")
-        return answer
+        choice: Choice = answer
+        return choice
 
     def plans(
         self,

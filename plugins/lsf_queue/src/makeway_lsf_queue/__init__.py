@@ -126,9 +126,9 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[Preempt
 
 
 @hookimpl
-def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
-    """Walk, then give back."""
-    return search(attempt, candidates, view)
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked:
+    """Walk, then give back; no other search has a say."""
+    return search(attempt, candidates, view) or Blocked()
 
 
 @hookimpl

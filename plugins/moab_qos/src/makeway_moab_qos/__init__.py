@@ -133,9 +133,9 @@ def makeway_preempt_candidates(
 
 
 @hookimpl
-def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
-    """Take them one by one until the job fits."""
-    return victims.search(attempt, candidates, view)
+def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked:
+    """Take them one by one until the job fits; no other search has a say."""
+    return victims.search(attempt, candidates, view) or Blocked()
 
 
 @hookimpl

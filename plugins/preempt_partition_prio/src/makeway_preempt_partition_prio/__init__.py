@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -17,6 +17,7 @@ from makeway.model import (
     ModeFlag,
     Partition,
     Plan,
+    PreemptBasis,
     PreemptMode,
     Seconds,
 )
@@ -72,6 +73,7 @@ POLICY = Policy(
 
 
 @hookimpl
+@based_on(PreemptBasis.PARTITION)
 def makeway_preempt_candidates(
     preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
 ) -> Candidates:

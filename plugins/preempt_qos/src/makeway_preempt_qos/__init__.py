@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
     Job,
     ModeFlag,
     Plan,
+    PreemptBasis,
     PreemptMode,
     Qos,
     Seconds,
@@ -86,7 +87,19 @@ def looks_at_priority(qos: Qos | None, view: ClusterView) -> bool:
     )
 
 
-POLICY = Policy(name="preempt/qos", may=may_preempt, ranks=priorities_of, modes=modes_of, grace=grace_of)
+def source_of(job: Job) -> str:
+    """Return what the mode of `job` comes from, in words."""
+    return f"QOS {job.qos.name}" if job.qos is not None else f"partition {job.partition.name}"
+
+
+POLICY = Policy(
+    name="preempt/qos",
+    may=may_preempt,
+    ranks=priorities_of,
+    modes=modes_of,
+    grace=grace_of,
+    source=source_of,
+)
 
 
 @hookimpl
@@ -112,6 +125,7 @@ def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
 
 
 @hookimpl
+@based_on(PreemptBasis.QOS)
 def makeway_preempt_candidates(
     preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
 ) -> Candidates:

@@ -22,6 +22,7 @@ from makeway.model import (
     ModeFlag,
     Partition,
     Placement,
+    PreemptBasis,
     PreemptMode,
 )
 from makeway.obstacle import counted
@@ -485,9 +486,9 @@ def _table_key(request: Request) -> TableKey:
 def _mode(view: ClusterView) -> Mode:
     return Mode(
         gang=ModeFlag.GANG in view.preempt_mode.flags,
-        preempts=view.preempt != "preempt/none",
-        partition_prio=view.preempt == "preempt/partition_prio",
-        qos=view.preempt == "preempt/qos",
+        preempts=view.preempt_basis is not PreemptBasis.NOTHING,
+        partition_prio=view.preempt_basis is PreemptBasis.PARTITION,
+        qos=view.preempt_basis is PreemptBasis.QOS,
         first_fit=view.rule("one_node_first_fit"),
         trims=view.rule("trim_cores_by_index"),
         only_sharing_jobs_block=view.rule("only_sharing_jobs_block"),

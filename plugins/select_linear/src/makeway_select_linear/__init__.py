@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway import licences
-from makeway.hookspecs import about, hookimpl
+from makeway.hookspecs import about, hookimpl, of_selector
 from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
@@ -46,6 +46,7 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocke
 
 
 @hookimpl
+@of_selector
 def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | None:
     """Search as select/linear does, if it was this selector that began the attempt."""
     del view

@@ -19,6 +19,7 @@ from makeway.model import (
     ModeFlag,
     Node,
     Partition,
+    PreemptBasis,
     PreemptMode,
 )
 from makeway.obstacle import Condition, in_all, obstacle, of_features
@@ -34,6 +35,8 @@ _UNLIMITED = 1 << 30
 class LinearSelector:
     """The selector of one run. See `makeway.model.Selector`."""
 
+    shares_whole_nodes = True
+
     def __init__(self, view: ClusterView) -> None:
         self.view = view
         cluster = view.cluster
@@ -44,7 +47,7 @@ class LinearSelector:
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.node_sets = list(_node_sets(cluster, _by_weight))
         self.record_sets = self.node_sets
-        if view.preempt == "preempt/none":
+        if view.preempt_basis is PreemptBasis.NOTHING:
             kind_of = _by_record if view.rule("record_node_sets") else _by_build
             self.record_sets = list(_node_sets(cluster, kind_of))
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
@@ -53,7 +56,7 @@ class LinearSelector:
         self._by_cpus = _AtLeast(self.cpus)
         self.spares_off = (
             ModeFlag.GANG in view.preempt_mode.flags
-            and view.preempt == "preempt/partition_prio"
+            and view.preempt_basis is PreemptBasis.PARTITION
             and not view.rule("linear_overlays_off")
         )
         """Whether jobs of lower tiers that are OFF keep their nodes to themselves."""
