@@ -308,6 +308,13 @@ def test_hook_preemptor_kind() -> None:
     assert 0 < once < len(asked) - once
 
 
+def test_hook_displaces_by() -> None:
+    """Preemptions are counted by account, not by partition."""
+    result = run("makeway_displaces_by", **PREEMPTING)
+    assert result.recorder.metrics.pairs == {("(none)", "(none)", "requeue"): 1}
+    assert result.recorder.grouping.noun == "account"
+
+
 def test_hook_preempt_mode() -> None:
     """Everybody is suspended, whatever the cluster's mode says."""
     result = run("makeway_preempt_mode")

@@ -86,11 +86,11 @@ def test_a_workload_replaces_the_jobs_of_the_config(run: Run, with_jobs: Path, w
 
 
 def test_json_has_the_shape_of_the_plan(run: Run, with_jobs: Path, tmp_path: Path) -> None:
-    """Three keys, in this order."""
+    """What it is about, then jobs, preemptions and metrics, in this order."""
     target = tmp_path / "run.json"
     assert run("replay", with_jobs, "--json", target).status == 0
     data = json.loads(target.read_text())
-    assert list(data) == ["jobs", "preemptions", "metrics"]
+    assert list(data) == ["record", "cluster", "jobs", "preemptions", "metrics"]
     assert list(data["jobs"]) == ["1", "2"]
     assert data["jobs"]["1"]["restarts"] == 1
     assert data["preemptions"] == [
@@ -114,7 +114,7 @@ def test_json_has_the_shape_of_the_plan(run: Run, with_jobs: Path, tmp_path: Pat
 def test_json_on_standard_output_stands_alone(run: Run, with_jobs: Path) -> None:
     """The tables go to standard error."""
     done = run("replay", with_jobs, "--json", "-")
-    assert list(json.loads(done.out)) == ["jobs", "preemptions", "metrics"]
+    assert list(json.loads(done.out))[2:] == ["jobs", "preemptions", "metrics"]
     assert "preemptor" in done.err
 
 
@@ -441,7 +441,7 @@ def test_a_command_that_cannot_be_read_is_refused(run: Run, with_jobs: Path, tex
 
 def test_what_checkpoints_cost_is_in_the_summary() -> None:
     """How many, and the core-hours of writing, reading and saving."""
-    from makeway.record import Metrics
+    from makeway.metrics import Metrics
     from makeway.report import _figures_of
 
     figures = Metrics(

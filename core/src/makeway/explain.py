@@ -13,8 +13,9 @@ import attrs
 
 from makeway.engine.engine import Engine
 from makeway.errors import place_of
+from makeway.metrics import tidy
 from makeway.model import NOTHING, Check, Job, JobState, Seconds, SuspendedBy, Vocabulary
-from makeway.record import Decision, History, Preemption, tidy
+from makeway.record import Decision, History, Preemption
 from makeway.replay import Run
 from makeway.report import clock, count, instant
 

@@ -41,6 +41,7 @@ from makeway.model import (
     Cluster,
     ClusterView,
     Gang,
+    Grouping,
     Job,
     Plan,
     PreemptBasis,
@@ -321,6 +322,28 @@ def makeway_selector(view: ClusterView) -> Selector | None:
         @hookimpl
         def makeway_selector(view):
             return WholeNodes(view.cluster)
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_displaces_by(view: ClusterView) -> Grouping | None:
+    """Say by what the policy tells preemptors and victims apart.
+
+    Called once, before the first event. Tables of preemptions are grouped by it; nothing is decided by it.
+
+    :param view: the empty cluster; the same object stays valid for the whole run.
+    :returns: a `makeway.model.Grouping`. None: no opinion; if all pass, jobs are grouped by partition.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    A policy about accounts::
+
+        @hookimpl
+        def makeway_displaces_by():
+            return Grouping("account", lambda job: job.account or "(none)")
 
     .. versionadded:: 0.1
     """

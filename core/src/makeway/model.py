@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -793,6 +793,20 @@ class Vocabulary:
         for noun, word in self.nouns.items():
             text = re.sub(rf"(?<![\w.-]){re.escape(noun)}(s?)(?![\w-]|\.\w)", rf"{word}\1", text)
         return text
+
+
+def _partition_name(job: Job) -> str:
+    return job.partition.name
+
+
+@attrs.frozen
+class Grouping:
+    """By what a policy tells preemptors and victims apart, for tables."""
+
+    noun: str = "partition"
+    """What is written over the names: ``QOS``, ``account``."""
+    of: Callable[[Job], str] = _partition_name
+    """Name of the group that a job belongs to."""
 
 
 def _state_key(state: JobState, by: SuspendedBy | None, *, held: bool = False) -> str:

@@ -1,176 +1,48 @@
-"""Keep the record of a run: intervals of states, preemptions, decisions, metrics; one JSON line each.
+"""Keep the record of a run: intervals of states, waits, preemptions, decisions; one JSON line each.
 
-Design: "Record of a run". With a sink the lines go out as they arise and ended jobs are dropped from
-memory; without one everything is kept.
+Design: "Record of a run". A sink gets the lines as they arise, an archive gets each job when it has ended.
+Reasons for waiting and decisions are noted only for these two, and for jobs that are traced. Unless `keep` is
+set, jobs are dropped from memory when they end.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-import attrs
+from typing import Any, Protocol
 
 from makeway import bitmap
+from makeway.history import (
+    DECISIONS_KEPT,
+    Decision,
+    History,
+    Interval,
+    Kind,
+    Line,
+    Preemption,
+    Told,
+    submission,
+)
 from makeway.hostlist import fold_hostlist
-from makeway.model import Allocation, Cluster, Job, JobState, PreemptMode, Seconds
+from makeway.metrics import SLOWDOWN_BOUND, Metrics, tidy
+from makeway.model import Allocation, Cluster, Grouping, Job, JobState, PreemptMode, Seconds
 from makeway.worlds.events import Command
 
-SLOWDOWN_BOUND: Seconds = 10.0
-"""Bound of the bounded slowdown."""
+_BOUND = SLOWDOWN_BOUND
 _RUNNING = JobState.RUNNING
 _PENDING = JobState.PENDING
-
-
-@attrs.frozen
-class Line:
-    """One line of the record."""
-
-    at: Seconds
-    kind: str
-    """state, preempt, decision, refused, rejected, suspend, resume, note."""
-    job: str
-    data: Mapping[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the line as it is written."""
-        return {"at": tidy(self.at), "kind": self.kind, "job": self.job, **self.data}
-
-
 _ENDS = frozenset(state for state in JobState if state.ended)
 
-Interval = tuple[JobState, Seconds, Seconds, Allocation | None, int]
-"""State, start, end, what was held, and the number of restarts before."""
 
+class Archive(Protocol):
+    """Gets what happened when it is over, so that memory need not hold it."""
 
-@attrs.define(eq=False)
-class History:
-    """What happened to one job."""
+    def ended(self, history: History, recorder: Recorder) -> None:
+        """Take a job that has ended."""
 
-    job: Job
-    since: Seconds
-    state: JobState = JobState.PENDING
-    intervals: list[Interval] = attrs.field(factory=list)
-    allocation: Allocation | None = None
-    first_start: Seconds | None = None
-    final_state: JobState | None = None
-    ended_at: Seconds | None = None
-    preempted: int = 0
-    lost: Seconds = 0.0
-    """Core-seconds thrown away."""
-    worked: Seconds = 0.0
-    """Seconds of running that counted."""
-
-
-@attrs.frozen
-class Preemption:
-    """One victim that had to make way."""
-
-    at: Seconds
-    preemptor: str | None
-    victim: str
-    mode: PreemptMode
-    by: str
-    why: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry in the summary's shape."""
-        return {
-            "at": tidy(self.at),
-            "preemptor": self.preemptor,
-            "victim": self.victim,
-            "mode": self.mode.value,
-            "by": self.by,
-            "why": self.why,
-        }
-
-
-@attrs.frozen(kw_only=True)
-class Decision:
-    """What was considered for one job in one attempt; for ``explain``."""
-
-    at: Seconds
-    job: str
-    partition: str
-    outcome: str
-    """starts, preempts, waits."""
-    reason: str = ""
-    detail: str = ""
-    placement: str = ""
-    candidates: tuple[tuple[str, str], ...] = ()
-    """Job id and mode, in order."""
-    vacated: tuple[str, ...] = ()
-    """Suspended jobs whose room the job may use; they are not among the candidates and victims."""
-    protected: Mapping[str, str] = attrs.field(factory=dict)
-    """Job id -> the rule that protects it."""
-    victims: tuple[tuple[str, str], ...] = ()
-    method: str = ""
-    by: str = ""
-
-
-@attrs.define
-class Metrics:
-    """Figures of a run, added up as jobs end."""
-
-    jobs: int = 0
-    waits: array[float] = attrs.field(factory=lambda: array("d"))
-    slowdowns: float = 0.0
-    ended: int = 0
-    preemptions: int = 0
-    jobs_preempted: int = 0
-    core_seconds_lost: float = 0.0
-    core_seconds_used: float = 0.0
-    first_submit: Seconds | None = None
-    last_end: Seconds = 0.0
-    checkpoints: int = 0
-    core_seconds_checkpointing: float = 0.0
-    """Core-seconds for which nodes were held to write checkpoints."""
-    core_seconds_restarting: float = 0.0
-    """Core-seconds of running that went into reading checkpoints; part of those lost."""
-    core_seconds_saved: float = 0.0
-    """Core-seconds of work that checkpoints saved from being lost."""
-    rows_unusable: int = 0
-    unfinished: int = 0
-    waits_in: dict[str, list[Seconds]] = attrs.field(factory=dict)
-    """The same waits by the partition of the first start."""
-    pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
-    """Preemptions by the preemptor's partition (empty: nobody in particular), the victim's, and mode."""
-
-    def as_dict(self, cores: int) -> dict[str, Any]:
-        """Return the summary's metrics; waits in seconds from submission to first start."""
-        waits = self.waits
-        began = self.first_submit or 0.0
-        makespan = max(0.0, self.last_end - began)
-        capacity = cores * makespan
-        return {
-            "jobs": self.jobs,
-            "mean_wait": tidy(sum(waits) / len(waits)) if waits else 0.0,
-            "median_wait": tidy(statistics.median(waits)) if waits else 0.0,
-            "max_wait": tidy(max(waits)) if waits else 0.0,
-            "mean_bounded_slowdown": tidy(self.slowdowns / self.ended) if self.ended else 0.0,
-            "utilisation": tidy(self.core_seconds_used / capacity) if capacity else 0.0,
-            "makespan": tidy(makespan),
-            "preemptions": self.preemptions,
-            "jobs_preempted": self.jobs_preempted,
-            "core_seconds_lost": tidy(self.core_seconds_lost),
-            "rows_unusable": self.rows_unusable,
-            "jobs_unfinished": self.unfinished,
-            **self._checkpoint_figures(),
-        }
-
-    def _checkpoint_figures(self) -> dict[str, Any]:
-        """Return what checkpoints cost; nothing where there were none."""
-        if not self.checkpoints:
-            return {}
-        return {
-            "checkpoints": self.checkpoints,
-            "core_seconds_checkpointing": tidy(self.core_seconds_checkpointing),
-            "core_seconds_restarting": tidy(self.core_seconds_restarting),
-            "core_seconds_saved": tidy(self.core_seconds_saved),
-        }
+    def preempted(self, entry: Preemption) -> None:
+        """Take a preemption."""
 
 
 class Recorder:
@@ -182,6 +54,7 @@ class Recorder:
         sink: Callable[[Line], None] | None = None,
         *,
         keep: bool = True,
+        archive: Archive | None = None,
     ) -> None:
         self.cluster = cluster
         self.histories: dict[str, History] = {}
@@ -195,8 +68,16 @@ class Recorder:
         self.refusals: list[tuple[Seconds, Command, str]] = []
         self.failures: list[tuple[Seconds, str, str, str]] = []
         """Preemptions that could not be carried out: instant, preemptor, victim, reason."""
+        self.grouping = Grouping()
+        """By what the policy tells preemptors and victims apart, for the tables."""
+        self.listens = sink is not None or archive is not None
+        """Whether reasons for waiting and decisions are noted."""
         self._sink = sink
+        self._archive = archive
         self._keep = keep
+        self._now: Seconds = 0.0
+        self._changed: dict[str, History] = {}
+        """Jobs whose reason for waiting changed at this instant; the last one counts."""
         self._names: dict[int, str] = {}
         self._cores = [node.cpus for node in cluster.nodes]
         self._same_cores = self._cores[0] if len(set(self._cores)) == 1 else None
@@ -204,18 +85,28 @@ class Recorder:
     # ------------------------------------------------------------------------- states
     def entered(self, job: Job, now: Seconds) -> None:
         """A job was submitted."""
-        self.histories[job.id] = History(job, now)
         metrics = self.metrics
+        history = self.histories[job.id] = History(job, now, number=metrics.jobs)
         metrics.jobs += 1
         if metrics.first_submit is None or now < metrics.first_submit:
             metrics.first_submit = now
+        if self.listens:
+            self._at(now)
+            self._changed[job.id] = history
         if self._sink is not None:
-            self._emit(now, "state", job, {"state": "PENDING", "reason": job.reason})
+            self._emit(now, "state", job, {"state": "PENDING", "reason": job.reason, **submission(job)})
 
     def moved(self, job: Job, state: JobState, now: Seconds) -> None:
         """A job is in another state from now on."""
         history = self.histories[job.id]
         before = history.state
+        if self.listens:
+            self._at(now)
+            if state is _PENDING:
+                self._changed[job.id] = history
+            elif before is _PENDING:
+                self._changed.pop(job.id, None)
+                self._stop_waiting(history, now)
         if now > history.since or (before is _RUNNING and state in _ENDS):
             history.intervals.append((before, history.since, now, history.allocation, job.restarts))
         if before is _RUNNING:
@@ -227,7 +118,7 @@ class Recorder:
                 history.first_start = now
                 wait = now - job.spec.submit_at
                 self.metrics.waits.append(wait)
-                self.metrics.waits_in.setdefault(job.partition.name, []).append(wait)
+                self.metrics.waits_in.setdefault(job.partition.name, array("d")).append(wait)
             history.allocation = job.allocation
         elif state is _PENDING:
             history.allocation = None
@@ -248,8 +139,10 @@ class Recorder:
         if history.preempted:
             metrics.jobs_preempted += 1
         run = history.worked
-        slow = (now - job.spec.submit_at) / (run if run > SLOWDOWN_BOUND else SLOWDOWN_BOUND)
+        slow = (now - job.spec.submit_at) / (run if run > _BOUND else _BOUND)
         metrics.slowdowns += slow if slow > 1.0 else 1.0
+        if self._archive is not None:
+            self._archive.ended(history, self)
         if not self._keep:
             del self.histories[job.id]
 
@@ -279,6 +172,41 @@ class Recorder:
         self.histories[job.id].lost += lost
         self.metrics.core_seconds_lost += lost
 
+    # ------------------------------------------------------------------ reasons for waiting
+    def waits_for(self, job: Job, now: Seconds) -> None:
+        """The reason for which a job waits has changed; what it is when time moves on will count."""
+        self._at(now)
+        history = self.histories.get(job.id)
+        if history is not None:
+            self._changed[job.id] = history
+
+    def _at(self, now: Seconds) -> None:
+        if now > self._now:
+            self._settle()
+            self._now = now
+
+    def _settle(self) -> None:
+        """Note why those wait whose reason changed at the instant that is over."""
+        changed, now = self._changed, self._now
+        if not changed:
+            return
+        for history in changed.values():
+            reason = history.job.reason
+            if history.state is not _PENDING or (history.waiting and history.waiting[1] == reason):
+                continue
+            self._stop_waiting(history, now)
+            history.waiting = now, reason
+            if self._sink is not None:
+                self._emit(now, "reason", history.job, {"reason": reason})
+        changed.clear()
+
+    def _stop_waiting(self, history: History, now: Seconds) -> None:
+        if history.waiting is not None:
+            since, reason = history.waiting
+            if now > since:
+                history.waits.append((since, now, reason))
+            history.waiting = None
+
     # ---------------------------------------------------------------------- decisions
     def preempted(
         self,
@@ -292,40 +220,94 @@ class Recorder:
         """A job has to make way."""
         self.histories[victim.id].preempted += 1
         self.metrics.preemptions += 1
-        pair = (preemptor.partition.name if preemptor else "", victim.partition.name, mode.value)
+        group_of = self.grouping.of
+        pair = (group_of(preemptor) if preemptor else "", group_of(victim), mode.value)
         self.metrics.pairs[pair] = self.metrics.pairs.get(pair, 0) + 1
         entry = Preemption(now, preemptor.id if preemptor else None, victim.id, mode, by, why)
         if self._keep:
             self.preemptions.append(entry)
+        if self._archive is not None:
+            self._archive.preempted(entry)
         if self._sink is not None:
+            self._at(now)
             data = entry.as_dict()
             del data["at"]
             self._emit(now, "preempt", victim, data)
 
     def traces(self, job: Job) -> bool:
-        """Whether the attempts of `job` are kept as decisions."""
+        """Whether all attempts of `job` are kept as decisions."""
         return self.traced is not None and self.traced(job)
 
+    def follows(self, job: Job) -> bool:
+        """Whether attempts of `job` that start it or displace others are to be handed to `decided`."""
+        return self.listens or self.traces(job)
+
+    def is_news(self, job: Job, reason: str, *, candidates: bool, protected: bool) -> bool:
+        """Whether an attempt that lets `job` wait is to be handed to `decided`; if not, it is counted here.
+
+        That spares making a `Decision` for each of the many attempts that come to the same as the one before.
+        """
+        if self.traced is not None and self.traced(job):
+            return True
+        if not self.listens:
+            return False
+        kind = ("waits", job.partition.name, reason, candidates, protected, ())
+        return not self._again(self.histories[job.id], kind)
+
+    def _again(self, history: History, kind: Kind) -> bool:
+        """Count an attempt that came to the same as the last one."""
+        last = history.told[-1] if history.told else None
+        if last is None or last.kind != kind:
+            return False
+        last.until = self._now
+        last.attempts += 1
+        return True
+
     def decided(self, decision: Decision) -> None:
-        """An attempt of a traced job came to an end."""
-        self.decisions.append(decision)
+        """An attempt of a job came to an end."""
+        history = self.histories[decision.job]
+        if self.traced is not None and self.traced(history.job):
+            self.decisions.append(decision)
+        if not self.listens:
+            return
+        self._at(decision.at)
+        kind = (
+            decision.outcome,
+            decision.partition,
+            decision.reason,
+            bool(decision.candidates),
+            bool(decision.protected),
+            decision.victims,
+        )
+        if self._again(history, kind):
+            return
+        if self._sink is not None:
+            self._emit(decision.at, "decision", history.job, decision.as_dict())
+        if len(history.told) < DECISIONS_KEPT or decision.outcome != "waits":
+            history.told.append(Told(kind, decision, decision.at))
+        else:
+            history.untold += 1
 
     def rejected(self, job: Job, problem: str, now: Seconds) -> None:
         """A job cannot run on this cluster at all."""
         self.unrunnable.append((job.id, job.spec.source, problem))
+        self.histories[job.id].problem = problem
         if self._sink is not None:
+            self._at(now)
             self._emit(now, "rejected", job, {"reason": problem, "source": job.spec.source})
 
     def refused(self, command: Command, reason: str, now: Seconds) -> None:
         """A person's command was refused."""
         self.refusals.append((now, command, reason))
         if self._sink is not None:
+            self._at(now)
             data = {"command": command.name, "user": command.user, "reason": reason}
             self._sink(Line(now, "refused", command.job_id, data))
 
     def note(self, kind: str, job_id: str, now: Seconds, **data: Any) -> None:
         """Write a line that is neither a change of state nor a preemption."""
         if self._sink is not None:
+            self._at(now)
             self._sink(Line(now, kind, job_id, data))
 
     # ------------------------------------------------------------------------ shapes
@@ -373,19 +355,25 @@ class Recorder:
 
         The reason of a job that has ended is empty, unless it could never run here: then it says why.
         """
-        self.metrics.unfinished = sum(1 for history in self.histories.values() if history.final_state is None)
+        self.finish(now)
         total = sum(self._cores)
-        jobs = {key: self.job_dict(h, now) for key, h in self.histories.items()}
-        for key, _, problem in self.unrunnable:
-            if key in jobs:
-                jobs[key]["reason"] = problem
         return {
-            "jobs": jobs,
+            "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},
             "preemptions": [entry.as_dict() for entry in self.preemptions],
-            **self._failures(),
-            **self._refusals(),
+            **self.mishaps(),
             "metrics": self.metrics.as_dict(total),
         }
+
+    def finish(self, now: Seconds) -> None:
+        """Take note that the run is over: who has not ended, and why they wait."""
+        if self.listens:
+            self._at(now)
+            self._settle()
+        self.metrics.unfinished = sum(1 for history in self.histories.values() if history.final_state is None)
+
+    def mishaps(self) -> dict[str, Any]:
+        """Return what could not be carried out, in the summary's shape; nothing where all could."""
+        return {**self._failures(), **self._refusals()}
 
     def _failures(self) -> dict[str, Any]:
         """Return preemptions that could not be carried out; nothing where there were none."""
@@ -416,7 +404,7 @@ class Recorder:
             "user": job.user,
             "submit": tidy(job.spec.submit_at),
             "final_state": (history.final_state or history.state).value,
-            "reason": "" if history.final_state else job.reason,
+            "reason": history.problem or ("" if history.final_state else job.reason),
             "restarts": job.restarts,
             "core_seconds_lost": tidy(history.lost),
             "intervals": [self._interval_dict(interval) for interval in intervals],
@@ -454,14 +442,12 @@ def to_json(line: Line) -> str:
     return json.dumps(line.as_dict(), separators=(",", ":"))
 
 
-def tidy(value: Seconds) -> float:
-    """Round to the microsecond, so that sums of floats print alike everywhere."""
-    return round(value, 6)
-
-
 def _folded(numbers: Iterable[int]) -> str:
     """Return 0-3,5 for 0 1 2 3 5."""
     shown = []
     for first, stop in bitmap.runs(bitmap.of(list(numbers))):
         shown.append(str(first) if stop == first + 1 else f"{first}-{stop - 1}")
     return ",".join(shown)
+
+
+__all__ = ["Archive", "Decision", "History", "Line", "Preemption", "Recorder", "to_json"]

@@ -15,7 +15,7 @@ from makeway.engine.engine import Engine
 from makeway.errors import MakewayError, OutOfTime
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
-from makeway.record import Line, Recorder
+from makeway.record import Archive, Line, Recorder
 from makeway.registry import Policies
 from makeway.runners.api import Runner, RunnerFactory
 from makeway.runners.simulated import SimulatedRunner
@@ -46,6 +46,10 @@ class Options:
     """Gets every line of the record."""
     keep: bool = True
     """Keep ended jobs in memory (needed for the summary of single jobs)."""
+    started: Callable[[Engine], None] | None = None
+    """Called once, before anything happens."""
+    archive: Archive | None = None
+    """Gets each job when it has ended, and each preemption."""
     traced: Callable[[Job], bool] | None = None
     """Jobs whose attempts are kept as decisions."""
     after_step: Callable[[Engine], None] | None = None
@@ -81,7 +85,10 @@ def replay(
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
         recorder = Recorder(
-            cluster or build_cluster(config), _sink(policies, options.sink), keep=options.keep
+            cluster or build_cluster(config),
+            _sink(policies, options.sink),
+            keep=options.keep,
+            archive=options.archive,
         )
         if options.traced is not None:
             recorder.traced = options.traced
@@ -93,6 +100,8 @@ def replay(
             runner = SimulatedRunner(jobs, engine.clockwork, commands)
         else:
             runner = options.runner(jobs, engine.clockwork)
+        if options.started is not None:
+            options.started(engine)
         with _no_cycle_collection():
             ended_at = drive(engine, runner, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)

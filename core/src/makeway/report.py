@@ -23,7 +23,7 @@ from makeway.replay import Run
 _SHOWN = 5
 """Rows of the workload that are named."""
 _NOBODY = "(gang)"
-"""In place of a preemptor's partition when nobody in particular took the victim's place."""
+"""In place of a preemptor's group when nobody in particular took the victim's place."""
 
 
 @attrs.frozen(kw_only=True)
@@ -128,7 +128,9 @@ def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _preemptions(columns: Sequence[Column]) -> Table:
     pairs = [column.run.recorder.metrics.pairs for column in columns]
     labels = ["preemptions"] if len(columns) == 1 else [column.label for column in columns]
-    shown = table("preemptor", "victim", "mode", *labels, left=3)
+    nouns = dict.fromkeys(column.run.recorder.grouping.noun for column in columns)
+    of = "" if list(nouns) == ["partition"] else f" ({' or '.join(nouns)})"
+    shown = table(f"preemptor{of}", f"victim{of}", "mode", *labels, left=3)
     for key in sorted({key for each in pairs for key in each}):
         preemptor, victim, mode = key
         counts = (f"{each.get(key, 0):,}" for each in pairs)
@@ -146,7 +148,7 @@ _AVERAGES: Mapping[str, Callable[[Sequence[Seconds]], Seconds]] = {
 def _waits(column: Column) -> Table:
     shown = table(_words(column).noun("partition"), "started", *_AVERAGES)
     for partition in column.run.recorder.cluster.partitions:
-        waits = column.run.recorder.metrics.waits_in.get(partition.name, [])
+        waits: Sequence[Seconds] = column.run.recorder.metrics.waits_in.get(partition.name, ())
         shown.add_row(partition.name, f"{len(waits):,}", *_averages(waits))
     return shown
 
@@ -157,7 +159,7 @@ def _waits_beside(columns: Sequence[Column]) -> Table:
     waits = [column.run.recorder.metrics.waits_in for column in columns]
     names = dict.fromkeys(p.name for c in columns for p in c.run.recorder.cluster.partitions)
     for name in names:
-        cells = [[f"{len(each.get(name, [])):,}", *_averages(each.get(name, []))] for each in waits]
+        cells = [[f"{len(each.get(name, ())):,}", *_averages(each.get(name, ()))] for each in waits]
         for at, heading in enumerate(("started", *_AVERAGES)):
             shown.add_row("" if at else name, heading, *(cell[at] for cell in cells))
     return shown

@@ -58,7 +58,6 @@ def explain(
         format=format,
         limit=limit,
         until=until,
-        keep=True,
         squeue_at=(),
         check_invariants=False,
         all_rejected=True,

@@ -54,6 +54,11 @@ class Output:
         self._temporary = Path(name)
         return os.fdopen(handle, "w", encoding="utf-8")
 
+    @property
+    def folder(self) -> str | None:
+        """Where temporary files of the same size may lie; None: where the system has them."""
+        return None if self._temporary is None else str(self._target.parent)
+
     def write(self, text: str) -> None:
         """Append `text`.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,12 +13,14 @@ import attrs
 import click
 
 from makeway import registry
+from makeway.archive import JsonArchive
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, refusals, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
+from makeway.cli.records import Keeper
 from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
@@ -28,7 +29,6 @@ from makeway.model import NOTHING, Seconds
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
 from makeway.readers.mapping import check_mapping
-from makeway.record import to_json
 from makeway.replay import Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, left_out, rejections, squeue, summary
@@ -51,7 +51,6 @@ class Request:
     format: str | None
     limit: int | None
     until: Seconds | None
-    keep: bool
     squeue_at: tuple[Seconds, ...]
     check_invariants: bool
     all_rejected: bool
@@ -184,7 +183,6 @@ def replay(
         format=format,
         limit=limit,
         until=until,
-        keep=json_file is not None,
         squeue_at=squeue_at,
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
@@ -195,11 +193,14 @@ def replay(
     queues: list[str] = []
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
+        keeper = Keeper(log=files.get("--log"))
+        if "--json" in files:
+            keeper.archive = stack.enter_context(JsonArchive(files["--json"].folder))
         columns = [
-            _column(request, label, each, files.get("--log") if not at else None, queues)
+            _column(request, label, each, queues, keeper if not at else Keeper())
             for at, (label, each) in enumerate(variants.items())
         ]
-        _write(columns, files)
+        _write(columns, files, keeper)
     on_stderr = STDOUT in (json_file, log_file, rejected_file)
     note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
     show([*queues, *summary(columns)], err=on_stderr)
@@ -236,15 +237,23 @@ def _check_times(squeue_at: Sequence[Seconds], until: Seconds | None) -> None:
 
 
 # -------------------------------------------------------------------------------------- a run
-def _column(request: Request, label: str, config: Config, log: Output | None, queues: list[str]) -> Column:
+def _column(
+    request: Request,
+    label: str,
+    config: Config,
+    queues: list[str],
+    keeper: Keeper,
+) -> Column:
     """Replay one configuration."""
     first = label == CONFIGURED
     commands = commands_of(config, str(request.loaded.path))
     checker = _checker(commands) if request.check_invariants else None
     options = Options(
         until=request.until,
-        sink=None if log is None else _writer(log),
-        keep=(request.keep and first) or checker is not None,
+        sink=None if keeper.log is None else keeper.write,
+        keep=checker is not None,
+        archive=keeper.archive,
+        started=keeper.started,
         snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
         runner=request.runner,
         trace=switched_on(TRACE),
@@ -255,12 +264,14 @@ def _column(request: Request, label: str, config: Config, log: Output | None, qu
         raise ConfigError("--runner", [Problem("", text)])
     with watched(request, config, label) as (workload, hooks):
         after = _both(checker, hooks.stepped)
-        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after))
+        cluster = keeper.begin(config, label, workload)
+        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after), cluster)
     if checker is not None:
         _finish(checker, run, request.until)
     run.recorder.metrics.rows_unusable = workload.rejected_count
     figures = dict(run.engine.metrics())
     figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
+    keeper.end(run, figures)
     cut = request.until is not None
     return Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
 
@@ -324,28 +335,14 @@ def _snapshots(
 
 
 # -------------------------------------------------------------------------------------- files
-def _writer(log: Output) -> Callable[[Any], None]:
-    def write(line: Any) -> None:
-        log.write(f"{to_json(line)}\n")
-
-    return write
-
-
-def _write(columns: Sequence[Column], files: Mapping[str, Output]) -> None:
+def _write(columns: Sequence[Column], files: Mapping[str, Output], keeper: Keeper) -> None:
     first = columns[0]
     if "--json" in files:
-        files["--json"].write(json.dumps(_document(columns), indent=1) + "\n")
+        compared = {each.label: each.figures for each in columns[1:]}
+        keeper.write_json(files["--json"], first.run, first.figures, compared)
     if "--rejected" in files:
         lines = rejections(first.workload, first.run.recorder)
         files["--rejected"].write("".join(f"{line}\n" for line in lines))
-
-
-def _document(columns: Sequence[Column]) -> dict[str, Any]:
-    """Return the summary of the first run, and the figures of those it is compared with."""
-    document = columns[0].run.summary()
-    if len(columns) > 1:
-        document["compared"] = {each.label: dict(each.figures) for each in columns[1:]}
-    return document
 
 
 __all__ = ["CONFIGURED", "Request", "changed", "replay", "watched"]

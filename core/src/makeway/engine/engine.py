@@ -97,6 +97,9 @@ class Engine:
         ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
         if policies.implements("makeway_protect"):
             ledger.vetoes_of = lambda preemptor, jobs: policies.protected(preemptor, jobs, ledger)
+        if recorder.listens:
+            ledger.on_reason = recorder.waits_for
+        recorder.grouping = policies.displaces_by(ledger)
         self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
         self.queue = Queue(ledger)

@@ -60,7 +60,7 @@ class HetStarter:
     ) -> None:
         """Keep what was decided about a component that is watched."""
         recorder = self._placer.recorder
-        if not recorder.traces(part):
+        if not recorder.follows(part):
             return
         recorder.decided(
             Decision(
@@ -100,7 +100,7 @@ class HetStarter:
         for part in components:
             impossible = self._placer.selector.possible(part, self._ledger)
             if impossible is not None:
-                put(part, reason=impossible.reason)
+                self._ledger.wait_for(part, impossible.reason)
                 self._give_up(components, f"component {part.id}: {impossible.detail or impossible.reason}")
                 return True
             reachable |= part.partition.nodes
@@ -109,7 +109,7 @@ class HetStarter:
             return False
         have = reachable.bit_count()
         for part in components:
-            put(part, reason="BadConstraints")
+            self._ledger.wait_for(part, "BadConstraints")
             self._note(
                 part,
                 "waits",
@@ -129,7 +129,7 @@ class HetStarter:
         for at, part in enumerate(components):
             found = self._probe(part, free, components[:at])
             if isinstance(found, Blocked):
-                put(part, reason=found.reason)
+                self._ledger.wait_for(part, found.reason)
                 self._short = part.id, found
                 if found.never:
                     self._give_up(components, f"component {part.id}: {found.detail or found.reason}")

@@ -105,6 +105,8 @@ class Ledger:
         self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: (
             None
         )
+        self.on_reason: Callable[[Job, Seconds], None] | None = None
+        """Told of each change of the reason for which a job waits; None: nobody wants to know."""
         self.vetoes_of: Callable[[Job, Sequence[Job]], Mapping[str, Protection]] = lambda _, __: {}
 
     # ------------------------------------------------------------------------ ClusterView
@@ -262,6 +264,13 @@ class Ledger:
             parts.remove(job)
             if not parts:
                 del self._het[job.spec.het_id]
+
+    def wait_for(self, job: Job, reason: str) -> None:
+        """Let `reason` be what a pending job waits for."""
+        if job.reason != reason:
+            put_field(job, "reason", reason)
+            if self.on_reason is not None:
+                self.on_reason(job, self.now)
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""

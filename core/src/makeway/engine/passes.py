@@ -15,7 +15,7 @@ from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.in_vain import InVain
-from makeway.engine.ledger import Ledger, put
+from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Placer
 from makeway.engine.queue import Entry, Key, Queue, faces, key_of
 from makeway.model import Job, JobState, Partition, Seconds
@@ -132,7 +132,7 @@ class Passes:
             if self._asked and self._is_passed_over(job.id):
                 continue
             if partition.index in closed:
-                put(job, reason="Priority")
+                self.ledger.wait_for(job, "Priority")
                 if job.spec.het_id is not None and not het and self.ledger.rule("het_blocks_pass"):
                     break
                 continue
@@ -146,7 +146,7 @@ class Passes:
             allowed = self.ledger.all_nodes & ~withdrawn
             if job.required & ~allowed:
                 if (partition.nodes & allowed & self.ledger.up).bit_count() >= job.size:
-                    put(job, reason="ReqNodeNotAvail")
+                    self.ledger.wait_for(job, "ReqNodeNotAvail")
                     continue
                 outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
             else:
@@ -160,7 +160,7 @@ class Passes:
                         self._asked[job.id] = self.ledger.now
                 left = partition.nodes & allowed & self.ledger.up
                 if withdrawn and outcome is _BUSY and left.bit_count() < job.size:
-                    put(job, reason=_RESERVED)
+                    self.ledger.wait_for(job, _RESERVED)
                 required = job.required
                 if required and required.bit_count() >= job.size:
                     withdrawn |= required

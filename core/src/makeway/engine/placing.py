@@ -13,7 +13,7 @@ from makeway.bitmap import NodeBits
 from makeway.config import McsTable
 from makeway.engine.border import misplaced, overlapping
 from makeway.engine.exclusivity import node_filter, wants_user
-from makeway.engine.ledger import Ledger, put, put_field
+from makeway.engine.ledger import Ledger, put
 from makeway.engine.limited import LIMIT, LimitedAttempt, Without
 from makeway.engine.making_way import MakingWay
 from makeway.engine.transitions import Transitions
@@ -95,6 +95,7 @@ class Placer:
         self._refusing: dict[str, set[int]] = {}
         """Partitions that could never run a job that waits in several, by their index."""
         self._traces = recorder.traced is not None
+        self._notes = self._traces or recorder.listens
         self._vetoes = policies.implements("makeway_protect")
         self.glances = policies.selector_searches and not (self._closes or self._vetoes or self._traces)
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
@@ -275,7 +276,7 @@ class Placer:
         return found
 
     def _start(self, job: Job, placement: Placement) -> Outcome:
-        if self._traces and self.recorder.traces(job):
+        if self._notes and self.recorder.follows(job):
             self.recorder.decided(
                 Decision(
                     at=self.ledger.now,
@@ -307,9 +308,13 @@ class Placer:
     ) -> Outcome:
         if candidates is not None and candidates.reason and not blocked.liftable:
             blocked = attrs.evolve(blocked, reason=candidates.reason)
-        if job.reason != blocked.reason:
-            put_field(job, "reason", blocked.reason)
-        if self._traces and self.recorder.traces(job):
+        self.ledger.wait_for(job, blocked.reason)
+        if self._notes and self.recorder.is_news(
+            job,
+            blocked.reason,
+            candidates=candidates is not None and bool(candidates.jobs),
+            protected=candidates is not None and bool(candidates.protected),
+        ):
             self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
         return outcome
 
@@ -474,7 +479,7 @@ class Placer:
         modes: Sequence[PreemptMode],
         blocked: Blocked,
     ) -> Outcome:
-        if self._traces and self.recorder.traces(job):
+        if self._notes and self.recorder.follows(job):
             taken = any(victim.id not in candidates.vacated for victim in victims)
             decision = self._decision(job, "preempts" if taken else "starts", blocked, candidates, "")
             if victims and not taken:
@@ -497,7 +502,7 @@ class Placer:
         if piecemeal and self.making_way.unable:
             return Outcome.FAILED
         if must_wait:
-            put(job, reason="Resources")
+            self.ledger.wait_for(job, "Resources")
             if job.asked_at == self.ledger.now:
                 put(job, asked_nodes=choice.placement.allocation.nodes)
             return Outcome.PREEMPTING

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 import attrs
 
-from makeway.engine.ledger import Ledger, put, put_field
+from makeway.engine.ledger import Ledger, put
 from makeway.model import Job, JobState, Partition, Seconds
 
 Key = tuple[int, int, int, float, int, int]
@@ -70,7 +70,7 @@ class Queue:
         if bounced and not job.held:
             self.bounced.append(job)
             self._bounced_at, self._bounced_freed = now, self._ledger.freed
-            put(job, reason="Resources")
+            self._ledger.wait_for(job, "Resources")
             return
         needed = job.spec.depends_on
         if not needed and job.priority and job.eligible_at <= now:
@@ -81,16 +81,16 @@ class Queue:
             self._blockers[job.id] = missing
             for other in sorted(missing):
                 self.dependents.setdefault(other, []).append(job)
-            put(job, reason="Dependency")
+            self._ledger.wait_for(job, "Dependency")
             return
         self._admit(job, now)
 
     def _admit(self, job: Job, now: Seconds) -> None:
         if job.priority == 0:
-            put(job, reason="JobHeldAdmin" if job.restarts else "JobHeldUser")
+            self._ledger.wait_for(job, "JobHeldAdmin" if job.restarts else "JobHeldUser")
         elif job.eligible_at > now:
             heapq.heappush(self.later, (job.eligible_at, job.index, job))
-            put(job, reason="BeginTime")
+            self._ledger.wait_for(job, "BeginTime")
         else:
             self._insert(job)
 
@@ -106,8 +106,7 @@ class Queue:
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
         if not tried:
             reason = "PartitionDown"
-        if job.reason != reason:
-            put_field(job, "reason", reason)
+        self._ledger.wait_for(job, reason)
 
     # ------------------------------------------------------------------------------- ranks
     @property

@@ -262,7 +262,7 @@ class Transitions:
         bounced = started == now and not self.clockwork.requeue_delay
         self.queue.add(job, now, bounced=bounced)
         if too_often:
-            put(job, reason="JobHoldMaxRequeue")
+            self.ledger.wait_for(job, "JobHoldMaxRequeue")
         self.recorder.moved(job, JobState.PENDING, now)
 
     def cancel_pending(self, job: Job, state: JobState = JobState.CANCELLED) -> None:

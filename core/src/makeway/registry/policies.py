@@ -18,6 +18,7 @@ from makeway.model import (
     Cluster,
     ClusterView,
     Gang,
+    Grouping,
     Job,
     Placement,
     Plan,
@@ -253,6 +254,16 @@ class Policies(Asker):
             return Vocabulary()
         if not isinstance(answer, Vocabulary):
             self._blame(hook, None, f"returned {_shown(answer)}; allowed: a Vocabulary")
+        return answer
+
+    def displaces_by(self, view: ClusterView) -> Grouping:
+        """Return by what the policy tells preemptors and victims apart; partitions if nobody says."""
+        hook = "makeway_displaces_by"
+        answer = self._first(hook, None, view=view)
+        if answer is None:
+            return Grouping()
+        if not isinstance(answer, Grouping):
+            self._blame(hook, None, f"returned {_shown(answer)}; allowed: a Grouping")
         return answer
 
     def findings(self, config: Config, cluster: Cluster) -> list[Finding]:

@@ -47,6 +47,7 @@ from makeway.model import (
     Cluster,
     ClusterView,
     Gang,
+    Grouping,
     Job,
     Plan,
     PreemptMode,
@@ -85,6 +86,12 @@ def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[F
 def makeway_vocabulary() -> Vocabulary:
     """Speak LSF."""
     return VOCABULARY
+
+
+@hookimpl
+def makeway_displaces_by() -> Grouping:
+    """Let tables of preemptions be grouped by queue."""
+    return Grouping("queue")
 
 
 @hookimpl

@@ -48,6 +48,7 @@ from makeway.model import (
     Cluster,
     ClusterView,
     Gang,
+    Grouping,
     Job,
     Plan,
     PreemptMode,
@@ -56,6 +57,7 @@ from makeway.model import (
 from makeway_moab_qos import (
     arbiter,
     closing,
+    credentials,
     diagnose,
     expressions,
     limits,
@@ -92,6 +94,12 @@ def makeway_recordings() -> list[RecordingReader]:
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find slips of the configuration (K21) and methods that the resource manager lacks."""
     return lints.findings(cluster, settings[Settings])
+
+
+@hookimpl
+def makeway_displaces_by(view: ClusterView) -> Grouping | None:
+    """Let tables of preemptions be grouped by QoS, where there are any."""
+    return credentials.displaces_by(view)
 
 
 @hookimpl

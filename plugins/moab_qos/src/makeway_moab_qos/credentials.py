@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from makeway.model import Cluster, ClusterView, Job, Qos
+from makeway.model import Cluster, ClusterView, Grouping, Job, Qos
 from makeway_moab_qos.settings import Credential, ListMode, Settings, path
 
 NONE = Credential()
@@ -208,6 +208,13 @@ def _translated(qos: Qos, view: ClusterView) -> Credential:
         if any(qos.name in other.preempt for other in view.cluster.qos):
             flags += ("PREEMPTEE",)
     return Credential(priority=qos.priority, flags=flags)
+
+
+def displaces_by(view: ClusterView) -> Grouping | None:
+    """Return the QoS in force as what tells preemptors and victims apart; None: there are none, classes do."""
+    if not (view.cluster.qos or settings_of(view).qos):
+        return None
+    return Grouping("QoS", lambda job: qos_name(job, view) or "(none)")
 
 
 def _moab_flags(view: ClusterView) -> bool:

@@ -13,6 +13,7 @@ from makeway.hookspecs import based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
+    Grouping,
     Job,
     ModeFlag,
     Plan,
@@ -122,6 +123,12 @@ def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
             if one is not other and (ranks[one.name] < ranks[other.name]) is not (other.name in one.preempt):
                 return None
     return lambda job: ranks.get(job.qos.name) if job.qos is not None else None
+
+
+@hookimpl
+def makeway_displaces_by() -> Grouping:
+    """Let tables of preemptions be grouped by QOS."""
+    return Grouping("QOS", lambda job: job.qos.name if job.qos is not None else "(none)")
 
 
 @hookimpl

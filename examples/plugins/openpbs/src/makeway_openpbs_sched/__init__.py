@@ -46,6 +46,7 @@ from makeway.model import (
     Choice,
     Cluster,
     ClusterView,
+    Grouping,
     Job,
     Plan,
     PreemptMode,
@@ -84,6 +85,12 @@ def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[F
 def makeway_vocabulary() -> Vocabulary:
     """Speak PBS."""
     return VOCABULARY
+
+
+@hookimpl
+def makeway_displaces_by() -> Grouping:
+    """Let tables of preemptions be grouped by queue."""
+    return Grouping("queue")
 
 
 @hookimpl

@@ -1,0 +1,67 @@
+"""Write the records of runs: ``--json`` as one document, ``--log`` line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from makeway.archive import About, JsonArchive, heading
+from makeway.cli.outputs import Output
+from makeway.config import Config, build_cluster
+from makeway.engine.engine import Engine
+from makeway.model import Cluster
+from makeway.readers.api import Workload
+from makeway.record import Line, to_json
+from makeway.replay import Run
+
+
+@attrs.define
+class Keeper:
+    """Writes down one run."""
+
+    log: Output | None = None
+    archive: JsonArchive | None = None
+    _about: About | None = None
+
+    def begin(self, config: Config, label: str, workload: Workload) -> Cluster:
+        """Learn what is run; return the cluster to run it on."""
+        cluster = build_cluster(config)
+        self._about = About(
+            config=config, cluster=cluster, label=label, workload=workload.name, epoch=workload.start_wall
+        )
+        return cluster
+
+    def started(self, engine: Engine) -> None:
+        """Write the first line of the log."""
+        if self.log is not None and self._about is not None:
+            self.write(Line(0.0, "record", "", heading(self._about, engine.recorder)))
+
+    def write(self, line: Line) -> None:
+        """Add a line to the log."""
+        if self.log is not None:
+            self.log.write(f"{to_json(line)}\n")
+
+    def end(self, run: Run, figures: Mapping[str, Any]) -> None:
+        """Write the last lines of the log."""
+        if self.log is not None:
+            run.recorder.finish(run.ended_at)
+            self.write(Line(run.ended_at, "metrics", "", figures))
+
+    def write_json(
+        self, output: Output, run: Run, figures: Mapping[str, Any], compared: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Write the whole record into `output`.
+
+        :param compared: metrics of the runs that it is compared with, by label.
+        """
+        if self.archive is None or self._about is None:
+            return
+        more: dict[str, Any] = {"metrics": dict(figures)}
+        if compared:
+            more["compared"] = {label: dict(each) for label, each in compared.items()}
+        self.archive.write(output.write, run, self._about, more)
+
+
+__all__ = ["Keeper"]

@@ -1,0 +1,81 @@
+"""Add up the figures of a run as jobs end."""
+
+from __future__ import annotations
+
+import statistics
+from array import array
+from typing import Any
+
+import attrs
+
+from makeway.model import Seconds
+
+SLOWDOWN_BOUND: Seconds = 10.0
+"""Bound of the bounded slowdown."""
+
+
+def tidy(value: Seconds) -> float:
+    """Round to the microsecond, so that sums of floats print alike everywhere."""
+    return round(value, 6)
+
+
+@attrs.define
+class Metrics:
+    """Figures of a run, added up as jobs end."""
+
+    jobs: int = 0
+    waits: array[float] = attrs.field(factory=lambda: array("d"))
+    slowdowns: float = 0.0
+    ended: int = 0
+    preemptions: int = 0
+    jobs_preempted: int = 0
+    core_seconds_lost: float = 0.0
+    core_seconds_used: float = 0.0
+    first_submit: Seconds | None = None
+    last_end: Seconds = 0.0
+    checkpoints: int = 0
+    core_seconds_checkpointing: float = 0.0
+    """Core-seconds for which nodes were held to write checkpoints."""
+    core_seconds_restarting: float = 0.0
+    """Core-seconds of running that went into reading checkpoints; part of those lost."""
+    core_seconds_saved: float = 0.0
+    """Core-seconds of work that checkpoints saved from being lost."""
+    rows_unusable: int = 0
+    unfinished: int = 0
+    waits_in: dict[str, array[float]] = attrs.field(factory=dict)
+    """The same waits by the partition of the first start."""
+    pairs: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    """Preemptions by the group of the preemptor (empty: nobody in particular), that of the victim, and mode."""
+
+    def as_dict(self, cores: int) -> dict[str, Any]:
+        """Return the summary's metrics; waits in seconds from submission to first start."""
+        waits = self.waits
+        began = self.first_submit or 0.0
+        makespan = max(0.0, self.last_end - began)
+        capacity = cores * makespan
+        return {
+            "jobs": self.jobs,
+            "mean_wait": tidy(sum(waits) / len(waits)) if waits else 0.0,
+            "median_wait": tidy(statistics.median(waits)) if waits else 0.0,
+            "max_wait": tidy(max(waits)) if waits else 0.0,
+            "mean_bounded_slowdown": tidy(self.slowdowns / self.ended) if self.ended else 0.0,
+            "utilisation": tidy(self.core_seconds_used / capacity) if capacity else 0.0,
+            "makespan": tidy(makespan),
+            "preemptions": self.preemptions,
+            "jobs_preempted": self.jobs_preempted,
+            "core_seconds_lost": tidy(self.core_seconds_lost),
+            "rows_unusable": self.rows_unusable,
+            "jobs_unfinished": self.unfinished,
+            **self._checkpoint_figures(),
+        }
+
+    def _checkpoint_figures(self) -> dict[str, Any]:
+        """Return what checkpoints cost; nothing where there were none."""
+        if not self.checkpoints:
+            return {}
+        return {
+            "checkpoints": self.checkpoints,
+            "core_seconds_checkpointing": tidy(self.core_seconds_checkpointing),
+            "core_seconds_restarting": tidy(self.core_seconds_restarting),
+            "core_seconds_saved": tidy(self.core_seconds_saved),
+        }
