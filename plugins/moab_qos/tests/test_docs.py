@@ -109,3 +109,20 @@ def test_the_score_is_current() -> None:
     assert f"| agree | {agree.group(1)} |" in AGREEMENT
     assert f"| not imitated | {agree.group(3)} |" in AGREEMENT
     assert agree.group(1) == agree.group(2)
+
+
+def test_the_scenario_of_the_readme(tmp_path: Path) -> None:
+    """Its moab.cfg, on one node: the record's line is the one that it shows."""
+    scenario = README[README.index("## Scenario") : README.index("## Keys and defaults")]
+    (config,) = re.findall(r"```\n(.*?)```", scenario, flags=re.DOTALL)
+    (line,) = re.findall(r"`(PREEMPTPOLICY SUSPEND; [^`]+)`", scenario)
+    (tmp_path / "moab.cfg").write_text(config)
+    nodes = tmp_path / "nodes.toml"
+    nodes.write_text(
+        '[[node]]\nname = "n1"\ncpus = 4\n'
+        '[[job]]\nid = "L"\nuser = "ann"\nqos = "low"\ntasks = 4\nsubmit = 0\nrun_time = 100\n'
+        '[[job]]\nid = "H"\nuser = "bob"\nqos = "high"\ntasks = 4\nsubmit = 10\nrun_time = 100\n'
+    )
+    run("replay", tmp_path / "moab.cfg", "--nodes", nodes, "--json", tmp_path / "out.json")
+    (entry,) = json.loads((tmp_path / "out.json").read_text())["preemptions"]
+    assert (entry["victim"], entry["mode"], entry["why"]) == ("L", "requeue", line)

@@ -123,12 +123,34 @@ def test_a_checkpoint_that_takes_too_long_ends_in_a_cancel(play: Any) -> None:
         ("LSF", "checkpoint", "depends on the operating system"),
         ("SGE", "requeue", "unknown"),
         ("", "checkpoint", "yes"),
+        ("SLURM", "checkpoint", "no"),
+        ("SLURM", "requeue", "yes"),
     ],
 )
 def test_the_guides_table(kind: str, method: str, answer: str) -> None:
     """Section 13."""
     assert can(ResourceManager(type=kind), method) == answer
-    assert len(TABLE) == 5
+    assert len(TABLE) == 6  # the guide's five, and Slurm
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("QOSCFG[a] QFLAGS=PREEMPTEE JOBFLAGS=RESTARTABLE", id="restartable"),
+        pytest.param("QOSCFG[a] QFLAGS=PREEMPTEE\nCLASSCFG[c] JOBFLAGS=RESTARTABLE", id="by a class"),
+        pytest.param("QOSCFG[a] QFLAGS=PREEMPTEE\nUSERCFG[DEFAULT] JOBFLAGS=RESTARTABLE", id="by users"),
+        pytest.param("PREEMPTPOLICY CANCEL\nQOSCFG[a] QFLAGS=PREEMPTEE", id="as asked"),
+        pytest.param(
+            "PREEMPTPOLICY SUSPEND\nQOSCFG[a] QFLAGS=PREEMPTEE JOBFLAGS=SUSPENDABLE", id="suspended"
+        ),
+        pytest.param(
+            "PREEMPTPOLICY SUSPEND\nRMCFG[b] TYPE=LL\nQOSCFG[a] QFLAGS=PREEMPTEE", id="checkpointed"
+        ),
+    ],
+)
+def test_who_is_spared_is_not_said_to_be_cancelled(config_of: Any, text: str) -> None:
+    """5.2, 5.3: some rung before CANCEL can be used."""
+    assert "is cancelled" not in found(config_of, text)
 
 
 def test_native_needs_an_url() -> None:
@@ -158,6 +180,21 @@ def found(config_of: Any, text: str) -> str:
         pytest.param("RMCFG[b] TYPE=HAL9000", "not in the guide's table", id="another rm"),
         pytest.param("QOSCFG[a] PRIORITY=5", "QOSWEIGHT is not set", id="no weight"),
         pytest.param(
+            "QOSCFG[a] QFLAGS=PREEMPTEE",
+            "a preempted job of QoS a is cancelled: nothing makes it RESTARTABLE; add JOBFLAGS=RESTARTABLE",
+            id="every victim is cancelled",
+        ),
+        pytest.param(
+            "PREEMPTPOLICY SUSPEND\nQOSCFG[a] QFLAGS=PREEMPTEE",
+            "nothing makes it SUSPENDABLE or RESTARTABLE; add JOBFLAGS=SUSPENDABLE to QOSCFG[a]",
+            id="every victim is cancelled under SUSPEND",
+        ),
+        pytest.param(
+            "QOSCFG[a] QFLAGS=PREEMPTEE JOBFLAGS=SUSPENDABLE",
+            "nothing makes it RESTARTABLE",
+            id="SUSPENDABLE is of no use under REQUEUE",
+        ),
+        pytest.param(
             "QOSCFG[a] QFLAGS=PREEMPTOR\nQOSCFG[b] QFLAGS=PREEMPTEE PRIORITY=5",
             "is not above",
             id="priorities",
@@ -184,7 +221,7 @@ def test_a_sound_file_has_no_findings(config_of: Any) -> None:
     PREEMPTPOLICY REQUEUE
     QOSWEIGHT 1
     QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000
-    QOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=1
+    QOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=1 JOBFLAGS=RESTARTABLE
     RMCFG[base] TYPE=TORQUE
     """
     assert found(config_of, text) == ""

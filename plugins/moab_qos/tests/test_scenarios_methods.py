@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from makeway.config import Config
 from makeway.events import Command
-from makeway.model import JobState
+from makeway.model import JobSpec, JobState
+from makeway.replay import Options, replay
+from makeway.settings import structure
 
 PAIR = ("L(low,4p,q10)", "H(high,4p,q0)")
 SUSPEND = "PREEMPTPOLICY SUSPEND\n"
@@ -30,6 +33,43 @@ def test_26_escalate_to_requeue(play: Any) -> None:
     run = play(*PAIR, SUSPEND)
     assert run.victims == [("L", "requeue")]
     assert "suspend -> requeue: not SUSPENDABLE" in run.table.run.recorder.preemptions[0].why
+
+
+@pytest.mark.parametrize("rm", ["", "RMCFG[base] TYPE=SLURM", "RMCFG[base] TYPE=HAL9000"])
+@pytest.mark.parametrize(("flags", "mode"), [("JOBFLAGS=RESTARTABLE", "requeue"), ("", "cancel")])
+def test_a_job_that_cannot_be_suspended_is_requeued_or_cancelled(
+    read: Any, rm: str, flags: str, mode: str
+) -> None:
+    """As the guide says (5.3): nobody is known to checkpoint, so CHECKPOINT is no stop on the way."""
+    lines = [
+        *("PREEMPTPOLICY SUSPEND", "QOSWEIGHT 1", "NODECFG[n1] PROCS=4", rm),
+        *(
+            "QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000",
+            f"QOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=100 {flags}",
+        ),
+    ]
+    assert played(read, lines) == [("L", mode)]
+
+
+def test_a_resource_manager_that_checkpoints_is_a_stop_on_the_way(read: Any) -> None:
+    """A site that gives it a signal for that says so (5.3, U8); LoadLeveler can by the guide's table."""
+    lines = [
+        *("PREEMPTPOLICY SUSPEND", "QOSWEIGHT 1", "NODECFG[n1] PROCS=4"),
+        *("QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000", "QOSCFG[low] QFLAGS=PREEMPTEE JOBFLAGS=RESTARTABLE"),
+    ]
+    assert played(read, [*lines, "RMCFG[base] CHECKPOINTSIG=SIGUSR1"]) == [("L", "checkpoint")]
+    assert played(read, [*lines, "RMCFG[base] TYPE=LL"]) == [("L", "checkpoint")]
+
+
+def played(read: Any, lines: list[str]) -> list[tuple[str, str]]:
+    """Return who makes way, and how, where L of QoS low fills the node and H of QoS high comes at 10 s."""
+    config = structure(read("\n".join(lines)).tables, Config, "moab.cfg")
+    jobs = [
+        JobSpec(id=name, user=f"u_{name}", qos=qos, tasks=4, submit_at=at, run_time=100.0, time_limit=100.0)
+        for name, qos, at in (("L", "low", 0.0), ("H", "high", 10.0))
+    ]
+    run = replay(config, jobs, [], Options())
+    return [(each.victim, each.mode.value) for each in run.recorder.preemptions]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ TABLE: Mapping[str, Row] = {
     "LL": Row("LoadLeveler 3.1", YES, YES, YES, YES),
     "LSF": Row("LSF 5.2", YES, OS, YES, YES),
     "SGE": Row("SGE 5.3", UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN),
+    "SLURM": Row("Slurm", YES, NO, YES, YES),
 }
+"""The guide's table, and Slurm, which it does not name: ``scontrol`` suspends and requeues, and checkpoints nothing."""
 SAME: Mapping[str, str] = {"PBS": "TORQUE", "OPENPBS": "TORQUE", "LOADLEVELER": "LL"}
 """Other spellings of ``TYPE=``."""
 
@@ -48,6 +50,21 @@ def can(rm: ResourceManager, method: str) -> str:
         return YES if rm.suspend_url else "only with JOBSUSPENDURL"
     row = row_of(rm)
     return YES if row is None else str(getattr(row, method))
+
+
+def checkpoints(settings: Settings) -> bool:
+    """Whether every resource manager is known to checkpoint, so that escalation may stop there (5.3, U8).
+
+    Known is one that the table says so of, or that the site has given a signal or a timeout for it. A site
+    that names no resource manager says nothing.
+    """
+    return bool(settings.rm) and all(_known_to_checkpoint(rm) for rm in settings.rm)
+
+
+def _known_to_checkpoint(rm: ResourceManager) -> bool:
+    if can(rm, "checkpoint") != YES:
+        return False
+    return row_of(rm) is not None or bool(rm.checkpoint_sig or rm.checkpoint_timeout)
 
 
 def supports(settings: Settings, method: str) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from makeway.errors import Finding, nearest
 from makeway.hostlist import fold_hostlist
 from makeway.model import Cluster
-from makeway_moab_qos.capabilities import UNKNOWN, YES, can, row_of
 from makeway_moab_qos.hosts import matching, misread_brackets, strangers
+from makeway_moab_qos.capabilities import UNKNOWN, YES, can, checkpoints, row_of, supports
 from makeway_moab_qos.parameters import METHODS
 from makeway_moab_qos.settings import Settings, path
 
@@ -33,7 +33,7 @@ def slips(cluster: Cluster, settings: Settings) -> list[Finding]:
     if settings.maui:
         found += _in_maui(settings)
     else:
-        found += _in_moab(settings)
+        found += [*_in_moab(settings), *_always_cancelled(settings)]
     return found
 
 
@@ -56,6 +56,44 @@ def _priorities(settings: Settings) -> Iterator[Finding]:
         yield _warning(path("weights", "qos"), text, "8.2")
     if preemptors and not preemptees:
         yield _warning(path("qos"), "a QoS is PREEMPTOR, but none is PREEMPTEE", "3.1")
+
+
+def _always_cancelled(settings: Settings) -> Iterator[Finding]:
+    """The guide's main trap (5.3): a preemptee that cannot make way as asked is cancelled, and its work is lost."""
+    if settings.preempt_policy not in METHODS or settings.preempt_policy == "CANCEL":
+        return
+    spared = _spared_by(settings)
+    if spared is None:
+        return
+    credentials = (settings.user, settings.group, settings.account, settings.klass)
+    if any(spared.keys() & set(each.jobflags) for table in credentials for each in table.values()):
+        return
+    for name in _with(settings, "PREEMPTEE"):
+        if not spared.keys() & set(settings.qos[name].jobflags):
+            text = f"a preempted job of QoS {name} is cancelled: nothing makes it {' or '.join(spared) or 'spared'}"
+            if spared:
+                text += f"; add JOBFLAGS={next(iter(spared))} to QOSCFG[{name}], or submit with msub -r y"
+            yield _warning(path("qos", name, "flags"), text, "5.3")
+
+
+def _spared_by(settings: Settings) -> dict[str, None] | None:
+    """Return the flags each of which keeps a victim from being cancelled, the first rung first; None: all are spared.
+
+    A victim that cannot make way as PREEMPTPOLICY says goes on to the next rung, and CANCEL is the last (5.2).
+    """
+    flags: dict[str, None] = {}
+    asked = METHODS.index(settings.preempt_policy)
+    for at, (rung, flag) in enumerate(zip(METHODS, ("SUSPENDABLE", "", "RESTARTABLE"), strict=False)):
+        if at < asked or not supports(settings, rung.lower()):
+            continue
+        if rung == "CHECKPOINT":
+            needed = settings.choices.checkpoint_requires == "restartable"
+            stops_there = at == asked or (settings.choices.checkpoint_on_the_way and checkpoints(settings))
+            if stops_there and not needed:
+                return None
+        else:
+            flags[flag] = None
+    return flags
 
 
 def _throttles(settings: Settings) -> Iterator[Finding]:

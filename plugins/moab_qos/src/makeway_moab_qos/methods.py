@@ -13,7 +13,7 @@ import attrs
 
 from makeway.clockwork import Clockwork
 from makeway.model import ClusterView, Job, Plan, PreemptMode, Signal
-from makeway_moab_qos.capabilities import supports
+from makeway_moab_qos.capabilities import checkpoints, supports
 from makeway_moab_qos.credentials import flags, settings_of
 from makeway_moab_qos.settings import Settings
 
@@ -51,7 +51,7 @@ def method(job: Job, view: ClusterView, start: PreemptMode | None = None) -> Met
     asked = start or asked_mode(settings)
     skipped: list[str] = []
     for mode in LADDER[LADDER.index(asked) :]:
-        lack = lacks(mode, job, view, skipped_suspend=bool(skipped))
+        lack = lacks(mode, job, view, skipped_suspend=mode is not asked_mode(settings))
         if not lack:
             break
         skipped.append(f"{mode.value} -> next: {lack}")
@@ -72,6 +72,8 @@ def lacks(mode: PreemptMode, job: Job, view: ClusterView, *, skipped_suspend: bo
     if mode is PreemptMode.CHECKPOINT:
         if skipped_suspend and not settings.choices.checkpoint_on_the_way:
             return "a job that cannot be suspended is requeued or cancelled (checkpoint_on_the_way)"
+        if skipped_suspend and not checkpoints(settings):
+            return "no resource manager is known to checkpoint"
         if settings.choices.checkpoint_requires == "restartable" and "RESTARTABLE" not in own:
             return "not RESTARTABLE"
         return ""

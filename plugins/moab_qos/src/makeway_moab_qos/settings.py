@@ -180,7 +180,8 @@ class Choices:
     )
     """Which flag CHECKPOINT needs (U7)."""
     checkpoint_on_the_way: bool = True
-    """A job that cannot be suspended is checkpointed, if possible, before it is requeued (U8)."""
+    """A job that cannot be suspended is checkpointed before it is requeued (U8), where the resource manager is
+    known to do that; else it is requeued or cancelled."""
     escalate_for_resources: bool = False
     """A job whose suspension would free too little is requeued or cancelled instead (U9)."""
     interactive_needs_cancel: bool = True
