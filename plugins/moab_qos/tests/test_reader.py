@@ -402,7 +402,7 @@ def test_nodes_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--nodes"):
         reader.read(path)
     imported = reader.read(path, {"node": [{"name": "n[1-4]", "cpus": 8}]})
-    assert [table.name for table in imported.config.partition] == ["special", "batch"]
+    assert [table.name for table in imported.config.partition] == ["special", "batch", "DEFAULT"]
 
 
 @pytest.mark.parametrize(
@@ -418,3 +418,31 @@ def test_nodes_are_asked_for(tmp_path: Path) -> None:
 def test_claims(name: str, head: str, ours: bool) -> None:
     """By name, or by a parameter that nobody else has."""
     assert MoabReader().claims(name, head) is ours
+
+
+# ------------------------------------------------------------------------------ jobs without a class
+CLASSES = ("CLASSCFG[gold] QDEF=high&", "CLASSCFG[iron] QDEF=low&")
+
+
+def default_class(read: Any, *lines: str) -> str:
+    """Return the class of jobs that name none."""
+    (found,) = [each["name"] for each in read("\n".join(lines)).tables["partition"] if each.get("default")]
+    return str(found)
+
+
+def test_jobs_without_a_class_are_in_none(read: Any) -> None:
+    """Whatever the order of the lines: no class binds them, and the file says so."""
+    assert default_class(read, *CLASSES) == default_class(read, *reversed(CLASSES)) == "DEFAULT"
+    assert any(
+        "jobs that name no class are in none of gold, iron" in text
+        for text in read(CLASSES[0] + "\n" + CLASSES[1]).warnings
+    )
+    assert default_class(read, "QOSCFG[high] PRIORITY=1") == "batch"
+
+
+def test_defaultclass_names_the_class_of_jobs_without_one(read: Any) -> None:
+    """RMCFG DEFAULTCLASS, with or without a CLASSCFG line of its own."""
+    assert default_class(read, *CLASSES, "RMCFG[base] TYPE=PBS DEFAULTCLASS=iron") == "iron"
+    assert default_class(read, *CLASSES, "RMCFG[base] DEFAULTCLASS=plain") == "plain"
+    found = read("\n".join((*CLASSES, "RMCFG[base] DEFAULTCLASS=iron")))
+    assert not any("class" in text for text in found.warnings)

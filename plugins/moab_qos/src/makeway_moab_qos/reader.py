@@ -104,6 +104,8 @@ class Draft:
     nodes: dict[str, dict[str, Any]] = attrs.field(factory=dict)
     clockwork: dict[str, float] = attrs.field(factory=dict)
     overrun: float = 0.0
+    default_class: str = ""
+    """RMCFG DEFAULTCLASS: the class of jobs that name none; empty: not set."""
     warnings: list[str] = attrs.field(factory=list)
     places: dict[str, str] = attrs.field(factory=dict)
     written: dict[str, None] = attrs.field(factory=dict)
@@ -352,11 +354,8 @@ class Draft:
             for name, table in self.settings.get("qos", {}).items()
             if name != "DEFAULT"
         ]
-        names = [name for name in self.settings.get("klass", {}) if name != "DEFAULT"]
-        partitions = [{"name": name} for name in names] or [{"name": "batch"}]
-        partitions[0]["default"] = True
         tables: dict[str, Any] = {
-            "partition": partitions,
+            "partition": self._partitions(),
             "policy": {
                 "select": "moab/tasks",
                 "preempt": PLUGIN,
@@ -374,6 +373,22 @@ class Draft:
         self._look_for_qos()
         self._sum_up()
         return ForeignConfig(tables=tables, warnings=tuple(self.warnings), places=self.places)
+
+    def _partitions(self) -> list[dict[str, Any]]:
+        """Return a partition for each class, and the one of jobs that name none: no other class's rules bind them.
+
+        That is DEFAULTCLASS, or else one named DEFAULT, to which only the lines of CLASSCFG[DEFAULT] apply.
+        """
+        names = [name for name in self.settings.get("klass", {}) if name != "DEFAULT"]
+        default = self.default_class or ("DEFAULT" if names else "batch")
+        if names and not self.default_class:
+            listed = ", ".join(names)
+            self.warnings.append(
+                f"jobs that name no class are in none of {listed} (here: class DEFAULT); "
+                "RMCFG[...] DEFAULTCLASS= would name theirs"
+            )
+        every = dict.fromkeys((*names, default))
+        return [{"name": name, "default": True} if name == default else {"name": name} for name in every]
 
     def _scheduler(self) -> dict[str, Any]:
         """Return the pace: a pass at every event, or Maui's, one per poll of the resource manager."""

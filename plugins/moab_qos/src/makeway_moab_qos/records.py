@@ -107,6 +107,8 @@ def _rmcfg(draft: Draft, entry: Entry) -> None:
             value = draft.value(entry, "time", attribute.value, attribute.name)
             if value is not None:
                 table["checkpoint_timeout"] = value
+        elif attribute.name == "DEFAULTCLASS":
+            draft.default_class = attribute.value
         else:
             draft.odd_attribute(entry, attribute)
 
