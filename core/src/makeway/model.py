@@ -638,6 +638,8 @@ class Candidates:
     1: if one of them fails, all are left alone and the preemptor waits. More: those who can make way do, those
     who cannot are left out, and others are sought in their place.
     """
+    while_waiting: bool = False
+    """Whether further victims may be told although some that the preemptor has had told are still leaving."""
 
 
 @attrs.frozen(kw_only=True)

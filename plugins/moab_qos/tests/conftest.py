@@ -15,7 +15,7 @@ from makeway.events import Event
 from makeway.foreign import ForeignConfig
 from makeway.invariants import InvariantChecker
 from makeway.model import Check, JobSpec, JobState, Seconds
-from makeway.record import Line
+from makeway.record import Decision, Line
 from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway_moab_qos.reader import translate
@@ -133,6 +133,11 @@ class Outcome:
     """Job -> its check list right after the passes at `T`."""
 
     @property
+    def decisions(self) -> Sequence[Decision]:
+        """The attempts of the job that was traced."""
+        return self.table.run.recorder.decisions
+
+    @property
     def victims(self) -> list[tuple[str, str]]:
         """Who made way, and how, in order."""
         return [(each.victim, each.mode.value) for each in self.table.run.recorder.preemptions]
@@ -181,6 +186,7 @@ def play(
     until: Seconds = 1.0,
     maui: bool = False,
     checked: bool = True,
+    traced: str = "",
 ) -> Outcome:
     """Play a scenario until `until` seconds after `T`.
 
@@ -188,6 +194,7 @@ def play(
     :param nodes: ``n1=4`` is node n1 with 4 processors; ``n1=4/a/8192`` has feature a and 8192 MB.
     :param clock: values of the clockwork.
     :param site: further keys of ``[policy.settings."moab/qos"]``.
+    :param traced: the job whose attempts are kept as decisions.
     :param settings: choices of ``[policy.settings."moab/qos".choices]``.
     """
     text = "\n".join([COMMON, *_nodes(nodes), *_priorities(running + waiting), more])
@@ -221,6 +228,8 @@ def play(
     specs = tuple(sorted(jobs, key=lambda job: job.submit_at))
     lines: list[Line] = []
     options = Options(until=T + until, sink=lines.append, after_step=stepped)
+    if traced:
+        options = attrs.evolve(options, traced=lambda job: job.id == traced)
     run = replay(config, specs, events, options)
     return Outcome(TableRun(run=run, specs=specs, lines=tuple(lines), signals=(), checker=checker), checks)
 

@@ -287,3 +287,26 @@ def test_the_setting_that_decided_is_named(play: Any, more: str, code: str, key:
     """So that its line in the file can be shown; M is in the way of a start."""
     run = play("L(low,2p) M(med,2p)", "H(high,4p)", more)
     assert run.code("H", code).setting == f'policy.settings."moab/qos".{key}'
+
+
+# --------------------------------------------------------------------- why a search takes nobody
+def told(play: Any, running: str, waiting: str, more: str = "", **words: Any) -> str:
+    """Return what is noted of the last attempt of H."""
+    return str(play(running, waiting, more, traced="H", **words).decisions[-1].detail)
+
+
+def test_a_cap_is_named_where_a_search_takes_nobody(play: Any) -> None:
+    """33 victims would do, and 32 are allowed (4.1 step 10); nothing is said of room."""
+    running = " ".join(f"L{at}(low,1p)" for at in range(33))
+    why = told(play, running, "H(high,33p)", nodes="n1=33")
+    assert why.endswith("K05 it would take 33 victims, and 32 are allowed")
+    why = told(play, running, "H(high,3p)", "MAXJOBPREEMPTPERITERATION 2", nodes="n1=33")
+    assert why.endswith("K05 it would take 3 victims, and MAXJOBPREEMPTPERITERATION is 2")
+
+
+def test_a_node_that_is_being_left_is_named(play: Any) -> None:
+    """B would make room, but A is leaving the node and closes it for so long."""
+    slow = {"completing_time": 200.0}
+    running, waiting = "A(low,2p) B(low,2p)", "H(high,2p) K(high,1p,at=5)"
+    why = told(play, running, waiting, "NOWAITPREEMPTION TRUE", clock=slow, until=10.0)
+    assert why.endswith("removing all candidates would not make room while job A is leaving n1")

@@ -140,6 +140,32 @@ def test_56_a_guarantee_holds_the_nodes(play: Any) -> None:
     assert free.started("H") is None
 
 
+TWO = ("A(low,4p,node=n1) B(low,4p,node=n2,q1)", "H(high,4p)")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        pytest.param("", [("A", 0)], id="it waits for the first victim, as long as that takes"),
+        pytest.param(LOCK, [("A", 0), ("B", 60)], id="once the lock is over it may preempt afresh"),
+        pytest.param("NOWAITPREEMPTION TRUE", [("A", 0), ("B", 60)], id="NOWAIT: at the next poll"),
+        pytest.param(
+            LOCK + "NOWAITPREEMPTION TRUE\nJOBRETRYTIME 300",
+            [("A", 0), ("B", 60)],
+            id="NOWAIT, in spite of the lock",
+        ),
+    ],
+)
+def test_whether_a_preemptor_waits_for_its_first_victims(
+    play: Any, more: str, told: list[tuple[str, float]]
+) -> None:
+    """7.1: they take 200 s to vacate, JOBRETRYTIME is 60 s, and the resource manager is polled every 60 s."""
+    run = play(*TWO, more, nodes="n1=4 n2=4", clock={"completing_time": 200.0}, until=250.0)
+    found = [(each.victim, each.at - 100_000.0) for each in run.table.run.recorder.preemptions]
+    assert found == told
+    assert run.started("H") == 200.0
+
+
 def test_57_a_guarantee_expires(play: Any) -> None:
     """L never vacates: after 60 s the lock is gone."""
     never = {"completing_time": 100000.0}

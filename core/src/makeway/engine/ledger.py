@@ -377,6 +377,11 @@ class Ledger:
         self.version += 1
         self.freed += 1
 
+    def leaving(self, nodes: NodeBits) -> list[str]:
+        """Return the ids of the jobs that have ended and are still leaving some of `nodes`."""
+        left = self._left_early
+        return [job for job, held in self._leaving.items() if held.nodes & nodes & ~left.get(job, 0)]
+
     def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
         """Take note that `job` has left some of its nodes before the others."""
         left = nodes & self._leaving[job.id].nodes & ~self._left_early.get(job.id, 0)

@@ -28,6 +28,8 @@ class MakingWay:
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
         self.unable: tuple[Job, ...] = ()
         """Those told last who could not make way."""
+        self.held_back = False
+        """Whether nobody was told, the last time, since the preemptor waits for those told before."""
         self.retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
         transitions.make_way = self._tell_one
@@ -61,16 +63,19 @@ class MakingWay:
         modes: Sequence[PreemptMode],
         *,
         piecemeal: bool = False,
+        once_more: bool = False,
     ) -> bool:
         """Tell `victims` to make way; say whether `preemptor` has to wait for them.
 
         :param piecemeal: whether those who can make way do so although others cannot; the latter are then
             in `unable`.
+        :param once_more: whether they are told although some of those told before are still leaving.
 
         Suspension under a gang arbiter is not carried out here: the arbiter stops whoever is in the way once
         the preemptor starts (section 3.3).
         """
         self.unable = ()
+        self.held_back = False
         if not victims:
             return False
         now = self._ledger.now
@@ -79,6 +84,8 @@ class MakingWay:
         held_back = asked is not None and asked > now - self.window + _TINY
         if not self.window and self._awaits(preemptor):
             held_back = True
+        if once_more:
+            held_back = False
         failing = [plan for plan in plans if plan.fails]
         if failing:
             self.unable = tuple(plan.job for plan in failing)
@@ -88,20 +95,21 @@ class MakingWay:
                 return True
             plans = [plan for plan in plans if not plan.fails]
         self._ledger.told(len(plans))
-        kills = 0
+        kills = suspended = 0
         for plan in plans:
             if plan.mode is PreemptMode.SUSPEND:
                 self._note_suspension(plan, preemptor)
+                suspended += 1
             elif plan.mode is not PreemptMode.OFF:
                 kills += 1
                 if not held_back:
                     self._act(plan, preemptor)
+        self.held_back = held_back and bool(kills) and not suspended
         if kills and not held_back:
             put(preemptor, asked_at=now)
             if not self.window:
-                self._awaited[preemptor.id] = tuple(
-                    plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF)
-                )
+                told = (plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF))
+                self._awaited[preemptor.id] = (*self.awaited(preemptor), *told)
             if self.window:
                 self.remember(now + self.window)
         return kills > 0 or bool(failing)
@@ -114,14 +122,17 @@ class MakingWay:
             elif preemptor is not None:
                 self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, self._ledger.now)
 
+    def awaited(self, preemptor: Job) -> tuple[Job, ...]:
+        """Return those that `preemptor` has had told to leave and that are still there; with a window: none are kept."""
+        transitions = self._transitions
+        found = self._awaited.get(preemptor.id, ())
+        return tuple(job for job in found if transitions.is_leaving(job) or job.id in transitions.graces)
+
     def _awaits(self, preemptor: Job) -> bool:
         """Whether somebody that `preemptor` had told to leave is still there."""
-        victims = self._awaited.get(preemptor.id)
-        if victims is None:
-            return False
-        if any(self._transitions.is_leaving(job) or job.id in self._transitions.graces for job in victims):
+        if self.awaited(preemptor):
             return True
-        del self._awaited[preemptor.id]
+        self._awaited.pop(preemptor.id, None)
         return False
 
     def _note_suspension(self, plan: Plan, preemptor: Job) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import functools
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -403,7 +405,11 @@ class Placer:
             attempt.remove(candidate, mode)
         if isinstance(self.probe(attempt), Placement):
             return "the search chose nobody, though removing all candidates would make room"
-        return "removing all candidates would not make room"
+        ledger, why = self.ledger, "removing all candidates would not make room"
+        shut = functools.reduce(operator.or_, (each.nodes for each in candidates.jobs)) & ledger.completing
+        if not shut:
+            return why
+        return f"{why} while job {', '.join(ledger.leaving(shut))} is leaving {self.recorder.node_list(shut)}"
 
     def _not_for(self, job: Job, candidates: Candidates) -> str:
         """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""
@@ -479,26 +485,12 @@ class Placer:
         modes: Sequence[PreemptMode],
         blocked: Blocked,
     ) -> Outcome:
-        if self._notes and self.recorder.follows(job):
-            taken = any(victim.id not in candidates.vacated for victim in victims)
-            decision = self._decision(job, "preempts" if taken else "starts", blocked, candidates, "")
-            if victims and not taken:
-                names = ", ".join(victim.id for victim in victims)
-                decision = attrs.evolve(decision, detail=f"uses what suspended jobs hold: {names}")
-            self.recorder.decided(
-                attrs.evolve(
-                    decision,
-                    placement=self.recorder.node_list(choice.placement.allocation.nodes),
-                    victims=tuple(
-                        (v.id, m.value)
-                        for v, m in zip(victims, modes, strict=True)
-                        if v.id not in candidates.vacated
-                    ),
-                    method=choice.method,
-                )
-            )
         piecemeal = candidates.rounds > 1
-        must_wait = self.making_way.tell(job, victims, modes, piecemeal=piecemeal)
+        must_wait = self.making_way.tell(
+            job, victims, modes, piecemeal=piecemeal, once_more=candidates.while_waiting
+        )
+        if self._notes and self.recorder.follows(job):
+            self._note_choice(job, choice, candidates, list(zip(victims, modes, strict=True)), blocked)
         if piecemeal and self.making_way.unable:
             return Outcome.FAILED
         if must_wait:
@@ -509,6 +501,28 @@ class Placer:
         self._check_overlap(job, choice.placement.allocation, "makeway_search")
         self.start_on(job, choice.placement.allocation)
         return _STARTED
+
+    def _note_choice(
+        self,
+        job: Job,
+        choice: Choice,
+        candidates: Candidates,
+        chosen: Sequence[tuple[Job, PreemptMode]],
+        blocked: Blocked,
+    ) -> None:
+        """Note of a job that is watched what a search chose, and whether the victims were told."""
+        if self.making_way.held_back:
+            awaited = ", ".join(each.id for each in self.making_way.awaited(job))
+            note = "it waits for those that it has had told to leave" + (f": {awaited}" if awaited else "")
+            self.recorder.decided(self._decision(job, "waits", blocked, candidates, note))
+            return
+        taken = tuple((v.id, mode.value) for v, mode in chosen if v.id not in candidates.vacated)
+        decision = self._decision(job, "preempts" if taken else "starts", blocked, candidates, "")
+        if chosen and not taken:
+            names = ", ".join(victim.id for victim, _ in chosen)
+            decision = attrs.evolve(decision, detail=f"uses what suspended jobs hold: {names}")
+        nodes = self.recorder.node_list(choice.placement.allocation.nodes)
+        self.recorder.decided(attrs.evolve(decision, placement=nodes, victims=taken, method=choice.method))
 
     # ------------------------------------------------------------------------- the border
     def _check_place(self, job: Job, placement: Placement, hook: str) -> None:

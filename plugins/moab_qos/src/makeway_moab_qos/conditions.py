@@ -178,8 +178,8 @@ def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, no
     if job.spec.het_id is not None:
         return "K16 a job of several requirements does not preempt"
     if not settings.maui and not settings.choices.preempt_again_while_locked:
-        locked = is_locked(job, view, now) and not settings.nowait_preemption
-        if locked and settings.guaranteed_preemption:
+        waits = settings.guaranteed_preemption and not settings.nowait_preemption
+        if waits and is_locked(job, view, now):
             return f"K09 it has told others to leave and waits for them until {lock_end(job, view):g} s"
     if not settings.maui and settings.node_set_plus in ("SPANEVENLY", "DELAY"):
         return f"K15 NODESETPLUS {settings.node_set_plus} does not work with preemption"

@@ -15,6 +15,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
 from makeway.model import (
     Attempt,
     Blocked,
@@ -30,9 +31,13 @@ from makeway_moab_qos.conditions import feasible_nodes, judge
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.methods import next_rung
 from makeway_moab_qos.priority import processors, run_priority
-from makeway_moab_qos.reservations import next_change_of_any
+from makeway_moab_qos.reservations import is_locked, next_change_of_any
 from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
+
+
+_POLL: Seconds = 60.0
+"""RMPOLLINTERVAL unless the site says otherwise: the time to the next pass, where passes follow events (10)."""
 
 
 # ------------------------------------------------------------------------------------ candidates
@@ -55,12 +60,21 @@ def candidates(preemptor: Job, active: Sequence[Job], view: ClusterView, now: Se
     if depth is not None and not settings.maui and processors(preemptor) == 1:
         ranked = ranked[:depth]
     change = next_change_of_any(view, now) if settings.standing else None
+    # Further ones while those told are still leaving: when the lock is over, or never to wait (7.1).
+    expired = settings.guaranteed_preemption and not is_locked(preemptor, view, now)
+    impatient = settings.nowait_preemption or settings.choices.preempt_again_while_locked
+    again = [*verdicts.ask_again, change]
+    if settings.guaranteed_preemption and ranked and not settings.maui:
+        again.append(now + settings.job_retry_time)  # the end of the lock, if it takes any of them
+    if settings.nowait_preemption and ranked and not settings.maui:
+        again.append(now + (view.settings(Clockwork).sched_interval or _POLL))
     return Candidates(
         jobs=tuple(job for _, job, _ in ranked),
         modes=tuple(mode for _, _, mode in ranked),
         protected=verdicts.protected,
         note=verdicts.note,
-        ask_again_at=min((at for at in (*verdicts.ask_again, change) if at is not None), default=None),
+        while_waiting=not settings.maui and (expired or impatient),
+        ask_again_at=min((at for at in again if at is not None), default=None),
     )
 
 
@@ -209,7 +223,7 @@ def _short(blocked: Blocked) -> float:
     return blocked.wanted - blocked.available if blocked.resource in ("processors", "tasks") else 0
 
 
-def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | None:
+def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | Blocked | None:
     """Choose the victims; for the hook."""
     settings = settings_of(view)
     choice = _search(Walk(attempt, found, view, list(found.modes)), settings)
@@ -223,7 +237,7 @@ def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | N
     return _search(Walk(attempt, found, view, modes), settings)
 
 
-def _search(walk: Walk, settings: Settings) -> Choice | None:
+def _search(walk: Walk, settings: Settings) -> Choice | Blocked | None:
     answer = walk.covering() if settings.maui else walk.greedy()
     if answer is None:
         return None
@@ -232,8 +246,9 @@ def _search(walk: Walk, settings: Settings) -> Choice | None:
         if settings.choices.minimise:
             chosen = walk.minimised(chosen)
             placement = walk.place_without(chosen) or placement
-        if _too_many(chosen, walk.view, settings):
-            return None
+        cap = _too_many(chosen, walk.view, settings)
+        if cap:
+            return Blocked(detail=cap)
     whose = "Maui's walk over the whole size" if settings.maui else "greedy by run priority per processor"
     return Choice(
         placement=placement,
@@ -244,10 +259,13 @@ def _search(walk: Walk, settings: Settings) -> Choice | None:
     )
 
 
-def _too_many(chosen: Sequence[int], view: ClusterView, settings: Settings) -> bool:
-    """Whether the cap on victims per preemptor (4.1 step 10) or per pass forbids the choice."""
-    most = settings.choices.max_preemptees
-    if most and len(chosen) > most:
-        return True
+def _too_many(chosen: Sequence[int], view: ClusterView, settings: Settings) -> str:
+    """Say which cap on victims, per preemptor (4.1 step 10) or per pass, forbids the choice; empty: none."""
+    most, needed = settings.choices.max_preemptees, len(chosen)
+    if most and needed > most:
+        return f"K05 it would take {needed} victims, and {most} are allowed"
     per_pass = settings.max_job_preempt_per_iteration
-    return bool(per_pass) and view.told_now + len(chosen) > per_pass
+    if per_pass and view.told_now + needed > per_pass:
+        before = f" after {view.told_now} of this pass" if view.told_now else ""
+        return f"K05 it would take {needed} victims{before}, and MAXJOBPREEMPTPERITERATION is {per_pass}"
+    return ""
