@@ -48,7 +48,8 @@ class Witness:
     marks: dict[tuple[str, Seconds], frozenset[str]] = attrs.field(factory=dict)
     """Job id and instant of each suspension by a policy -> the marks of the job right after it."""
     _open: set[str] = attrs.field(factory=set)
-    _decisions: int = 0
+    _tried: dict[str, Sequence[Check]] = attrs.field(factory=dict)
+    """Jobs that were tried in this step -> the check lists of the last attempt."""
 
     def wants(self, job_id: str) -> bool:
         """Whether a job id is, or belongs to, the one in question."""
@@ -57,6 +58,15 @@ class Witness:
     def concerns(self, job: Job) -> bool:
         """Whether `job` is, or is part of, the job in question."""
         return self.wanted in (job.id, job.spec.het_id)
+
+    def decided(self, engine: Engine, decision: Decision) -> None:
+        """Let policies go through their check lists for a job that has just been found to wait.
+
+        Not for one that waits for its victims to leave: it has preempted, and its list would speak of what is left.
+        """
+        job = engine.ledger.jobs.get(decision.job)
+        waits = job is not None and decision.outcome == "waits" and not engine.making_way.awaited(job)
+        self._tried[decision.job] = engine.policies.explain(job, engine.ledger) if job and waits else ()
 
     def stepped(self, engine: Engine) -> None:
         """Take note of why the job waits, after a step of the engine."""
@@ -77,22 +87,14 @@ class Witness:
                 self._open.add(job_id)
                 waits.append(Wait(now, now, job.reason))
                 begun.append(job_id)
-        self._ask(engine, begun)
-
-    def _ask(self, engine: Engine, begun: Iterable[str]) -> None:
-        """Let policies go through their check lists, if a pass made the job wait.
-
-        :param begun: jobs that wait for another reason than before; those that are held are in no pass.
-        """
-        decisions = engine.recorder.decisions
-        fresh = {each.job for each in decisions[self._decisions :] if each.outcome == "waits"}
-        self._decisions = len(decisions)
-        for job_id in sorted({*fresh, *begun}):
+        for job_id in {*self._tried, *begun}:
             job = engine.ledger.jobs.get(job_id)
             if job is not None and job.state is JobState.PENDING:
-                found = engine.policies.explain(job, engine.ledger)
+                # One that was not tried, since it is held, say, is in no pass.
+                found = self._tried[job_id] if job_id in self._tried else engine.policies.explain(job, engine.ledger)
                 if found:
-                    self.checks[job_id] = (engine.ledger.now, found)
+                    self.checks[job_id] = (now, found)
+        self._tried.clear()
 
     def _ids(self, engine: Engine) -> list[str]:
         job = engine.ledger.jobs.get(self.wanted)

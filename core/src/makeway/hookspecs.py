@@ -735,11 +735,11 @@ def makeway_over_limit(jobs: Sequence[Job], view: ClusterView, now: float) -> Se
 def makeway_explain(job: Job, view: ClusterView, now: float) -> Sequence[Check] | None:
     """Go through the policy's check list for a job that could not start.
 
-    Called by ``makeway explain`` for the job in question, after each pass in which it was tried and had to
-    wait. Nothing is decided by the answer.
+    Called by ``makeway explain`` for the job in question, each time that it was tried and had to wait, at that
+    very moment. Not called while it waits for victims of its own to leave. Nothing is decided by the answer.
 
     :param job: the pending job.
-    :param view: the cluster as of `now`, as the pass left it.
+    :param view: the cluster as of `now`, as it was when the job was tried.
     :param now: seconds since the start of the replay.
     :returns: `makeway.model.Check`, in the order of the list. None: the plugin has none.
     :raises: whatever is raised ends the run as PolicyError.

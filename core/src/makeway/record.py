@@ -63,6 +63,8 @@ class Recorder:
         self.decisions: list[Decision] = []
         self.traced: Callable[[Job], bool] | None = None
         """Which jobs' attempts are kept as decisions; None: nobody's."""
+        self.on_decision: Callable[[Decision], None] | None = None
+        """Gets each of them at once."""
         self.unrunnable: list[tuple[str, str, str]] = []
         """Jobs that can never run here: id, place in the workload, reason."""
         self.refusals: list[tuple[Seconds, Command, str]] = []
@@ -268,6 +270,8 @@ class Recorder:
         history = self.histories[decision.job]
         if self.traced is not None and self.traced(history.job):
             self.decisions.append(decision)
+            if self.on_decision is not None:
+                self.on_decision(decision)
         if not self.listens:
             return
         self._at(decision.at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from makeway.engine.engine import Engine
 from makeway.errors import MakewayError, OutOfTime
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
-from makeway.record import Archive, Line, Recorder
+from makeway.record import Archive, Decision, Line, Recorder
 from makeway.registry import Policies
 from makeway.runners.api import Runner, RunnerFactory
 from makeway.runners.simulated import SimulatedRunner
@@ -52,6 +53,8 @@ class Options:
     """Gets each job when it has ended, and each preemption."""
     traced: Callable[[Job], bool] | None = None
     """Jobs whose attempts are kept as decisions."""
+    decided: Callable[[Engine, Decision], None] | None = None
+    """Called with each of these decisions at the very moment: before what it led to, and what others do, is done."""
     after_step: Callable[[Engine], None] | None = None
     """Called after every step, for checks and progress."""
     snapshots: Mapping[Seconds, Callable[[Engine], None]] = attrs.field(factory=dict)
@@ -102,6 +105,8 @@ def replay(
             runner = options.runner(jobs, engine.clockwork)
         if options.started is not None:
             options.started(engine)
+        if options.decided is not None:
+            recorder.on_decision = functools.partial(options.decided, engine)
         with _no_cycle_collection():
             ended_at = drive(engine, runner, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)

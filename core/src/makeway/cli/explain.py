@@ -77,6 +77,7 @@ def explain(
         options = Options(
             until=until,
             traced=witness.concerns,
+            decided=witness.decided,
             after_step=stepped,
             trace=switched_on(TRACE),
             plugins=loose,

@@ -22,6 +22,11 @@ _STEPS: tuple[Callable[[Case], Iterator[Check]], ...] = (
 
 
 def checks(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
-    """Return the list for `job`; for the hook."""
+    """Return the list for `job`; for the hook.
+
+    A job that may not preempt at all is asked only why not: by its flags (K01) and its QoS (K18).
+    """
     case = case_of(job, view, now)
+    if not case.right.ground:
+        return [*jobs.k01(case), *jobs.k18(case)]
     return [check for step in _STEPS for check in step(case)]

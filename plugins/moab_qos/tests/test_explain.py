@@ -1,0 +1,79 @@
+"""What ``makeway explain`` says of jobs under a moab.cfg."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from makeway.cli import cli
+
+SITE = """
+PREEMPTPOLICY REQUEUE
+GUARANTEEDPREEMPTION TRUE
+QOSWEIGHT 1
+QOSCFG[high] QFLAGS=PREEMPTOR PRIORITY=1000
+QOSCFG[low] QFLAGS=PREEMPTEE PRIORITY=100 JOBFLAGS=RESTARTABLE
+"""
+
+
+@pytest.fixture(name="explain")
+def _explain(tmp_path: Path) -> Any:
+    def explain(job: str, jobs: Mapping[str, Mapping[str, Any]], more: str = "", **clock: float) -> str:
+        """Return the story of one job on a node of four processors.
+
+        :param jobs: id -> keys of its ``[[job]]`` table.
+        :param clock: values of the clockwork.
+        """
+        text = ['[[node]]\nname = "n1"\ncpus = 4', "[scheduler.clockwork]\npreset = 'ideal'"]
+        text += [f"{key} = {value}" for key, value in clock.items()]
+        for name, keys in jobs.items():
+            table = {"user": f"u_{name}", "tasks": 4, "run_time": 1000, "time_limit": 1000, **keys}
+            text += ["[[job]]", f'id = "{name}"', *(f"{key} = {value!r}" for key, value in table.items())]
+        (tmp_path / "nodes.toml").write_text("\n".join(text))
+        (tmp_path / "moab.cfg").write_text(SITE + more)
+        words = ["explain", tmp_path / "moab.cfg", "--nodes", tmp_path / "nodes.toml", "--job", job]
+        done = CliRunner().invoke(cli, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    return explain
+
+
+def codes(text: str) -> list[str]:
+    """Return the codes of the check list, in order."""
+    return [line.split()[0] for line in text.splitlines() if line.startswith("  K")]
+
+
+PAIR = {"L": {"qos": "low", "submit": 0}, "H": {"qos": "high", "submit": 10}}
+
+
+def test_who_has_preempted_is_not_asked_why_it_did_not(explain: Any) -> None:
+    """The list is about jobs that should have preempted and did not (12.1); H waits for L to leave."""
+    later = {"N": {"qos": "low", "submit": 20}}  # a pass while H waits
+    text = explain("H", {**PAIR, **later}, completing_time=100.0)
+    assert "job L (" in text
+    assert codes(text) == []
+
+
+def test_the_list_is_as_of_the_attempt(explain: Any) -> None:
+    """Two processors are idle when H is tried; K, which takes one of them in the same pass, comes after it."""
+    jobs = {
+        "L": {"qos": "low", "submit": 0, "tasks": 2, "time_limit": 2000, "run_time": 2000},
+        "H": {"qos": "high", "submit": 10},
+        "K": {"submit": 10, "tasks": 1, "time_limit": 1990, "run_time": 1990},
+    }
+    text = explain("H", jobs, "QOSCFG[high] PRIORITY=50")
+    assert "check list, as of 10 s" in text
+    assert "K20 fail    would all victims together suffice? 2 idle and 0 preemptible of 4 processors" in text
+    assert "gap -50" in text
+
+
+def test_a_job_that_may_not_preempt_is_asked_only_why_not(explain: Any) -> None:
+    """By its flags, K01, and its QoS, K18."""
+    text = explain("L", {"B": {"qos": "high", "submit": 0}, "L": {"qos": "low", "submit": 10}})
+    assert codes(text) == ["K01", "K18"]
+    assert "K01 fail" in text
