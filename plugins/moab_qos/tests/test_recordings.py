@@ -299,3 +299,40 @@ class _File:
 def test_claims(name: str, head: str, ours: bool) -> None:
     """By name and content."""
     assert MauiRecordings().claims(name, head) is ours
+
+
+# ------------------------------------------------------------------- what the recordings leave out
+@pytest.mark.parametrize(
+    ("tasks", "taken"),
+    [
+        pytest.param(4, True, id="as many tasks as are wanted"),
+        pytest.param(2, False, id="fewer, on a node that it has for itself"),
+    ],
+)
+def test_singlejob_counts_tasks(tmp_path: Path, tasks: int, taken: bool) -> None:
+    """L frees what it has tasks for (Q5), and the other processors of its node are not idle: it is listed only."""
+    found = played(
+        tmp_path, [job("L", tasks, "low", 1), job("H", 4, "high", 5)], config={"NODEACCESSPOLICY": "SINGLEJOB"}
+    )
+    assert ((5, "L", "preempted") in found) is taken
+    assert ((5, "H", "starts") in found) is taken
+
+
+def test_a_refused_qos_defers_nobody_in_the_simulator(tmp_path: Path) -> None:
+    """It falls back to the default, and loading the trace wipes the deferral (17), whatever DEFERTIME says."""
+    found = played(
+        tmp_path,
+        [job("J", 1, "high", 2, user="ann")],
+        config={"DEFERTIME": "1:00:00"},
+        extra=["USERCFG[ann] QDEF=low QLIST=low"],
+    )
+    assert found == {(2, "J", "starts"): "started"}
+
+
+def test_a_refused_qos_defers_at_a_real_site(play: Any) -> None:
+    """For DEFERTIME from the submission on (3.3 step 5)."""
+    more = "USERCFG[ann] QDEF=low QLIST=low&\nDEFERTIME 10:00:00"
+    words = {"maui": True, "until": 600.0}
+    assert play("", "J(high,1p,user=ann)", more, **words).started("J") is None
+    choices = {"defer_refused_qos": False}
+    assert play("", "J(high,1p,user=ann)", more, settings=choices, **words).started("J") is not None

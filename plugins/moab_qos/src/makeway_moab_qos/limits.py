@@ -165,6 +165,7 @@ def _kept_out(job: Job, view: ClusterView, now: Seconds) -> Blocked | None:
 def deferred_until(job: Job, view: ClusterView) -> Seconds | None:
     """Return the end of the deferral of a job that asked for a QoS it may not use; None: it is not deferred."""
     settings = settings_of(view)
-    if not settings.defer_time or job.spec.qos is None or not access(job, view).refused:
+    defers = bool(settings.defer_time) and settings.choices.defer_refused_qos
+    if not defers or job.spec.qos is None or not access(job, view).refused:
         return None
     return job.spec.submit_at + settings.defer_time

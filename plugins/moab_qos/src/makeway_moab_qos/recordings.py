@@ -116,6 +116,8 @@ class Recorded:
     def of(cls, data: Mapping[str, Any]) -> Recorded:
         """Translate a recording."""
         tables = dict(translate(_Text(maui_cfg(data)), maui=True).tables)
+        # Loading a trace wipes the deferral of a job whose QoS was refused (spec moab 17).
+        tables["policy"]["settings"]["moab/qos"]["choices"] = {"defer_refused_qos": False}
         interval = tables["scheduler"]["clockwork"]["sched_interval"]
         ids = [str(job["id"]) for job in data["jobs"]]
         commands, unmodelled = commands_of(data, ids, interval)

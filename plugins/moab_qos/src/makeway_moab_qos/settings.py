@@ -200,6 +200,9 @@ class Choices:
     """System priority that RUNNOW gives (X10); 0: none, the job is only made a preemptor."""
     host_expressions_match_whole: bool = False
     """A regular expression of HOSTLIST has to match the whole name of a node, not just a part of it."""
+    defer_refused_qos: bool = True
+    """A job that asks for a QoS it may not use is deferred for DEFERTIME (3.3); false: as when Maui's simulator loads
+    a trace, which wipes the deferral (17), it gets its default QoS and starts at once."""
     resume_manual: bool = True
     """Jobs that a person suspended are resumed like others, after the hold-down."""
 

@@ -136,15 +136,31 @@ def supply(job: Job, preemptor: Job, nodes: NodeBits, view: ClusterView) -> int:
     listed = view.cluster.nodes
     freed = 0
     maui = settings_of(view).maui
+    tasks = _tasks_on(job) if maui else []
     for at, index in enumerate(held.node_indices):
         if not nodes >> index & 1:
             continue
         here = held.cpus[at] if held.cpus is not None else listed[index].cpus
         if maui:
-            tasks = here // max(1, job.spec.cpus_per_task)
-            here = min(listed[index].cpus, tasks * preemptor.spec.cpus_per_task)
+            here = min(listed[index].cpus, tasks[at] * preemptor.spec.cpus_per_task)
         freed += here
     return freed
+
+
+def _tasks_on(job: Job) -> list[int]:
+    """Return how many tasks of a job sit on each of its nodes.
+
+    Where it has nodes for itself (NODEACCESSPOLICY) it holds more processors than it has tasks for.
+    """
+    held = job.allocation
+    assert held is not None
+    per_task = max(1, job.spec.cpus_per_task)
+    left = -(-job.spec.cpus // per_task)
+    found = []
+    for held_here in held.cpus or [job.spec.cpus] * len(held.node_indices):
+        found.append(min(held_here // per_task, left))
+        left -= found[-1]
+    return found
 
 
 # ---------------------------------------------------------------------------------------- search
@@ -188,7 +204,7 @@ class Walk:
                 return list(range(at + 1)), found
         return None
 
-    def covering(self) -> tuple[list[int], Placement] | None:
+    def covering(self) -> tuple[list[int], Placement] | Blocked | None:
         """Take candidates until they alone cover the whole job, or none is left, as Maui does (Q3)."""
         nodes = feasible_nodes(self.job, self.view)
         need = self.job.spec.cpus
@@ -196,7 +212,8 @@ class Walk:
         first = self.attempt.fresh().probe()
         short = _short(first) * self.job.spec.cpus_per_task if isinstance(first, Blocked) else 0
         if sum(each) < short:
-            return None
+            freed = f"{sum(each)} of the {short:g} processors that are short"
+            return Blocked(detail=f"K20 all candidates would free {freed}, by their tasks as Maui counts them (Q5)")
         wanted = self.job.size if self.job.size > 1 else 0
         chosen, covered, freed_nodes = [], 0, 0
         for at, freed in enumerate(each):
@@ -239,8 +256,8 @@ def search(attempt: Attempt, found: Candidates, view: ClusterView) -> Choice | B
 
 def _search(walk: Walk, settings: Settings) -> Choice | Blocked | None:
     answer = walk.covering() if settings.maui else walk.greedy()
-    if answer is None:
-        return None
+    if answer is None or isinstance(answer, Blocked):
+        return answer
     chosen, placement = answer
     if not settings.maui:
         if settings.choices.minimise:
