@@ -180,6 +180,11 @@ def found(config_of: Any, text: str) -> str:
         pytest.param("RMCFG[b] TYPE=HAL9000", "not in the guide's table", id="another rm"),
         pytest.param("QOSCFG[a] PRIORITY=5", "QOSWEIGHT is not set", id="no weight"),
         pytest.param(
+            "CLASSCFG[gold] QDEF=a&\nCLASSCFG[iron] PRIORITY=1\nQOSCFG[a] PRIORITY=1",
+            "jobs that name no class are in none of gold, iron",
+            id="no default class",
+        ),
+        pytest.param(
             "QOSCFG[a] QFLAGS=PREEMPTEE",
             "a preempted job of QoS a is cancelled: nothing makes it RESTARTABLE; add JOBFLAGS=RESTARTABLE",
             id="every victim is cancelled",

@@ -11,15 +11,26 @@ from collections.abc import Iterator
 from makeway.errors import Finding, nearest
 from makeway.hostlist import fold_hostlist
 from makeway.model import Cluster
-from makeway_moab_qos.hosts import matching, misread_brackets, strangers
 from makeway_moab_qos.capabilities import UNKNOWN, YES, can, checkpoints, row_of, supports
+from makeway_moab_qos.hosts import matching, misread_brackets, strangers
 from makeway_moab_qos.parameters import METHODS
-from makeway_moab_qos.settings import Settings, path
+from makeway_moab_qos.settings import NO_CLASS, Settings, path
 
 
 def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
     """Return all findings; for the hook."""
-    return [*slips(cluster, settings), *capabilities(settings)]
+    return [*slips(cluster, settings), *capabilities(settings), *_no_class(cluster, settings)]
+
+
+def _no_class(cluster: Cluster, settings: Settings) -> Iterator[Finding]:
+    """Jobs that name no class are in none, unless RMCFG names a default."""
+    names = [name for name in settings.klass if name != NO_CLASS]
+    if names and any(each.name == NO_CLASS and each.default for each in cluster.partitions):
+        text = (
+            f"jobs that name no class are in none of {', '.join(names)} (here: class {NO_CLASS}); "
+            "RMCFG[...] DEFAULTCLASS= would name theirs"
+        )
+        yield Finding(level="note", where=path("klass"), message=text, section="moab 10")
 
 
 def _warning(where: str, message: str, section: str) -> Finding:

@@ -38,7 +38,7 @@ from makeway_moab_qos.parameters import (
     WORDS,
     Parameter,
 )
-from makeway_moab_qos.settings import path
+from makeway_moab_qos.settings import NO_CLASS, path
 
 PLUGIN = "moab/qos"
 _RESERVED = re.compile(r"USERESERVED:([\w.\-]+)")
@@ -377,16 +377,10 @@ class Draft:
     def _partitions(self) -> list[dict[str, Any]]:
         """Return a partition for each class, and the one of jobs that name none: no other class's rules bind them.
 
-        That is DEFAULTCLASS, or else one named DEFAULT, to which only the lines of CLASSCFG[DEFAULT] apply.
+        That is DEFAULTCLASS, or else `NO_CLASS`, to which only the lines of CLASSCFG[DEFAULT] apply.
         """
         names = [name for name in self.settings.get("klass", {}) if name != "DEFAULT"]
-        default = self.default_class or ("DEFAULT" if names else "batch")
-        if names and not self.default_class:
-            listed = ", ".join(names)
-            self.warnings.append(
-                f"jobs that name no class are in none of {listed} (here: class DEFAULT); "
-                "RMCFG[...] DEFAULTCLASS= would name theirs"
-            )
+        default = self.default_class or (NO_CLASS if names else "batch")
         every = dict.fromkeys((*names, default))
         return [{"name": name, "default": True} if name == default else {"name": name} for name in every]
 

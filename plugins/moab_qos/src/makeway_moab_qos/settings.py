@@ -18,6 +18,10 @@ _TIME = attrs.validators.ge(0.0)
 _COUNT = attrs.validators.ge(0)
 
 
+NO_CLASS = "DEFAULT"
+"""Partition of jobs that name no class, at a site that describes classes: CLASSCFG[DEFAULT] alone applies to it."""
+
+
 class Profile(enum.Enum):
     """Whose behaviour counts."""
 

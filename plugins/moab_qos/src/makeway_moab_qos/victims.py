@@ -35,7 +35,6 @@ from makeway_moab_qos.reservations import is_locked, next_change_of_any
 from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
-
 _POLL: Seconds = 60.0
 """RMPOLLINTERVAL unless the site says otherwise: the time to the next pass, where passes follow events (10)."""
 
