@@ -123,7 +123,7 @@ class MakingWay:
                 self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, self._ledger.now)
 
     def awaited(self, preemptor: Job) -> tuple[Job, ...]:
-        """Return those that `preemptor` has had told to leave and that are still there; with a window: none are kept."""
+        """Return those that `preemptor` has had told to leave and that are still there; none where a window is kept."""
         transitions = self._transitions
         found = self._awaited.get(preemptor.id, ())
         return tuple(job for job in found if transitions.is_leaving(job) or job.id in transitions.graces)
