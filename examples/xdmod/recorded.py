@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -18,13 +18,14 @@ from makeway.config import (
     SchedulerTable,
     WorkloadTable,
 )
+from makeway.errors import ConfigError, Problem, nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist, natural_key
 from makeway.model import JobSpec, Seconds
 from makeway.readers.api import ReadOptions
 from makeway.readers.open import open_workload
+from makeway_slurm.readers.sacct import SacctReader
 
-SCAVENGER = "black"
-"""The partition that all preempted jobs were in."""
+DAY: Seconds = 86400.0
 SOON: Seconds = 300.0
 """A start on a victim's node within this time after its end is taken as the reason for that end."""
 
@@ -38,6 +39,8 @@ class Recorded:
     end: Seconds
     nodes: tuple[str, ...]
     """Empty: it never started."""
+    scavenger: bool
+    """Whether it may be preempted."""
 
     @property
     def id(self) -> str:
@@ -48,11 +51,6 @@ class Recorded:
     def partition(self) -> str:
         """The partition that it was submitted to."""
         return self.spec.partitions[0]
-
-    @property
-    def scavenger(self) -> bool:
-        """Whether it may be preempted."""
-        return self.partition == SCAVENGER
 
     @property
     def preempted(self) -> bool:
@@ -93,6 +91,12 @@ class Log:
         """Unix time of instant 0."""
         self.rejected = rejected
         """Rows that could not be used."""
+
+    @cached_property
+    def complete_from(self) -> Seconds:
+        """First instant from which the log is complete: it holds what ended from that day on."""
+        first = min((job.end for job in self.started), default=0.0) + self.start_wall
+        return first - first % DAY - self.start_wall
 
     @cached_property
     def by_id(self) -> Mapping[str, Recorded]:
@@ -161,26 +165,60 @@ def _most_at_once(jobs: Iterable[Recorded]) -> int:
     return most
 
 
-def read_log(path: Path) -> Log:
-    """Read all jobs of `path`."""
-    # The reader has to know the partitions, and how large a node may be.
-    names = ("bannock", "barm", "black", "brioche", "chapti", "cornbread", "croutons")
-    known = Config(
-        node=(NodeTable(name="any", cpus=24),), partition=tuple(PartitionTable(name=name) for name in names)
-    )
+def read_log(path: Path, scavengers: Collection[str] = ()) -> Log:
+    """Read all jobs of `path`.
+
+    :param scavengers: partitions whose jobs may be preempted; none: those of the jobs that were.
+    :raises ConfigError: the log cannot be read, or tells of no preemption and names no such partition.
+    """
+    known, preempted = _machine_of(path)
+    names = {table.name for table in known.partition}
+    for name in sorted(set(scavengers) - names):
+        text = f"no job was in partition {name!r}{nearest(name, names)}"
+        raise ConfigError("--scavenger", [Problem("", text)])
+    lowest = frozenset(scavengers) or preempted
+    if not lowest:
+        text = "no job ended as PREEMPTED, so that there is nothing to compare with; --scavenger names a partition"
+        raise ConfigError(str(path), [Problem("", text)])
     workload = open_workload(path, ReadOptions(config=known))
-    jobs = [_recorded(spec) for spec in workload.jobs]
+    jobs = [_recorded(spec, lowest) for spec in workload.jobs]
     return Log(jobs, workload.start_wall or 0.0, workload.rejected_count)
 
 
-def _recorded(spec: JobSpec) -> Recorded:
+def _machine_of(path: Path) -> tuple[Config, frozenset[str]]:
+    """Return partitions and the largest node that the log needs, and the partitions of preempted jobs."""
+    partitions: set[str] = set()
+    preempted: set[str] = set()
+    cpus = 1
+    for spec in SacctReader().read(path, ReadOptions(config=Config())).jobs:
+        partitions.update(spec.partitions[:1])
+        if spec.attributes["state"] == "PREEMPTED":
+            preempted.update(spec.partitions[:1])
+        nodes = expand_hostlist(spec.attributes.get("nodes", ""))
+        cpus = max(cpus, -(-(spec.tasks or 1) // max(1, len(nodes))))
+    config = Config(
+        node=(NodeTable(name="any", cpus=cpus),),
+        partition=tuple(PartitionTable(name=name) for name in sorted(partitions)),
+    )
+    return config, frozenset(preempted)
+
+
+def _recorded(spec: JobSpec, scavengers: frozenset[str]) -> Recorded:
     start = spec.submit_at + spec.attributes.get("wait", 0.0)
     nodes = () if spec.attributes.get("never_started") else expand_hostlist(spec.attributes.get("nodes", ""))
-    return Recorded(spec=spec, start=start, end=start + (spec.run_time or 0.0), nodes=tuple(nodes))
+    return Recorded(
+        spec=spec,
+        start=start,
+        end=start + (spec.run_time or 0.0),
+        nodes=tuple(nodes),
+        scavenger=spec.partitions[0] in scavengers,
+    )
 
 
 def derived_config(log: Log) -> Config:
-    """Describe the machine as far as the log tells, with the scavenger partition in the lowest tier."""
+    """Describe the machine as far as the log tells, with scavenger partitions in the lowest tier."""
+    lowest = {job.partition for job in log.jobs if job.scavenger}
+    clusters = {job.spec.attributes["cluster"] for job in log.jobs if "cluster" in job.spec.attributes}
     of_size: dict[int, list[str]] = defaultdict(list)
     for node, cpus in log.cpus.items():
         of_size[cpus].append(node)
@@ -188,12 +226,12 @@ def derived_config(log: Log) -> Config:
     for job in log.started:
         used[job.partition].update(job.nodes)
     return Config(
-        cluster=ClusterTable(name="pozidriv"),
+        cluster=ClusterTable(name=min(clusters, default="cluster")),
         node=tuple(
             NodeTable(name=fold_hostlist(names), cpus=cpus) for cpus, names in sorted(of_size.items())
         ),
         partition=tuple(
-            PartitionTable(name=name, nodes=fold_hostlist(nodes), priority_tier=1 if name == SCAVENGER else 2)
+            PartitionTable(name=name, nodes=fold_hostlist(nodes), priority_tier=1 if name in lowest else 2)
             for name, nodes in sorted(used.items())
         ),
         policy=PolicyTable(

@@ -2,14 +2,13 @@
 
     python study.py LOG [--mode MODE ...] [--write-config]
 
-The log is the reference data of Open XDMoD (a header-less ``sacct`` dump); docs/xdmod.md says what the modes
-mean and what the log does not tell.
+The log is what ``sacct -P`` prints, or the reference data of Open XDMoD (without a header); docs/xdmod.md says what
+the modes mean and what such a log does not tell.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +17,12 @@ from modes import MODES, Assumptions, Outcome
 from recorded import Log, derived_config, read_log
 
 from makeway.config import dump_toml
+from makeway.errors import MakewayError
 
 USUAL = ("pinned", "submitted", "warm", "free")
 """The modes of the documented table; `single` takes many minutes."""
 NEAR = 300.0
 """Seconds within which a loss counts as the one that really happened."""
-WARM = datetime.datetime(2016, 12, 30, tzinfo=datetime.UTC)
-"""First instant from which the log is complete: it holds what ended from then on."""
 
 
 def row(mode: str, outcome: Outcome, log: Log) -> str:
@@ -62,8 +60,7 @@ HEAD = (
 def study(log: Log, modes: Sequence[str], longer: float | None) -> list[str]:
     """Return the rows of the table."""
     config = derived_config(log)
-    warm_at = WARM.timestamp() - log.start_wall
-    assumed = Assumptions(warm_at=warm_at, longer=longer)
+    assumed = Assumptions(warm_at=log.complete_from, longer=longer)
     return [row(mode, MODES[mode](log, config, assumed), log) for mode in modes]
 
 
@@ -74,10 +71,19 @@ def main() -> None:
     parser.add_argument(
         "--mode", action="append", choices=sorted(MODES), help="default: those of the documented table"
     )
+    parser.add_argument(
+        "--scavenger",
+        action="append",
+        metavar="PARTITION",
+        help="one whose jobs may be preempted; default: as logged",
+    )
     parser.add_argument("--longer", type=float, help="seconds that the preempted jobs would have run on")
     parser.add_argument("--write-config", type=Path, help="write the derived configuration as TOML and stop")
     given = parser.parse_args()
-    log = read_log(given.log)
+    try:
+        log = read_log(given.log, given.scavenger or ())
+    except MakewayError as error:
+        raise SystemExit(f"study.py: {error}") from None
     if given.write_config:
         given.write_config.write_text(dump_toml(derived_config(log)), encoding="utf-8")
         return
