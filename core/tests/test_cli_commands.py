@@ -64,6 +64,7 @@ def test_warnings_fail_if_they_shall(run: Run, slurm_conf: Path) -> None:
     [
         ("[[node]]\nnmae = 1\n", "error: node[0].nmae: unknown key; did you mean 'name'?"),
         ("x = ", "not valid TOML"),
+        (f"x = {'[' * 20_000}", "not valid TOML: nested too deeply"),
         ('[[node]]\nname="n1"\n', "error: partition: there are no partitions"),
     ],
 )

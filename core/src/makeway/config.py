@@ -16,7 +16,7 @@ import tomli_w
 
 from makeway import bitmap, rules
 from makeway.clockwork import PRESETS, Clockwork
-from makeway.errors import ConfigError, Problem, nearest, unknown
+from makeway.errors import ConfigError, Problem, nearest, reason_of, unknown
 from makeway.hostlist import expand_hostlist, natural_key
 from makeway.model import (
     Cluster,
@@ -309,8 +309,8 @@ def parse_toml(text: str, source: str) -> Config:
     """
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(source, [Problem("", f"not valid TOML: {error}")]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(source, [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
     config = structure(data, Config, source)
     validate(config, source)
     return config

@@ -57,6 +57,13 @@ def place_of(path: str, places: Mapping[str, str]) -> str:
     return path
 
 
+def reason_of(error: BaseException) -> str:
+    """Say why text could not be parsed, without Python's words for too many brackets."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return str(error)[:200]
+
+
 class MakewayError(Exception):
     """Base of every error that makeway raises on purpose; printed without a traceback."""
 

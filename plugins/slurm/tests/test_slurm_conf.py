@@ -634,9 +634,18 @@ def test_errors_name_the_included_file(tmp_path: Path) -> None:
         ("moab.cfg", "RMCFG[base] TYPE=PBS\n", False),
         ("slurm.toml", "ClusterName=x", False),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = a\n", False),
+        pytest.param(
+            "cluster.conf", "# all of it\nInclude /etc/slurm/site.conf\n", True, id="an include alone"
+        ),
+        pytest.param(
+            "cluster.conf", "include a.conf\nSlurmctldDebug=info\n", True, id="an include and a parameter"
+        ),
+        pytest.param("httpd.conf", "Include a.conf\n<VirtualHost *>\n", False, id="an include of others"),
+        pytest.param("x.toml", "Include a.conf\n", False, id="TOML by name"),
     ],
 )
 def test_claims(name: str, head: str, claimed: bool) -> None:
+    """By name, by a parameter that nobody else has, or by including all the rest."""
     assert SlurmConfReader().claims(Path(name), head) is claimed
 
 

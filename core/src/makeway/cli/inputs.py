@@ -15,7 +15,7 @@ import click
 from makeway import registry
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
-from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of
+from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of, reason_of
 from makeway.model import NOTHING
 from makeway.readers.accounting import NO_ACCOUNTING, Accounting, merged
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
@@ -122,7 +122,7 @@ def _read_toml(path: Path, *, checked: bool) -> Config:
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
+        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
     return structure(data, Config, str(path))
 
 

@@ -86,7 +86,10 @@ class Engine:
             parse_mode(config.policy.preempt_mode),
             rules.in_force(
                 scheduler.slurm_release,
-                {**(dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}), **scheduler.rules},
+                {
+                    **(dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}),
+                    **scheduler.rules,
+                },
             ),
             {**policies.settings, Clockwork: self.clockwork},
             config.policy.select_parameters,

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from makeway.config import Config, validate
-from makeway.errors import ConfigError, Problem, place_of
+from makeway.errors import ConfigError, Problem, place_of, reason_of
 from makeway.foreign import ForeignReader, ForeignWorkloadReader, Source
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
@@ -136,4 +136,4 @@ def read_companion(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
+        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem, nearest
+from makeway.errors import ConfigError, Problem, nearest, reason_of
 from makeway.features import unreadable
 from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, JobSpec, UserSignal
@@ -226,7 +226,7 @@ def _toml_places(path: Path, text: str) -> list[_Place]:
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {_short(error)}")]) from None
+        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
     jobs = data.pop("job", None)
     problems = [
         Problem(key[:60], f"unknown key; allowed: [[job]] tables{nearest(key, ['job'])}") for key in data
@@ -265,7 +265,7 @@ def _json_places(path: Path, text: str) -> list[_Place]:
         try:
             data = json.loads(line, object_pairs_hook=_without_doubles)
         except (ValueError, RecursionError) as error:
-            problems.append(Problem(where, f"not a line of JSON: {_short(error)}"))
+            problems.append(Problem(where, f"not a line of JSON: {reason_of(error)}"))
         else:
             if isinstance(data, dict):
                 places.append(_Place(where, number, data))
@@ -293,12 +293,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         double = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"key {shown(double)} is there twice")
     return table
-
-
-def _short(error: BaseException) -> str:
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    return str(error)[:200]
 
 
 def _first(problems: list[Problem]) -> list[Problem]:

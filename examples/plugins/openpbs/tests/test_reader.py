@@ -395,3 +395,36 @@ def test_explain_goes_through_the_list(site: Path) -> None:
     assert "98000 (normal_jobs); those who run have 98000 to 98000" in done.stdout
     assert "B04 fail    does anybody of lower value run? 0 of 1" in done.stdout
     assert "its preemption value is 98000 (normal_jobs), and nobody who runs is beneath" in done.stdout
+
+
+# --------------------------------------------------------------------------------------- TORQUE's
+TORQUE = """
+round_robin: False\tall
+by_queue: True\t\tprime
+by_queue: True\t\tnon_prime
+strict_fifo: false\tALL
+fair_share: false\tALL
+help_starving_jobs\ttrue\tALL
+sort_queues\ttrue\tALL
+load_balancing: false\tALL
+sort_by: shortest_job_first\tALL
+log_filter: 256
+dedicated_prefix: ded
+max_starve: 24:00:00
+half_life: 24:00:00
+unknown_shares: 10
+sync_time: 1:00:00
+"""
+
+
+def test_a_file_of_torques_is_told_in_one_sentence() -> None:
+    """Its scheduler preempts nobody, and most of its options are not OpenPBS's."""
+    found = read(TORQUE, None)
+    (warning,) = found.warnings
+    assert warning.startswith("sched_config is TORQUE's, whose pbs_sched preempts nobody")
+    assert found.tables["policy"]["settings"]["openpbs/sched"]["preemptive_sched"] is False
+
+
+def test_a_file_of_openpbs_is_not_taken_for_torques() -> None:
+    """One option that TORQUE never had will do."""
+    assert not any("TORQUE" in text for text in read(f"{TORQUE}{ON}", None).warnings)

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem
+from makeway.errors import ConfigError, Problem, reason_of
 from makeway.foreign import Judgement, Played, RecordedScenario, Source
 from makeway.model import JobSpec, Seconds
 from makeway_moab_qos.reader import translate
@@ -68,7 +68,7 @@ class MauiRecordings:
         try:
             data = json.loads(source.text)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(source.name, [Problem("", f"not valid JSON: {error}")]) from None
+            raise ConfigError(source.name, [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
         problems = list(_problems(data))
         if problems:
             raise ConfigError(source.name, problems)

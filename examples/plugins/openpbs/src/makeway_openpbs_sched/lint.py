@@ -69,7 +69,8 @@ def _order(site: Site) -> Iterator[Finding]:
     if not falling or max(order.percents, default=0) > 100:
         text = "its percents do not fall from 100: shares of time in no range use the first group"
         yield _warning("preempt_order", text, "1.5")
-    if any("C" in group for group in order.groups) and not settings.checkpoint_abort:
+    on = settings.preemptive_sched or settings.preemptive_sched_non_prime
+    if on and any("C" in group for group in order.groups) and not settings.checkpoint_abort:
         text = "the letter C always fails: checkpoint_abort says that the MoMs have no script for it"
         yield Finding(level="note", where=f"{PATH}.preempt_order", message=text, section="openpbs 1.11")
 

@@ -22,6 +22,7 @@ from makeway_openpbs_sched.letters import duration, order_of
 from makeway_openpbs_sched.levels import levels_of
 from makeway_openpbs_sched.limits import amount_of, is_limit, limits_of
 from makeway_openpbs_sched.settings import NAME, PATH
+from makeway_openpbs_sched.torque import is_torque, sentence
 
 QMGR = "qmgr.txt"
 _HEAD = re.compile(
@@ -81,6 +82,7 @@ class SchedConfigReader:
         """
         draft = _Draft()
         _read_options(source, draft)
+        torque = is_torque(lines_of(source.text, source.name))
         text = _beside(source, draft)
         if text is not None:
             draft.has_qmgr = True
@@ -91,7 +93,10 @@ class SchedConfigReader:
             raise ConfigError(source.name, draft.problems)
         if draft.unknown:
             draft.said.append(f"not modelled, no effect here: {', '.join(draft.unknown)}")
-        return ForeignConfig(tables=_tables(draft), warnings=tuple(draft.said), places=_places(draft))
+        tables = _tables(draft)
+        if torque and not draft.has_qmgr:
+            draft.said = [sentence(source.name)]
+        return ForeignConfig(tables=tables, warnings=tuple(draft.said), places=_places(draft))
 
 
 def _beside(source: Source, draft: _Draft) -> str | None:

@@ -30,6 +30,8 @@ Entry = Setting | Record
 
 _ASK = "`sacctmgr -P show qos > qos.txt`, then --accounting qos.txt"
 
+_INCLUDE = re.compile(r"include[ \t]+[^=\s]", re.IGNORECASE)
+_PARAMETER = re.compile(r"[A-Za-z]\w*[ \t]*=")
 _TELLTALE = re.compile(
     r"^[ \t]*(ClusterName|ControlMachine|NodeName|PartitionName|SlurmctldHost|SelectType)[ \t]*=",
     re.IGNORECASE | re.MULTILINE,
@@ -53,7 +55,7 @@ class SlurmConfReader:
         if path.suffix == ".toml":
             return False
         named = path.name.startswith("slurm") and path.suffix == ".conf"
-        return named or _TELLTALE.search(head) is not None
+        return named or _TELLTALE.search(head) is not None or _is_includes(head)
 
     def read(self, path: Path) -> Imported:
         """Read it and all that it includes.
@@ -64,6 +66,13 @@ class SlurmConfReader:
         return config_from_entries(
             conf.entries, (), conf.source, self.release, qos=self.qos, places=self.places
         )
+
+
+def _is_includes(head: str) -> bool:
+    """Whether a text does no more than include others, and sets parameters beside that."""
+    lines = [line for line in map(str.strip, head.splitlines()) if line and not line.startswith("#")]
+    includes = [line for line in lines if _INCLUDE.match(line)]
+    return bool(includes) and all(_INCLUDE.match(line) or _PARAMETER.match(line) for line in lines)
 
 
 def import_config(path: Path, release: str | None = None) -> Imported:

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from makeway.errors import ConfigError, Problem
+from makeway.errors import ConfigError, Problem, reason_of
 from makeway.model import Seconds
 from makeway.settings import structure
 
@@ -104,7 +104,7 @@ def read_recording(path: Path) -> Recording:
     except OSError as error:
         raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid JSON: {error}")]) from None
+        raise ConfigError(str(path), [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
     return parse_recording(data, str(path))
 
 

@@ -63,7 +63,7 @@ from typing import Any
 import attrs
 
 from makeway.config import Config, NodeTable, QosTable
-from makeway.errors import ConfigError, Problem, unknown
+from makeway.errors import ConfigError, Problem, reason_of, unknown
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, Seconds
 from makeway.rules import version
@@ -290,7 +290,7 @@ def read_scenario_file(path: Path) -> ScenarioFile:
     except OSError as error:
         raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
+        raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
     return structure({"name": path.stem, **data}, ScenarioFile, str(path))
 
 
