@@ -6,9 +6,13 @@ slurm-gang-and-select 5.5). A table in ``[scheduler] clockwork`` starts from ``p
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from makeway.model import Seconds
+
+_TINY = 1e-6
 
 
 def _delay(default: Seconds) -> Seconds:
@@ -75,8 +79,16 @@ class Clockwork:
     second_phase: Seconds | None = None
     """Where the controller's second begins: exempt times count from the whole second in which a job started; None:
     from the very instant."""
+    counts_seconds: bool = False
+    """Whether kill window, grace time and requeue delay count in the controller's whole seconds, too."""
     first_tick: Seconds | None = None
     """First wake-up of the timeslicer; None: one slice after the start."""
+
+    def whole_second(self, at: Seconds) -> Seconds:
+        """Return when the controller's second of `at` began; `at` itself where it does not count in seconds."""
+        if self.second_phase is None or not self.counts_seconds:
+            return at
+        return math.floor(at - self.second_phase + _TINY) + self.second_phase
 
 
 PRESETS = {

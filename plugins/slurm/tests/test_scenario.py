@@ -137,6 +137,15 @@ def test_clocks_of_the_runner(tmp_path: Path) -> None:
     assert clocks.first_tick is None
 
 
+def test_clocks_of_a_run_that_recorded_them(tmp_path: Path) -> None:
+    """The middle of the phases, also around the turn of a second; delays count from the second then."""
+    phases = {"second": 0.4, "looks": [0.25, 1.26, 1.9, 2.27, 3.26], "backfills": [0.98, 2.0, 3.02]}
+    clocks = build_clockwork(load(SMALL, tmp_path, recorded(phases=phases)).config.scheduler.clockwork)
+    assert (clocks.second_phase, clocks.counts_seconds, clocks.requeue_delay) == (0.4, True, 6.0)
+    assert clocks.sched_phase == pytest.approx(0.26)
+    assert clocks.bf_phase == pytest.approx(0.0)
+
+
 def test_release_of_a_candidate(tmp_path: Path) -> None:
     """26.11.0-0rc1 counts as 26.11."""
     scheduler = load(SMALL, tmp_path, recorded("26.11.0-0rc1")).config.scheduler

@@ -164,6 +164,20 @@ def test_tolerance(start: float, agrees: bool) -> None:
     assert compare(recording(), record(spans)).agrees is agrees
 
 
+@pytest.mark.parametrize(("start", "agrees"), [(16.81, True), (17.79, True), (16.79, False), (17.81, False)])
+def test_half_a_second_where_the_phases_are_known(start: float, agrees: bool) -> None:
+    """A decision one look late no longer passes."""
+    spans: Spans = [("RUNNING", 0, 5, "n1"), ("RUNNING", start, 27, "n1")]
+    known = recording(phases={"second": 0.5, "looks": [0.25], "backfills": []})
+    assert compare(known, record(spans)).agrees is agrees
+
+
+def test_an_end_in_the_last_moments_of_the_observation() -> None:
+    """A job last seen COMPLETING has ended as far as could be seen."""
+    run = recording("COMPLETING", [*LOW[:5], ("COMPLETING", 27.2, 28.0, "n1")])
+    assert compare(run, record([("RUNNING", 0, 5, "n1"), ("RUNNING", 17, 27.3, "n1")])).agrees
+
+
 def test_flicker_is_overlooked() -> None:
     """An interval of half a second joins what came before it."""
     spans: Spans = [

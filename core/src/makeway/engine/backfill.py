@@ -235,7 +235,9 @@ class Backfill:
             outcome = self._passes.het.try_start(job, partition, plan.available(now, now + length))
             if outcome is Outcome.PREEMPTING:
                 plan.promise(now, now + length, job.asked_nodes)
-            if outcome is not Outcome.BUSY or not self._passes.het.eligible(components):
+            # One without room side by side is planned too: it keeps nodes from others for good.
+            waits = outcome in (Outcome.BUSY, Outcome.NEVER)
+            if not waits or not self._passes.het.eligible(components):
                 handled.update(part.id for part in components)
                 return
         put(job, partition=partition)

@@ -281,7 +281,7 @@ class Engine:
             if beyond:
                 self.placer.beyond[job.id] = beyond
                 return
-        problem = problem or self._misfit(job)
+        problem = problem or self._misfit(job) or self._impossible(job)
         if spec.het_id is not None:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
@@ -379,6 +379,24 @@ class Engine:
             else:
                 return ""
         return "; ".join(reasons)
+
+    def _impossible(self, job: Job) -> str:
+        """Say why no empty cluster could run a job in any of its partitions, as ``sbatch`` does; empty: one could.
+
+        Nodes out of service may come back, so that a job is not judged without them.
+        """
+        told: list[str] = []
+        for partition in job.partitions:
+            if partition.nodes & ~self.ledger.up:
+                return ""
+            put(job, partition=partition)
+            blocked = self.selector.possible(job, self.ledger)
+            if blocked is None:
+                put(job, partition=job.partitions[0])
+                return ""
+            told.append(blocked.detail or blocked.reason)
+        put(job, partition=job.partitions[0], reason="BadConstraints")
+        return "; ".join(dict.fromkeys(told))
 
     def _reject(self, job: Job, problem: str) -> None:
         """Refuse a job; of a heterogeneous one all components, those that are still to come as well."""

@@ -23,7 +23,7 @@ class MakingWay:
         self._policies = policies
         self._transitions = transitions
         self._recorder = transitions.recorder
-        clockwork = transitions.clockwork
+        self._clockwork = clockwork = transitions.clockwork
         self.window: Seconds = clockwork.kill_wait + clockwork.message_timeout
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
         self.unable: tuple[Job, ...] = ()
@@ -81,7 +81,7 @@ class MakingWay:
         now = self._ledger.now
         plans = self._policies.plans(preemptor, victims, modes, self._ledger)
         asked = preemptor.asked_at
-        held_back = asked is not None and asked > now - self.window + _TINY
+        held_back = asked is not None and self._may_ask_again(asked) > now + _TINY
         if not self.window and self._awaits(preemptor):
             held_back = True
         if once_more:
@@ -111,8 +111,11 @@ class MakingWay:
                 told = (plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF))
                 self._awaited[preemptor.id] = (*self.awaited(preemptor), *told)
             if self.window:
-                self.remember(now + self.window)
+                self.remember(self._may_ask_again(now))
         return kills > 0 or bool(failing)
+
+    def _may_ask_again(self, asked: Seconds) -> Seconds:
+        return self._clockwork.whole_second(asked) + self.window
 
     def _tell_one(self, victim: Job, preemptor: Job | None, mode: PreemptMode) -> None:
         """Let a victim of the arbiter make way as others do, with its notice and grace time."""
@@ -179,7 +182,7 @@ class MakingWay:
 
     def _begin_grace(self, plan: Plan, preemptor: Job | None) -> None:
         job = plan.job
-        end = self._ledger.now + plan.grace_time
+        end = self._clockwork.whole_second(self._ledger.now) + plan.grace_time
         if job.end_at is None or end < job.end_at:
             self._ledger.move_deadline(job, end) if job.state is JobState.RUNNING else put(job, end_at=end)
         self._transitions.graces[job.id] = plan

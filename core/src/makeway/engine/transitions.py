@@ -242,7 +242,7 @@ class Transitions:
             restarts=job.restarts + 1,
             priority=priority,
             submit_at=now,
-            eligible_at=max(job.eligible_at, now + self.clockwork.requeue_delay),
+            eligible_at=max(job.eligible_at, self.clockwork.whole_second(now) + self.clockwork.requeue_delay),
             started_at=None,
             resumed_at=None,
             suspended_at=None,

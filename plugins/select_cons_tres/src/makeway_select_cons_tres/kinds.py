@@ -74,7 +74,7 @@ def _able(request: Request, layout: Layout, idle: Table, wanted: int) -> NodeBit
         return 0
     least = _least_memory(request)
     each = request.memory_per_cpu if request.whole else None
-    able = idle.at_least(wanted) & ~request.excluded
+    able = idle.at_least(wanted) & ~(request.excluded | request.too_small)
     for node, equals in layout.equipment:
         short = layout.track_memory and max(least, (each or 0) * node.cpus) > node.usable_memory_mb
         if short or any(node.gres.get(name, 0) < count for name, count in request.gres.items()):
@@ -116,6 +116,10 @@ def _conditions(job: Job, kind: Kind, layout: Layout) -> Iterator[Condition]:
         having = [n.index for n in nodes if max(least, (each or 0) * n.cpus) <= layout.memory[n.index]]
         what = f"{each} MB of memory per CPU" if each else f"{least} MB of memory"
         yield what, bitmap.of(having)
+    elif request.too_small:
+        per_cpu = job.spec.memory_mb_per_cpu
+        what = f"{job.spec.memory_mb_per_node} MB" if per_cpu is None else f"{per_cpu} MB per CPU"
+        yield f"{what} of memory", bitmap.full(len(nodes)) & ~request.too_small
     for name, count in request.gres.items():
         yield f"{count} {name}", bitmap.of([n.index for n in nodes if n.gres.get(name, 0) >= count])
     yield from of_features(job.spec.features, kind.choices, bitmap.full(len(nodes)))

@@ -13,7 +13,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.model import NOTHING, Cluster, Exclusive, Job, OverSubscribe, Partition, Sharing
 from makeway_select_cons_tres.parameters import Parameters, Unit
-from makeway_slurm.memory import MemoryRequest, memory_request
+from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
 AVAILABLE, ONE_ROW, RESERVED = 0, 1, 64000
 """A job's mark on its nodes: others may share, only its own row may, nobody may (section 4.3.1)."""
@@ -87,6 +87,8 @@ class Request:
     """Most CPUs on a node for all jobs of the partition."""
     over_limit: str = ""
     """Which memory limit forbids it; empty: none."""
+    too_small: NodeBits = 0
+    """Nodes with less memory than it asks for, counted or not."""
 
     @property
     def most_on_node(self) -> int | None:
@@ -165,6 +167,7 @@ def request_of(
         gres_total=spec.gres_total or NOTHING,
         max_cpus_per_node=partition.max_cpus_per_node,
         over_limit=memory.over_limit,
+        too_small=too_small(spec, partition, cluster),
     )
 
 

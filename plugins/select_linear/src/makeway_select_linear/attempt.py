@@ -106,6 +106,7 @@ class LinearAttempt:
             and request.limit == 1
             and request.cpus_per_node <= 1
             and not spec.features
+            and not request.too_small
         ):
             return self._plain_probe(request)
         if self.selector.books.has_gres or self.job.spec.gres_total or self.job.spec.gres:

@@ -8,7 +8,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import Cluster, Job, Node, Partition, Sharing
-from makeway_slurm.memory import MemoryRequest, memory_request
+from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
 GetsAll = None
 """A memory need of "all memory of the node"."""
@@ -32,6 +32,8 @@ class Request:
     memory_per_node: int | None
     required: NodeBits
     contiguous: bool
+    too_small: NodeBits = 0
+    """Nodes with less memory than it asks for, counted or not."""
     alike: int | None = None
     """How many nodes it takes where all nodes are alike and any would do; None: not known, or it matters which."""
 
@@ -65,6 +67,7 @@ def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:
         memory_per_node=asked.per_node,
         required=job.required,
         contiguous=spec.contiguous,
+        too_small=too_small(spec, partition, cluster),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -18,7 +18,6 @@ from makeway.model import (
     Job,
     ModeFlag,
     Node,
-    Partition,
     PreemptBasis,
     PreemptMode,
 )
@@ -62,7 +61,8 @@ class LinearSelector:
         """Whether jobs of lower tiers that are OFF keep their nodes to themselves."""
         self._requests: dict[str, tuple[object, Request]] = {}
         self._by_shape: dict[tuple[object, ...], Request] = {}
-        self._possible: dict[str, tuple[Partition, Blocked | None]] = {}
+        self._possible: dict[Hashable, Blocked | None] = {}
+        """Verdicts by all that they depend on; requests are the same object for the same shape."""
         self.plain = (
             self.uniform is not None
             and not self.books.track_memory
@@ -75,8 +75,6 @@ class LinearSelector:
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
         self._requests.pop(job.id, None)
-        if self._possible:
-            self._possible.pop(job.id, None)
         self.books.add(job)
 
     def released(self, job: Job) -> None:
@@ -128,14 +126,20 @@ class LinearSelector:
 
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""
-        known = self._possible.get(job.id)
-        if known is None or known[0] is not job.partition:
-            known = self._possible[job.id] = (job.partition, self._check_possible(job, view))
-        return known[1]
+        spec = job.spec
+        gres = tuple(spec.gres.items()) if spec.gres else ()
+        key = (self.request(job), job.excluded, spec.features, gres)
+        if key not in self._possible:
+            if len(self._possible) > 100_000:
+                self._possible.clear()
+            self._possible[key] = self._check_possible(job, view)
+        return self._possible[key]
 
     def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)
-        nodes = self._static(job, job.partition.nodes, request)
+        nodes = self._named(job, job.partition.nodes, request)
+        if self.books.track_memory:
+            nodes &= ~self._over_limit(job, request)
         for choice in self.alternatives(job):
             if self.best_fit(choice.among(nodes), request, choice) is not None:
                 return None
@@ -166,10 +170,10 @@ class LinearSelector:
         found: list[Condition] = []
         if request.cpus_per_node > 1:
             found.append((f"{request.cpus_per_node} CPUs", self._by_cpus(request.cpus_per_node)))
-        if self.books.track_memory:
-            per_cpu = request.memory_per_cpu
-            what = f"{request.memory_per_node} MB" if per_cpu is None else f"{per_cpu} MB per CPU"
-            found.append((f"{what} of memory", self._memory_could(job, request, everything)))
+        if request.too_small:
+            per_cpu = job.spec.memory_mb_per_cpu
+            what = f"{job.spec.memory_mb_per_node} MB" if per_cpu is None else f"{per_cpu} MB per CPU"
+            found.append((f"{what} of memory", everything & ~request.too_small))
         for name, count in job.spec.gres.items():
             having = bitmap.of([node.index for node in nodes if node.gres.get(name, 0) >= count])
             found.append((f"{count} {name}", having))
@@ -202,14 +206,24 @@ class LinearSelector:
 
     def _static(self, job: Job, nodes: NodeBits, request: Request) -> NodeBits:
         """Drop nodes that could never serve the job."""
-        nodes &= ~job.excluded
+        nodes = self._named(job, nodes, request)
+        return nodes & self._memory_could(job, request, nodes) if self.books.track_memory else nodes
+
+    def _named(self, job: Job, nodes: NodeBits, request: Request) -> NodeBits:
+        """Drop nodes that ``sbatch`` would not count with: memory per CPU counts for one CPU there."""
+        nodes &= ~(job.excluded | request.too_small)
         if request.cpus_per_node > 1:
             nodes &= self._by_cpus(request.cpus_per_node)
-        if self.books.track_memory:
-            nodes &= self._memory_could(job, request, nodes)
         for name, count in job.spec.gres.items():
             nodes &= bitmap.of([n.index for n in self.cluster.nodes if n.gres.get(name, 0) >= count])
         return nodes
+
+    def _over_limit(self, job: Job, request: Request) -> NodeBits:
+        """Return the nodes on which a limit forbids the memory that the request needs there."""
+        listed, partition, cluster = self.cluster.nodes, job.partition, self.cluster
+        if self.uniform_memory:
+            return self.all_nodes if over_limit(request, partition, cluster, listed[0]) else 0
+        return bitmap.of([node.index for node in listed if over_limit(request, partition, cluster, node)])
 
     def _memory_could(self, job: Job, request: Request, nodes: NodeBits) -> NodeBits:
         listed = self.cluster.nodes

@@ -6,6 +6,8 @@ import math
 
 import attrs
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.model import Cluster, JobSpec, Partition
 
 
@@ -42,6 +44,18 @@ def memory_request(spec: JobSpec, partition: Partition, cluster: Cluster) -> Mem
         return MemoryRequest(tasks, per_node=wanted, cpus_per_node=math.ceil(wanted / limit_cpu))
     over = _over(wanted, limit_node) if limit_node and wanted > limit_node else ""
     return MemoryRequest(tasks, per_node=wanted, over_limit=over)
+
+
+def too_small(spec: JobSpec, partition: Partition, cluster: Cluster) -> NodeBits:
+    """Return the nodes whose whole memory is less than the job asks for: they do not serve it, counted or not.
+
+    Memory per CPU counts for one CPU here (recorded: never_linear_memory). A node of 1 MB has not said what it has.
+    """
+    per_cpu, per_node = _asked(spec, partition, cluster)
+    least = per_cpu or per_node or 0
+    if least <= 1:
+        return 0
+    return bitmap.of([node.index for node in cluster.nodes if 1 < node.memory_mb < least])
 
 
 def _over(wanted: int, limit: int) -> str:

@@ -66,6 +66,18 @@ class Timeslice:
 
 
 @attrs.frozen(kw_only=True)
+class Phases:
+    """Where the controller's clocks stood, as offsets from the start of the observation."""
+
+    second: Seconds
+    """First full second of the clock by which Slurm counts."""
+    looks: tuple[Seconds, ...] = ()
+    """Passes of the main scheduler."""
+    backfills: tuple[Seconds, ...] = ()
+    """Passes of the backfill scheduler."""
+
+
+@attrs.frozen(kw_only=True)
 class Recording:
     """One result file."""
 
@@ -76,6 +88,8 @@ class Recording:
     format: int = FORMAT
     timeslice: Timeslice | None = None
     """None: there was no gang scheduling."""
+    phases: Phases | None = None
+    """None: they were not recorded."""
     requeue_delay: Seconds = 6.0
     preempt_retry: Seconds = 3.0
     runtime_trim: Seconds = 0.15

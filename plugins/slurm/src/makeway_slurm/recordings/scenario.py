@@ -33,10 +33,12 @@ requeue_delay
     The recording's 6 s less 0.1: Slurm counts from the whole second in which the job left, so that
     it may start 6 looks after the one that killed it.
 bf_phase
-    As the main scheduler; starts of backfill at .24 or .25 in 22.05, .13 to .25 in 26.11.
+    The recording's, if it has phases. Else as the main scheduler; starts of backfill at .24 or .25 in 22.05, .13 to
+    .25 in 26.11.
 second_phase
-    22.05: anywhere, but for the few hundredths of a second between a look and the starts that clean-ups bring
-    about: a job that started just after a look is as old as one that started with it.
+    The recording's, if it has phases; delays then count from whole seconds. Else, 22.05: anywhere, but for the few
+    hundredths of a second between a look and the starts that clean-ups bring about: a job that started just after a
+    look is as old as one that started with it.
 first_tick
     The recording's. Without a recording one slice less 0.76 s, as 22.05 nearly always has.
 limit_phase
@@ -55,6 +57,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -73,7 +76,7 @@ from makeway_slurm.readers.conf import config_from_entries
 from makeway_slurm.readers.grammar import Record, Setting, parse_conf
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.readers.values import parse_preempt_mode, parse_time
-from makeway_slurm.recordings.recording import Recording, parse_recording, read_recording
+from makeway_slurm.recordings.recording import Phases, Recording, parse_recording, read_recording
 
 DEFAULT_USER = "alice"
 DEFAULT_ACCOUNT = "acct"
@@ -404,11 +407,42 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
     }
     if version(release) < (23, 11):
         clocks["second_phase"] = _SECOND
+    if recording is not None and recording.phases is not None:
+        clocks |= _recorded_phases(recording, recording.phases)
     if recording is not None and recording.timeslice and recording.timeslice.ticks:
         clocks["first_tick"] = recording.timeslice.ticks[0]
     elif timeslice is not None:
         clocks["first_tick"] = max(0.0, timeslice - _TICK_LEAD)
     return clocks
+
+
+def _recorded_phases(recording: Recording, phases: Phases) -> dict[str, float | bool]:
+    """Return the clocks of a run that recorded where they stood."""
+    clocks: dict[str, float | bool] = {
+        "second_phase": phases.second,
+        "counts_seconds": True,
+        "requeue_delay": recording.requeue_delay,
+    }
+    if phases.looks:
+        clocks["sched_phase"] = _phase(phases.looks)
+    if phases.backfills:
+        clocks["bf_phase"] = _phase(phases.backfills)
+    return clocks
+
+
+def _phase(passes: Sequence[Seconds]) -> Seconds:
+    """Return the middle one of the phases in which passes came, each second; the clock drifts by milliseconds.
+
+    Phases around the turn of a second are no distance apart, so that they are measured from the first.
+    """
+    origin = passes[0]
+    apart = statistics.median(_apart(each - origin) for each in passes)
+    return (origin + apart) % 1.0
+
+
+def _apart(seconds: Seconds) -> Seconds:
+    """Return how far an instant lies behind or before the nearest full second."""
+    return (seconds + 0.5) % 1.0 - 0.5
 
 
 def _slice(config: Config) -> Seconds | None:
@@ -566,6 +600,8 @@ def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSp
     begin = spec.begin_at
     if begin is not None:
         turn = 0.265 if recording is None or version(recording.release) < (23, 11) else 0.25
+        if recording is not None and recording.phases is not None:
+            turn = recording.phases.second
         begin += math.floor(entry.at - turn) + turn - entry.at
     return attrs.evolve(spec, name=name, begin_at=begin, source=f"{spec.source}:{name}")
 

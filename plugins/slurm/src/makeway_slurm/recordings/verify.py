@@ -27,8 +27,10 @@ from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_rec
 from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
 
 TOLERANCE: Seconds = 1.5
-"""How far apart two boundaries may lie: one look of the scheduler, or one second of Slurm's integer
-clock, and jitter."""
+"""How far apart two boundaries may lie where the phases of the clocks were not recorded: one look of the scheduler,
+or one second of Slurm's integer clock, and jitter."""
+TOLERANCE_WITH_PHASES: Seconds = 0.5
+"""The same where they were: jitter alone, less than a look."""
 SHORT: Seconds = 0.6
 """Shortest interval that is believed: two samples of the observer."""
 
@@ -126,16 +128,20 @@ def compare(
     recording: Recording | Mapping[str, Any],
     record: Recording | Mapping[str, Any],
     *,
-    tolerance: Seconds = TOLERANCE,
+    tolerance: Seconds | None = None,
     short: Seconds = SHORT,
 ) -> Comparison:
     """Compare a recording with the record of a replay, or with another recording.
 
     The record is cut at the end of the observation. Its PENDING intervals may be left out.
 
+    :param tolerance: None: as close as the recording's clocks are known, `TOLERANCE` or `TOLERANCE_WITH_PHASES`.
+
     :raises ConfigError: either of them is malformed.
     """
     recorded = recording if isinstance(recording, Recording) else parse_recording(recording)
+    if tolerance is None:
+        tolerance = TOLERANCE if recorded.phases is None else TOLERANCE_WITH_PHASES
     if not isinstance(record, Recording) and "slurm_version" in record:
         record = parse_recording(record)
     if isinstance(record, Recording):
@@ -277,7 +283,10 @@ def tell(story: Story, short: Seconds = SHORT) -> Story:
             told.append(span if span.state in _ON_NODES else attrs.evolve(span, nodes=()))
     if told and told[0].state == "PENDING":
         del told[0]
-    return attrs.evolve(story, spans=tuple(told))
+    final = story.final_state
+    if final == "COMPLETING" and told:
+        final = told[-1].state  # the observation ended before its end was seen
+    return attrs.evolve(story, spans=tuple(told), final_state=final)
 
 
 def _is_flicker(span: Span, short: Seconds) -> bool:

@@ -1,0 +1,99 @@
+"""Random scenarios are sound; with ``-m fuzz_slurm`` real Slurm plays them and the replays agree.
+
+MAKEWAY_FUZZ_SEEDS=1-100 says which to play (default: 1-10), MAKEWAY_FUZZ_OUT where scenarios, recordings and what
+was reduced are kept.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import os
+import tomllib
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway_slurm.recordings.scenario import build_scenario, read_scenario_file
+from makeway_slurm.recordings.verify import Outcome
+
+ORACLE = Path(__file__).parent / "oracle"
+KINDS = pytest.mark.parametrize("exotic", [False, True], ids=["ordinary", "exotic"])
+
+
+def load(name: str) -> types.ModuleType:
+    """Import a program of tests/oracle."""
+    found = importlib.util.spec_from_file_location(name, ORACLE / f"{name}.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def fuzz() -> types.ModuleType:
+    """Return the player."""
+    return load("fuzz")
+
+
+@KINDS
+def test_scenarios_are_sound(exotic: bool, tmp_path: Path) -> None:
+    """What is written is what was drawn, the same for the same seed, and can be replayed."""
+    scenarios = load("random_scenarios")
+    path = tmp_path / "drawn.toml"
+    for seed in range(60):
+        table = scenarios.scenario(seed, exotic=exotic)
+        assert table == scenarios.scenario(seed, exotic=exotic)
+        path.write_text(scenarios.write(table))
+        read = tomllib.loads(path.read_text())
+        assert (read["job"], read["cluster"]["nodes"]) == (table["job"], table["cluster"]["nodes"])
+        assert build_scenario(read_scenario_file(path)).jobs != ()
+
+
+def test_a_difference_is_reduced_to_what_it_takes(fuzz: types.ModuleType) -> None:
+    """Jobs, commands and words that do not matter go; here one job with one option does."""
+    table = load("random_scenarios").scenario(12, exotic=True)
+    kept = {"at": 3, "name": "kept", "runtime": 4, "args": ["-N1", "--mem=1", "--nice=7", "--time=1"]}
+    table["job"] = [*table["job"], kept]
+
+    def differs(smaller: dict[str, Any]) -> bool:
+        return any("--nice=7" in job["args"] for job in smaller["job"])
+
+    before = copy.deepcopy(table)
+    found = fuzz.reduced(table, differs, 500)
+    assert [job["args"] for job in found["job"]] == [["-N1", "--nice=7"]]
+    assert found.get("action", []) == []
+    assert table == before
+    assert len(fuzz.reduced(table, differs, 1)["job"]) >= len(table["job"]) - 1
+
+
+def test_a_job_that_a_command_names_stays(fuzz: types.ModuleType) -> None:
+    """A scenario whose command names nobody cannot be played."""
+    job = {"at": 0, "runtime": 3, "args": ["-N1"]}
+    table = {
+        "job": [{**job, "name": "a"}, {**job, "name": "b"}],
+        "action": [{"at": 1.5, "command": ["scancel", "<a>"]}],
+        "cluster": {"nodes": [], "slurm_conf": ""},
+    }
+    found = fuzz.reduced(table, lambda smaller: bool(smaller["action"]), 100)
+    assert [each["name"] for each in found["job"]] == ["a"]
+
+
+@pytest.mark.fuzz_slurm
+@pytest.mark.slow
+@KINDS
+def test_real_slurm_does_what_we_replay(
+    exotic: bool, fuzz: types.ModuleType, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Differences are kept, reduced, and shown."""
+    if "fuzz_slurm" not in request.config.getoption("markexpr"):
+        pytest.skip("-m fuzz_slurm plays on real daemons")
+    first, _, last = os.environ.get("MAKEWAY_FUZZ_SEEDS", "1-10").partition("-")
+    folder = Path(os.environ.get("MAKEWAY_FUZZ_OUT", tmp_path))
+    seeds = range(int(first), int(last or first) + 1)
+    verdicts = fuzz.run(folder, seeds, exotic=exotic, at_once=2, plays=30)
+    bad = [each for each in verdicts if each.outcome not in (Outcome.AGREES, Outcome.SKIPPED)]
+    assert bad == [], "\n".join(str(each) for verdict in bad for each in verdict.comparison.differences)
