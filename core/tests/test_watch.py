@@ -15,7 +15,7 @@ import pytest
 from makeway.errors import ConfigError, PolicyError
 from makeway.hookspecs import hookimpl
 from makeway.model import Job
-from makeway.runners.watch import time_limit
+from makeway.worlds.watch import time_limit
 from makeway_testing import replay_table
 
 NAME = "x/slow"

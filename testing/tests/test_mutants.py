@@ -611,14 +611,14 @@ def reading(reader: type[Reads]) -> Any:
 class WorksOn(SimulatedRunner):
     """Lets suspended jobs work on."""
 
-    def _stop(self, job: Job, now: float) -> None:
+    def _stop(self, job: Job, now: float, incarnation: int) -> None:
         """Break the rule."""
 
 
 class NeverCleans(SimulatedRunner):
     """Kills jobs, and never says that they are gone."""
 
-    def _kill(self, job: Job, now: float) -> None:
+    def _kill(self, job: Job, now: float, incarnation: int) -> None:
         """Break the rule."""
         process = self._processes.pop(job.id, None)
         if process is not None:

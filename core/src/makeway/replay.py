@@ -18,10 +18,11 @@ from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
 from makeway.record import Archive, Decision, Line, Recorder
 from makeway.registry import Policies
-from makeway.runners.api import Runner, RunnerFactory
-from makeway.runners.simulated import SimulatedRunner
-from makeway.runners.watch import time_limit
-from makeway.worlds.events import Event, Finished
+from makeway.runners.api import RunnerFactory, RunnerWorld
+from makeway.worlds.api import World
+from makeway.worlds.events import Event
+from makeway.worlds.simulated import SimulatedWorld
+from makeway.worlds.watch import time_limit
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -97,18 +98,18 @@ def replay(
             recorder.traced = options.traced
         with answerable(policies):
             engine = Engine(config, recorder, policies, options.clockwork)
-        runner: Runner
+        world: World
         if options.runner is None:
             engine.deeds = None
-            runner = SimulatedRunner(jobs, engine.clockwork, commands)
+            world = SimulatedWorld(jobs, engine.clockwork, commands)
         else:
-            runner = options.runner(jobs, engine.clockwork)
+            world = RunnerWorld(options.runner(jobs, engine.clockwork))
         if options.started is not None:
             options.started(engine)
         if options.decided is not None:
             recorder.on_decision = functools.partial(options.decided, engine)
         with _no_cycle_collection():
-            ended_at = drive(engine, runner, options)
+            ended_at = drive(engine, world, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
 
 
@@ -159,20 +160,19 @@ def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[
     return both
 
 
-def drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
-    """Let `engine` and `runner` talk until nothing happens any more; return the last instant."""
+def drive(engine: Engine, world: World, options: Options) -> Seconds:
+    """Let `engine` and `world` talk until nothing happens any more; return the last instant."""
     try:
-        return _drive(engine, runner, options)
+        return _drive(engine, world, options)
     except OutOfTime:
         with answerable(engine.policies):
             raise
 
 
-def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
+def _drive(engine: Engine, world: World, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
     until = options.until
-    epilogs = bool(engine.clockwork.completing_time) and isinstance(runner, SimulatedRunner)
-    step, wait, after_step = engine.step, runner.wait, options.after_step
+    step, wait, after_step = engine.step, world.wait, options.after_step
     now = 0.0
     while True:
         moment = wait(engine.next_wake)
@@ -191,11 +191,6 @@ def _drive(engine: Engine, runner: Runner, options: Options) -> Seconds:
             with answerable(engine.policies):
                 raise
         if actions:
-            runner.act(actions, now)
-        if epilogs:
-            assert isinstance(runner, SimulatedRunner)
-            for event in events:
-                if type(event) is Finished:
-                    runner.finished(event.job_id, now)
+            world.perform(actions, now)
         if after_step is not None:
             after_step(engine)

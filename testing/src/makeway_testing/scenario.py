@@ -41,8 +41,8 @@ from makeway.model import Cluster, JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import History, Line, Preemption, Recorder, to_json
 from makeway.registry import Policies
 from makeway.replay import Options, Run, answerable, drive
-from makeway.runners.simulated import SimulatedRunner
-from makeway.runners.watch import time_limit
+from makeway.worlds.simulated import SimulatedWorld
+from makeway.worlds.watch import time_limit
 from makeway_testing import builders
 from makeway_testing.builders import Machine, Settings, build_cluster
 
@@ -170,12 +170,12 @@ def replay_table(
     )
     with time_limit(built.policy.decision_time_limit):
         engine = _engine(built, machine, options)
-        runner = _Witness(specs, engine.clockwork, events)
-        ended_at = drive(engine, runner, options)
+        world = _Witness(specs, engine.clockwork, events)
+        ended_at = drive(engine, world, options)
     run = Run(engine=engine, recorder=engine.recorder, ended_at=ended_at)
     if checked and until is None:
         checker.finish(run, specs)
-    return TableRun(run=run, specs=specs, lines=tuple(lines), signals=tuple(runner.signals), checker=checker)
+    return TableRun(run=run, specs=specs, lines=tuple(lines), signals=tuple(world.signals), checker=checker)
 
 
 def _engine(config: Config, cluster: Cluster, options: Options) -> Engine:
@@ -184,7 +184,7 @@ def _engine(config: Config, cluster: Cluster, options: Options) -> Engine:
         return Engine(config, Recorder(cluster, options.sink), policies, options.clockwork)
 
 
-class _Witness(SimulatedRunner):
+class _Witness(SimulatedWorld):
     """A simulated world that remembers the signals sent."""
 
     def __init__(
@@ -197,13 +197,13 @@ class _Witness(SimulatedRunner):
         super().__init__(jobs, clockwork, commands)
         self.signals: list[str] = []
 
-    def act(self, actions: Sequence[Action], now: Seconds) -> None:
-        """Carry out `actions`."""
+    def perform(self, actions: Sequence[Action], now: Seconds) -> None:
+        """Perform `actions`."""
         for action in actions:
             if isinstance(action, SendSignal):
                 to = "" if action.steps_only else " all"
                 self.signals.append(f"{now:g} {action.job.id} {action.signal}{to}")
-        super().act(actions, now)
+        super().perform(actions, now)
 
 
 # ---------------------------------------------------------------------------------------- timelines

@@ -1,1 +1,1 @@
-"""The worlds: they know the time, carry out actions and report events; they decide nothing."""
+"""Worlds by the old contract of runners; `makeway.worlds` replaces it."""

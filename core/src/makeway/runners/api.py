@@ -1,4 +1,4 @@
-"""Say what a world has to offer."""
+"""Say what a runner has to offer: a world by the old contract, which `makeway.worlds.api` replaces."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from makeway.clockwork import Clockwork
 from makeway.model import JobSpec, Seconds
+from makeway.worlds.api import Survey
 from makeway.worlds.events import Action, Event
 
 
@@ -26,3 +27,29 @@ class Runner(Protocol):
 
 RunnerFactory = Callable[[Iterable[JobSpec], Clockwork], Runner]
 """Builds a world of jobs, in order of submission, and the delays of the scheduler that they run under."""
+
+
+class RunnerWorld:
+    """A runner as a world: it performs what it is told, never fails, and cannot be surveyed."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._now: Seconds = 0.0
+
+    def perform(self, actions: Sequence[Action], now: Seconds) -> None:
+        """Have the runner act."""
+        self._runner.act(actions, now)
+
+    def wait(self, until: Seconds | None) -> tuple[Seconds, Sequence[Event]] | None:
+        """Have the runner wait."""
+        found = self._runner.wait(until)
+        if found is not None:
+            self._now = found[0]
+        return found
+
+    def survey(self) -> Survey:
+        """See nothing."""
+        return Survey(at=self._now, complete=False)
+
+
+__all__ = ["Runner", "RunnerFactory", "RunnerWorld"]

@@ -33,7 +33,7 @@ from makeway.model import JobSpec, JobState, Seconds
 from makeway.record import Line, Recorder, to_json
 from makeway.registry import Policies
 from makeway.replay import Options, Run, drive
-from makeway.runners.api import Runner
+from makeway.runners.api import Runner, RunnerWorld
 from makeway.runners.simulated import SimulatedRunner
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract, PatientChecker, anybody
@@ -194,7 +194,7 @@ class RunnerContract(Contract):
         checker = PatientChecker(allowed=anybody)
         options = Options(after_step=checker if checked else _Counter())
         try:
-            ended_at = drive(engine, world, options)
+            ended_at = drive(engine, RunnerWorld(world), options)
         except MakewayError:
             raise
         except Exception as error:

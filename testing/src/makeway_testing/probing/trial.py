@@ -18,8 +18,8 @@ from makeway.registry.asking import Call
 from makeway.registry.finding import offers
 from makeway.registry.fitting import fits, who_is
 from makeway.replay import Options, answerable, drive
-from makeway.runners.simulated import SimulatedRunner
-from makeway.runners.watch import time_limit
+from makeway.worlds.simulated import SimulatedWorld
+from makeway.worlds.watch import time_limit
 from makeway_testing.probing.listing import LISTING, wrong_listings
 from makeway_testing.probing.scenes import Scene, scenes
 from makeway_testing.probing.stand import STAND_INS
@@ -185,9 +185,10 @@ def _play(trial: Trial, scene: Scene) -> None:
         policies.vocabulary()
         policies.findings(scene.config, cluster)
         engine = Engine(scene.config, recorder, policies)
-    runner = SimulatedRunner(scene.jobs, engine.clockwork, scene.commands)
+    engine.deeds = None
+    world = SimulatedWorld(scene.jobs, engine.clockwork, scene.commands)
     checks = _checks(scene)
-    drive(engine, runner, Options(until=_UNTIL, after_step=lambda engine: _look(engine, checks)))
+    drive(engine, world, Options(until=_UNTIL, after_step=lambda engine: _look(engine, checks)))
     if policies.observers_failed():
         trial.blame("makeway_on_line", "raised an error; the log says which")
     left = list(_unfinished(engine))

@@ -1,0 +1,282 @@
+"""Run jobs in thought: each works for its `run_time` seconds of undisturbed running.
+
+What processes do on SIGTERM, how long a node takes to kill and clean up, and what a batch shell hears of a
+grace time follow spec slurm-preemption 4.3 and 4.8.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from makeway import bitmap
+from makeway.clockwork import Clockwork
+from makeway.hookspecs import hookimpl
+from makeway.model import Cluster, Job, JobSpec, JobState, Seconds
+from makeway.worlds.api import Moment, Seen, State, Survey, WorldFactory
+from makeway.worlds.events import (
+    Action,
+    Checkpoint,
+    Cleaned,
+    Event,
+    Finished,
+    Kill,
+    Resume,
+    SendSignal,
+    Start,
+    Submitted,
+    Suspend,
+)
+
+_Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
+_COMPLETED = JobState.COMPLETED
+_NEVER = math.inf
+
+
+class _Process:
+    """The work of one incarnation of a job."""
+
+    __slots__ = ("dying", "incarnation", "job", "left", "ran", "running_since", "serial", "started_at")
+
+    def __init__(self, job: Job, incarnation: int, left: Seconds | None, since: Seconds, serial: int) -> None:
+        self.job = job
+        self.incarnation = incarnation
+        self.left = left
+        self.started_at = since
+        self.running_since: Seconds | None = since
+        self.ran: Seconds = 0.0
+        """Running time up to `running_since`."""
+        self.serial = serial
+        """An end that was planned under another serial is void."""
+        self.dying = False
+        """Whether a signal ends it at this instant."""
+
+
+class SimulatedWorld:
+    """A world made of a workload, a list of people's commands, and a clockwork.
+
+    It knows the future, never fails, and does everything at the instant at which it is asked to.
+    """
+
+    def __init__(
+        self,
+        jobs: Iterable[JobSpec],
+        clockwork: Clockwork,
+        commands: Iterable[tuple[Seconds, Event]] = (),
+    ) -> None:
+        """Take over `jobs`, in order of submission; they are read as time goes on."""
+        self._clockwork = clockwork
+        self._no_epilog = not clockwork.completing_time
+        self._jobs: Iterator[JobSpec] = iter(jobs)
+        self._next_job = next(self._jobs, None)
+        self._commands = sorted(commands, key=lambda item: item[0])
+        self._heap: list[_Scheduled] = []
+        self._serial = 0
+        self._processes: dict[str, _Process] = {}
+        self._saving: set[str] = set()
+        self._epilogs: list[tuple[Seconds, str, int]] = []
+        """Jobs whose end was reported last, whose nodes are cleaned up from then on: instant, id, incarnation."""
+        self._now: Seconds = 0.0
+
+    # ------------------------------------------------------------------------------- wait
+    def wait(self, until: Seconds | None) -> Moment | None:
+        """Return the next instant at which anything happens, and all that happens then."""
+        if self._epilogs:
+            self._begin_epilogs()
+        heap, job, commands = self._heap, self._next_job, self._commands
+        at = _NEVER
+        while heap:
+            due, _, _, process, serial = heap[0]
+            if process is None or process.serial == serial:
+                at = due
+                break
+            heapq.heappop(heap)  # the end of a process that was stopped or killed
+        if job is not None and job.submit_at < at:
+            at = job.submit_at
+        if commands and commands[0][0] < at:
+            at = commands[0][0]
+        if until is not None and until < at:
+            self._now = until
+            return until, ()
+        if at == _NEVER:
+            return None
+        self._now = at
+        events: list[Event] = []
+        while heap and heap[0][0] <= at:
+            _, _, event, process, serial = heapq.heappop(heap)
+            if process is None:
+                events.append(event)
+            elif process.serial == serial:
+                del self._processes[process.job.id]
+                events.append(event)
+                if not self._no_epilog:
+                    self._epilogs.append((at, process.job.id, process.incarnation))
+        while commands and commands[0][0] <= at:
+            events.append(commands.pop(0)[1])
+        while job is not None and job.submit_at <= at:
+            events.append(Submitted(job))
+            job = self._next_job = next(self._jobs, None)
+        return at, events
+
+    def _begin_epilogs(self) -> None:
+        for at, job_id, incarnation in self._epilogs:
+            self._schedule(at + self._clockwork.completing_time, Cleaned(job_id, None, incarnation))
+        self._epilogs.clear()
+
+    # ---------------------------------------------------------------------------- perform
+    def perform(self, actions: Sequence[Action], now: Seconds) -> None:
+        """Perform `actions`, all of them at once."""
+        for action in actions:
+            job = action.job
+            incarnation = action.incarnation or job.starts
+            if type(action) is Start:
+                self._start(job, now, incarnation)
+            elif type(action) is Kill:
+                self._kill(job, now, incarnation)
+            elif type(action) is Suspend:
+                self._stop(job, now, incarnation)
+            elif type(action) is Resume:
+                self._continue(job, now, incarnation)
+            elif type(action) is SendSignal:
+                self._signal(job, action, now, incarnation)
+            elif type(action) is Checkpoint:
+                self._save(job)
+
+    def _schedule(self, at: Seconds, event: Event, process: _Process | None = None) -> None:
+        self._serial += 1
+        serial = process.serial if process is not None else 0
+        heapq.heappush(self._heap, (at, self._serial, event, process, serial))
+
+    def _start(self, job: Job, now: Seconds, incarnation: int) -> None:
+        if self._process(job, incarnation) is not None:
+            return  # told twice
+        left = job.spec.run_time
+        if left is not None and job.begun_with:
+            left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
+        self._serial += 1
+        process = _Process(job, incarnation, left, now, self._serial)
+        self._processes[job.id] = process
+        self._plan_end(job, process, now)
+
+    def _process(self, job: Job, incarnation: int) -> _Process | None:
+        """Return what runs of this incarnation; None: nothing."""
+        process = self._processes.get(job.id)
+        return process if process is not None and process.incarnation == incarnation else None
+
+    def _plan_end(self, job: Job, process: _Process, now: Seconds) -> None:
+        if process.left is None:
+            return
+        state = _natural_end(job) if job.spec.attributes else _COMPLETED
+        end = Finished(job.id, state, self._no_epilog, process.incarnation)
+        self._schedule(now + process.left, end, process)
+
+    def _stop(self, job: Job, now: Seconds, incarnation: int) -> None:
+        process = self._process(job, incarnation)
+        if process is None or process.running_since is None:
+            return
+        process.ran += now - process.running_since
+        if process.left is not None:
+            process.left = max(0.0, process.left - (now - process.running_since))
+        process.running_since = None
+        self._serial += 1
+        process.serial = self._serial  # the end planned so far is void
+
+    def _continue(self, job: Job, now: Seconds, incarnation: int) -> None:
+        process = self._process(job, incarnation)
+        if process is None or process.running_since is not None:
+            return
+        process.running_since = now
+        self._serial += 1
+        process.serial = self._serial
+        self._plan_end(job, process, now)
+
+    def _kill(self, job: Job, now: Seconds, incarnation: int) -> None:
+        process = self._process(job, incarnation)
+        if process is not None:
+            del self._processes[job.id]
+            process.serial = -1
+        delay = self._clockwork.completing_time
+        if job.id in self._saving:
+            self._saving.discard(job.id)
+            delay += self._clockwork.checkpoint_time
+        stays = process is not None and process.running_since is not None and not process.dying
+        if stays and job.spec.on_term == "ignore":
+            # Its processes are on the first node; the others have nothing to wait for.
+            if job.allocation is not None and (others := bitmap.of(job.allocation.node_indices[1:])):
+                self._schedule(now + delay, Cleaned(job.id, others, incarnation))
+            delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
+        if job.spec.het_id is not None and not job.spec.het_offset:
+            delay += self._clockwork.leader_delay
+        delay += job.index * self._clockwork.kill_spacing
+        self._schedule(now + delay, Cleaned(job.id, None, incarnation))
+
+    def _save(self, job: Job) -> None:
+        self._saving.add(job.id)
+
+    def _signal(self, job: Job, action: SendSignal, now: Seconds, incarnation: int) -> None:
+        process = self._process(job, incarnation)
+        if process is None or action.signal in _HARMLESS:
+            return
+        if action.steps_only and not job.spec.steps:
+            return
+        reaction = job.spec.on_term if action.signal == "TERM" else "default"
+        if reaction == "ignore":
+            return
+        state = _COMPLETED if reaction == "exit" else JobState.FAILED
+        process.dying = True
+        self._serial += 1
+        process.serial = self._serial
+        self._schedule(now, Finished(job.id, state, self._no_epilog, incarnation), process)
+
+    # ----------------------------------------------------------------------------- survey
+    def survey(self) -> Survey:
+        """Look at what runs, is stopped, or is being cleaned up."""
+        if self._epilogs:
+            self._begin_epilogs()
+        seen = {
+            event.job_id: Seen(
+                job_id=event.job_id, state=JobState.COMPLETING, incarnation=event.incarnation
+            )
+            for _, _, event, process, _ in self._heap
+            if process is None and isinstance(event, Cleaned) and event.nodes is None
+        }
+        seen |= {process.job.id: self._seen(process) for process in self._processes.values()}
+        return Survey(at=self._now, jobs=seen)
+
+    def _seen(self, process: _Process) -> Seen:
+        since = process.running_since
+        place = process.job.allocation
+        return Seen(
+            job_id=process.job.id,
+            state=JobState.SUSPENDED if since is None else JobState.RUNNING,
+            incarnation=process.incarnation,
+            nodes=place.nodes if place is not None else 0,
+            started_at=process.started_at,
+            ran=process.ran + (self._now - since if since is not None else 0.0),
+        )
+
+
+def _natural_end(job: Job) -> JobState:
+    return _ENDS.get(job.spec.attributes.get("ends_as", ""), _COMPLETED)
+
+
+_HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
+"""Signals that end no process by default."""
+_ENDS = {state.value: state for state in (_COMPLETED, JobState.FAILED, JobState.CANCELLED)}
+
+
+def _without_jobs(cluster: Cluster, settings: Any, state: State) -> SimulatedWorld:
+    """Build a world that runs what it is told to start."""
+    del cluster, settings
+    return SimulatedWorld((), state.clockwork)
+
+
+@hookimpl
+def makeway_world() -> WorldFactory:
+    """Offer the simulated world."""
+    return _without_jobs
+
+
+__all__ = ["SimulatedWorld"]
