@@ -127,6 +127,10 @@ class RunnerError(MakewayError):
     """Report that a world could not carry out what was decided, or that the engine was misled by one."""
 
 
+class JournalError(MakewayError):
+    """Report a journal that cannot be opened, read or written; what it holds already is kept."""
+
+
 class InvariantError(MakewayError):
     """Report a state that may never happen; a defect of a plugin or of makeway itself."""
 

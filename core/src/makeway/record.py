@@ -84,6 +84,20 @@ class Recorder:
         self._cores = [node.cpus for node in cluster.nodes]
         self._same_cores = self._cores[0] if len(set(self._cores)) == 1 else None
 
+    def tee(self, sink: Callable[[Line], None]) -> None:
+        """Let `sink` have every line too, after whoever gets them so far."""
+        first = self._sink
+        if first is None:
+            self._sink = sink
+            return
+        before = first
+
+        def both(line: Line) -> None:
+            before(line)
+            sink(line)
+
+        self._sink = both
+
     # ------------------------------------------------------------------------- states
     def entered(self, job: Job, now: Seconds) -> None:
         """A job was submitted."""
@@ -126,6 +140,16 @@ class Recorder:
             history.allocation = None
         if self._sink is not None:
             self._emit(now, "state", job, self._state_data(job, state, history))
+
+    def amended(self, job: Job, state: JobState) -> None:
+        """The state that a job has just left was in truth `state`, RUNNING or SUSPENDED."""
+        intervals = self.histories[job.id].intervals
+        if not intervals or intervals[-1][0] is state or intervals[-1][0] in (_PENDING, JobState.COMPLETING):
+            return
+        before, start, end, allocation, restarts = intervals[-1]
+        intervals[-1] = (state, start, end, allocation, restarts)
+        worked = (end - start) * self._cpus(allocation)
+        self.metrics.core_seconds_used += worked if before is not _RUNNING else -worked
 
     def ended(self, job: Job, state: JobState, now: Seconds) -> None:
         """A job reached its final state."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,12 +19,19 @@ from makeway.errors import MakewayError, OutOfTime
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
 from makeway.record import Archive, Decision, Line, Recorder
-from makeway.registry import Policies
+from makeway.registry import Policies, build_world, full_name
 from makeway.runners.api import RunnerFactory, RunnerWorld
-from makeway.worlds.api import World
+from makeway.worlds.agenda import Agenda
+from makeway.worlds.api import State, World
+from makeway.worlds.clock import Clock, LiveClock
+from makeway.worlds.drive import Live
 from makeway.worlds.events import Event
 from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
+
+SIMULATED = "world/simulated"
+_SHORT: Seconds = 1.0
+"""Longest wait of a replay in a world whose clock runs, so that an interruption is noticed."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -63,8 +72,10 @@ class Options:
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
     clockwork: Clockwork | None = None
+    clock: Clock | None = None
+    """Of a world that is not simulated; None: the computer's."""
     runner: RunnerFactory | None = None
-    """EXPERIMENTAL: builds the world to run in; None: the simulated one."""
+    """DEPRECATED: builds a runner to run in instead of the simulated world."""
     trace: bool = False
     """Log every call of a hook."""
 
@@ -98,19 +109,52 @@ def replay(
             recorder.traced = options.traced
         with answerable(policies):
             engine = Engine(config, recorder, policies, options.clockwork)
-        world: World
-        if options.runner is None:
-            engine.deeds = None
-            world = SimulatedWorld(jobs, engine.clockwork, commands)
-        else:
-            world = RunnerWorld(options.runner(jobs, engine.clockwork))
         if options.started is not None:
             options.started(engine)
         if options.decided is not None:
             recorder.on_decision = functools.partial(options.decided, engine)
-        with _no_cycle_collection():
-            ended_at = drive(engine, world, options)
+        if full_name(config.world.name) == SIMULATED:
+            ended_at = _simulated(engine, jobs, commands, options)
+        else:
+            ended_at = _live(engine, Agenda(jobs, commands), options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
+
+
+def _simulated(
+    engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
+) -> Seconds:
+    """Run jobs in thought, or in the world of a runner."""
+    world: World
+    if options.runner is None:
+        engine.trust()
+        world = SimulatedWorld(jobs, engine.clockwork, commands)
+    else:
+        world = RunnerWorld(options.runner(jobs, engine.clockwork))
+    with _no_cycle_collection():
+        return drive(engine, world, options)
+
+
+def _live(engine: Engine, agenda: Agenda, options: Options) -> Seconds:
+    """Run jobs in the world that ``[world]`` names, as fast as its clock runs; return the last instant."""
+    config, clock = engine.config, options.clock or LiveClock()
+    with contextlib.ExitStack() as stack:
+        directory = config.world.state or stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="makeway-", ignore_cleanup_errors=True)
+        )
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        state = State(directory=Path(directory), clock=clock, clockwork=engine.clockwork)
+        world = build_world(config, engine.recorder.cluster, state, options.plugins)
+        live = Live(engine, world, clock, agenda=agenda)
+        stack.callback(live.close)
+        marks = sorted(options.snapshots)
+        while not live.over and (options.until is None or clock.now() < options.until):
+            steps = live.steps
+            live.turn(_SHORT if options.until is None else min(_SHORT, options.until - clock.now()))
+            if options.after_step is not None and live.steps > steps:
+                options.after_step(engine)
+            while marks and marks[0] <= clock.now():
+                options.snapshots[marks.pop(0)](engine)
+        return max(engine.ledger.now, clock.now() if options.until is not None else 0.0)
 
 
 @contextlib.contextmanager

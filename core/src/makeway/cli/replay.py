@@ -29,7 +29,7 @@ from makeway.model import NOTHING, Seconds
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
 from makeway.readers.mapping import check_mapping
-from makeway.replay import Options, Run
+from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, left_out, rejections, squeue, summary
 from makeway.runners.api import RunnerFactory
@@ -83,6 +83,18 @@ def changed(
     return attrs.evolve(config, workload=table)
 
 
+def in_world(config: Config, name: str | None) -> Config:
+    """Return `config` with the world of ``--world``; None: as configured.
+
+    :raises PluginError, ConfigError: there is no such world, or its settings do not fit it.
+    """
+    if name is not None:
+        config = attrs.evolve(config, world=attrs.evolve(config.world, name=registry.full_name(name)))
+    if registry.full_name(config.world.name) != SIMULATED:
+        registry.world_settings(config)
+    return config
+
+
 def _check_map(config: Config, source: str) -> None:
     try:
         check_mapping(config)
@@ -123,9 +135,13 @@ def _check_map(config: Config, source: str) -> None:
 )
 @click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
 @click.option(
-    "--runner",
+    "--world",
     metavar="NAME",
-    help="EXPERIMENTAL: run in the world that a plugin offers under this name; else in the simulated one.",
+    help="Run in this world, such as world/local, in real time; else in the one of [world], which is simulated unless "
+    "it says otherwise.",
+)
+@click.option(
+    "--runner", metavar="NAME", help="DEPRECATED: run in a world by the old contract; use --world.", hidden=True
 )
 def replay(
     config: Path,
@@ -148,6 +164,7 @@ def replay(
     squeue_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
     check_invariants: bool,
+    world: str | None,
     runner: str | None,
 ) -> None:
     """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
@@ -161,7 +178,7 @@ def replay(
     count for that.
     """
     loaded = load_config(config, release, nodes, accounting)
-    base = changed(loaded.config, changes, maps, config, decision_time_limit)
+    base = in_world(changed(loaded.config, changes, maps, config, decision_time_limit), world)
     variants = {
         label: with_actions(each, actions)
         for label, each in _variants(
@@ -189,7 +206,8 @@ def replay(
         plugins=loose,
         runner=None if runner is None else registry.runner_named(runner),
     )
-    note("warning", (*loaded.warnings, *odd))
+    old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
+    note("warning", (*loaded.warnings, *odd, *old))
     queues: list[str] = []
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}

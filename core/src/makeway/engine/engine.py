@@ -6,10 +6,11 @@ that come back, and calls again at `Engine.next_wake` at the latest.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from makeway import rules
 from makeway.bitmap import NodeBits
@@ -20,6 +21,7 @@ from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
 from makeway.engine.easy import Easy
 from makeway.engine.exclusivity import label_of
+from makeway.engine.forgiving import Forgiveness, ForgivenSelector
 from makeway.engine.het import HetStarter, refuse
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
@@ -27,6 +29,7 @@ from makeway.engine.passes import Passes
 from makeway.engine.placing import Placer
 from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
+from makeway.engine.reports import Reports
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
 from makeway.features import unknown_features, unreadable
@@ -40,20 +43,26 @@ from makeway.model import (
     Plan,
     PreemptBasis,
     PreemptMode,
+    Protection,
     Seconds,
+    Selector,
 )
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import (
     Action,
+    Checkpointed,
     Cleaned,
     Command,
     Event,
+    Failed,
     Finished,
     NodesDown,
     NodesDrained,
     NodesUp,
+    Noticed,
+    Started,
     Submitted,
 )
 
@@ -62,6 +71,7 @@ _MOST_STEPS_AT_ONE_INSTANT = 10_000
 _NEVER = math.inf
 _NOT_UNDER_EASY = ("forecast_in_batches", "linear_forecast_tolerates_one")
 """Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
+_NATURAL_ENDS = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
 class Engine:
@@ -79,7 +89,7 @@ class Engine:
         self.recorder = recorder
         self.policies = policies
         self.deeds: Deeds | None = Deeds()
-        """Numbers the actions; None: nobody needs the numbers, for the world neither fails nor forgets."""
+        """Numbers the actions; None: the world is trusted."""
         scheduler = config.scheduler
         self.ledger = Ledger(
             recorder.cluster,
@@ -98,8 +108,9 @@ class Engine:
         )
         ledger = self.ledger
         ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
-        if policies.implements("makeway_protect"):
-            ledger.vetoes_of = lambda preemptor, jobs: policies.protected(preemptor, jobs, ledger)
+        self._vetoing = policies.implements("makeway_protect")
+        ledger.vetoes_of = self._vetoes
+        ledger.gone = []
         if recorder.listens:
             ledger.on_reason = recorder.waits_for
         recorder.grouping = policies.displaces_by(ledger)
@@ -127,6 +138,10 @@ class Engine:
         self.easy = Easy(self.passes)
         self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
+        self.reports = Reports(ledger, self.queue, self.transitions, recorder, config.world.failures)
+        self.reports.deeds = self.deeds
+        self.placer.stubborn = self.reports.stubborn
+        self.forgiveness: Forgiveness | None = None
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
         self._requeue = scheduler.requeue
@@ -147,12 +162,28 @@ class Engine:
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
 
+    def _vetoes(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
+        """Return whom of `jobs` vetoes keep from `preemptor`, and who cannot be suspended at present."""
+        found = self.policies.protected(preemptor, jobs, self.ledger) if self._vetoing else {}
+        return {**found, **self.reports.spared(jobs)} if self.reports.stubborn else found
+
+    def trust(self) -> None:
+        """Take it that the world neither fails nor forgets: actions are not numbered, and no outcome is awaited."""
+        self.deeds = self.reports.deeds = self.ledger.gone = None
+
+    def forgive(self) -> None:
+        """Go on from now on when a plugin raises: what it was asked for waits (`makeway.engine.forgiving`)."""
+        most = self.config.world.failures.policy_errors
+        self.forgiveness = Forgiveness(self.policies, self.recorder, self.ledger, most)
+        self.placer.forgiveness = self.transitions.forgiveness = self.forgiveness
+        self.transitions.selector = cast(Selector, ForgivenSelector(self.selector, self.forgiveness))
+
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
-        """Take note of `events`, all of the instant `now`, and return what is to be done.
+        """Take note of what has happened by `now`, and return what is to be done.
 
-        :raises RunnerError: if time runs backwards or an event names an unknown job.
-        :raises PolicyError: if a plugin fails or answers wrongly.
+        :raises RunnerError: time runs backwards.
+        :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         if now > ledger.now:
@@ -161,8 +192,14 @@ class Engine:
         else:
             self._watch_instant(now)
         transitions.actions = []
-        for event in events:
-            self._handle(event)
+        if self.forgiveness is None:
+            for event in events:
+                self._handle(event)
+        else:
+            for event in events:
+                self.forgiveness.run(functools.partial(self._handle, event), None)
+        if self.reports.timers:
+            self.reports.due(now)
         if queue.later and queue.mature(now):
             transitions.changed = True
         if queue.bounced and queue.take_back(now):
@@ -171,9 +208,16 @@ class Engine:
             self._deadlines(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
-        self._schedule(now)
+        if self.forgiveness is None:
+            self._schedule(now)
+        else:
+            self.forgiveness.run(lambda: self._schedule(now), None)
+            if self.forgiveness.given_up is not None:
+                self.placer.preemption = False
         if self.gang is not None:
             self._tick_at = self._next_tick(self.gang)
+        if ledger.gone:
+            self.reports.ended(ledger.gone)
         if self.deeds is not None and transitions.actions:
             return self.deeds.number(transitions.actions)
         return transitions.actions
@@ -199,27 +243,56 @@ class Engine:
         if type(event) is Finished:
             self._finished(event)
         elif type(event) is Submitted:
-            self.submit(event.spec)
+            self._submitted(event)
         elif isinstance(event, Cleaned):
-            if event.nodes is not None:
-                self.transitions.cleaned_partly(self._known(event.job_id), event.nodes)
-            else:
-                self.transitions.cleaned(self._known(event.job_id))
+            self._cleaned(event)
         elif isinstance(event, Command):
             self.commands.carry_out(event)
-        elif isinstance(event, NodesDown):
-            self._nodes_down(event.nodes)
-        elif isinstance(event, NodesDrained):
-            self.ledger.set_down(event.nodes)
-        elif isinstance(event, NodesUp):
-            self.ledger.set_up(event.nodes)
-            self.transitions.changed = True
+        elif isinstance(event, NodesDown | NodesDrained | NodesUp):
+            self._nodes(event)
+        else:
+            self._other(event)
 
-    def _known(self, job_id: str) -> Job:
-        job = self.ledger.jobs.get(job_id)
+    def _other(self, event: Event) -> None:
+        reports = self.reports
+        if isinstance(event, Failed):
+            reports.failed(event)
+        elif isinstance(event, Started):
+            reports.started(event)
+        elif isinstance(event, Noticed):
+            reports.noticed(event)
+        elif isinstance(event, Checkpointed):
+            reports.checkpointed(event)
+        else:
+            reports.no_news(event, "no event of that kind is known")
+
+    def _submitted(self, event: Submitted) -> None:
+        job_id = event.spec.id
+        if self.deeds is not None and (job_id in self.ledger.jobs or self.reports.has_ended(job_id)):
+            self.reports.no_news(event, "it was submitted before", job_id)
+        else:
+            self.submit(event.spec)
+
+    def _cleaned(self, event: Cleaned) -> None:
+        job = self.reports.known(event, event.job_id, event.incarnation)
         if job is None:
-            raise RunnerError(f"an event names job {job_id!r}, which does not exist")
-        return job
+            return
+        if not self.transitions.is_leaving(job):
+            self.reports.no_news(event, f"the job is {job.state.value}", job.id)
+        elif event.nodes is not None:
+            self.transitions.cleaned_partly(job, event.nodes)
+        else:
+            self.transitions.cleaned(job)
+
+    def _nodes(self, event: NodesDown | NodesDrained | NodesUp) -> None:
+        nodes = self.reports.nodes(event)
+        if isinstance(event, NodesDown):
+            self._nodes_down(nodes)
+        elif isinstance(event, NodesDrained):
+            self.ledger.set_down(nodes)
+        else:
+            self.ledger.set_up(nodes)
+            self.transitions.changed = True
 
     # ------------------------------------------------------------------------ submission
     def submit(self, spec: JobSpec) -> None:
@@ -415,11 +488,9 @@ class Engine:
     def _finished(self, event: Finished) -> None:
         transitions = self.transitions
         job = self.ledger.active_job(event.job_id)
-        if job is None:
-            job = self._known(event.job_id)
-            if transitions.is_leaving(job):
-                return  # it was killed at the same instant
-            raise RunnerError(f"job {job.id} ended but is {job.state.value}")
+        if job is None or event.incarnation not in (0, job.starts) or event.state not in _NATURAL_ENDS:
+            self._no_end(event, job)
+            return
         if transitions.graces and self._ends_as_preempted(job):
             plan = transitions.graces[job.id]
             if plan.mode is PreemptMode.REQUEUE and job.requeueable:
@@ -434,6 +505,15 @@ class Engine:
             if job.end_at is not None and job.end_at < self.ledger.now and state is JobState.COMPLETED:
                 state = self._end_after(job.end_at)
             transitions.finish(job, state, cleaned=event.cleaned)
+
+    def _no_end(self, event: Finished, job: Job | None) -> None:
+        """Count an end that is none."""
+        if job is not None and event.state not in _NATURAL_ENDS:
+            self.reports.no_news(event, f"{event.state.value} is no end that a job comes to by itself", job.id)
+            return
+        job = self.reports.known(event, event.job_id, event.incarnation)
+        if job is not None and not self.transitions.is_leaving(job):  # else it was killed at the same instant
+            self.reports.no_news(event, f"the job is {job.state.value}", job.id)
 
     def _end_after(self, deadline: Seconds) -> JobState:
         """Return how a job counts that ended by itself after a deadline that nobody had noticed yet."""
@@ -583,6 +663,8 @@ class Engine:
         later = self.queue.later
         if later and later[0][0] < wake:
             wake = later[0][0]
+        if self.reports.timers and self.reports.timers[0][0] < wake:
+            wake = self.reports.timers[0][0]
         by_end = self.ledger.by_end
         if by_end and (self._enforce or self.transitions.graces):
             first = by_end[0][0]

@@ -97,6 +97,8 @@ class Ledger:
         """How many active jobs keep their nodes from other users."""
         self.by_end: list[tuple[Seconds, int, Job]] = []
         """Running jobs with a deadline, soonest first."""
+        self.gone: list[str] | None = None
+        """Ids of jobs that have ended since somebody last took note; None: nobody does."""
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
@@ -259,6 +261,8 @@ class Ledger:
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
         del self.jobs[job.id]
+        if self.gone is not None:
+            self.gone.append(job.id)
         if job.spec.het_id is not None:
             parts = self._het[job.spec.het_id]
             parts.remove(job)
@@ -308,6 +312,15 @@ class Ledger:
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive += 1
         self.version += 1
+
+    def began_late(self, job: Job, at: Seconds) -> None:
+        """Take note that a job really started at `at`, which is later than was thought."""
+        began = job.started_at
+        if began is not None and job.state is _RUNNING and job.resumed_at == began:
+            put_field(job, "resumed_at", at)
+            if job.end_at is not None and job.preempt_at is None:
+                self.move_deadline(job, job.end_at + at - began)
+        put_field(job, "started_at", at)
 
     def suspend(self, job: Job, by: SuspendedBy) -> None:
         """Stop a running job; it keeps its allocation."""

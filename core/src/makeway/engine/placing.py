@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 import attrs
@@ -15,6 +15,7 @@ from makeway.bitmap import NodeBits
 from makeway.config import McsTable
 from makeway.engine.border import misplaced, overlapping
 from makeway.engine.exclusivity import node_filter, wants_user
+from makeway.engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.limited import LIMIT, LimitedAttempt, Without
 from makeway.engine.making_way import MakingWay
@@ -32,6 +33,7 @@ from makeway.model import (
     Partition,
     Placement,
     PreemptMode,
+    Protection,
     Selector,
 )
 from makeway.record import Decision, Recorder
@@ -87,6 +89,10 @@ class Placer:
         self.making_way = making_way
         self.recorder = recorder
         self.preemption = preemption
+        self.forgiveness: Forgiveness | None = None
+        """Keeps a run going after a policy has raised; None: its error ends the run."""
+        self.stubborn: Mapping[str, Protection] = {}
+        """Jobs that could not be suspended a moment ago."""
         self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
         self._closes = policies.implements("makeway_closed_nodes")
@@ -160,6 +166,28 @@ class Placer:
         :param closes: whether nodes that policies keep for others stay closed to it.
         :param note: what to say beside if it has to wait.
         """
+        if self.forgiveness is None:
+            return self._try_start(job, partition, allowed, preempt, limits, closes, note)
+        blocked = Blocked(reason=POLICY_ERROR, detail="a policy failed; the record says how")
+        outcome = self.forgiveness.run(
+            lambda: self._try_start(job, partition, allowed, preempt, limits, closes, note), None, job
+        )
+        if outcome is not None:
+            if self.preemption and preempt:
+                self.forgiveness.answered()
+            return outcome
+        return _STARTED if self.ledger.is_active(job) else self._waits(job, blocked, Outcome.LIMITED)
+
+    def _try_start(
+        self,
+        job: Job,
+        partition: Partition,
+        allowed: NodeBits,
+        preempt: bool,
+        limits: bool,
+        closes: bool,
+        note: str,
+    ) -> Outcome:
         if job.partition is not partition:
             put(job, partition=partition)
         if self.beyond and (reason := self.beyond.get(job.id)):
@@ -452,9 +480,9 @@ class Placer:
         """Return whom `job` may displace, the protected ones taken out."""
         ledger = self.ledger
         found = self.policies.candidates(job, ledger.active, ledger)
-        if not self._vetoes or not found.jobs:
+        if not (self._vetoes or self.stubborn) or not found.jobs:
             return found
-        vetoes = self.policies.protected(job, found.jobs, ledger)
+        vetoes = self.ledger.protected(job, found.jobs)
         if not vetoes:
             return found
         kept = [

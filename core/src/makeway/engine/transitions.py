@@ -11,6 +11,7 @@ from typing import cast
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
+from makeway.engine.forgiving import Forgiveness
 from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.queue import Queue
 from makeway.model import (
@@ -67,6 +68,8 @@ class Transitions:
         """Has a victim of the arbiter make way with notice and grace time (rule gang_skips_grace off)."""
         self.survived_grace: set[str] = set()
         """Jobs that rode out a grace time and were requeued (rule grace_mark_survives_requeue)."""
+        self.forgiveness: Forgiveness | None = None
+        """Keeps a run going after the arbiter has raised; None: its error ends the run."""
         self._leaving: dict[str, JobState | str] = {}
         self._told_to_leave: set[str] = set()
         self._lowest_priority = _FIRST_PRIORITY
@@ -100,8 +103,7 @@ class Transitions:
         self.selector.placed(job)
         self.actions.append(Start(job, allocation=allocation))
         self.recorder.moved(job, _RUNNING, ledger.now)
-        if self.gang is not None and job.spec.het_id is None:
-            self.obey(self._ask_gang("started", job))
+        self.tell_gang("started", job)
 
     # -------------------------------------------------------------------------------- end
     def finish(self, job: Job, state: JobState, *, cleaned: bool = False) -> None:
@@ -169,6 +171,16 @@ class Transitions:
             self.cleaned(job)
         else:
             self._move(job, JobState.COMPLETING)
+
+    def give_back(self, job: Job) -> None:
+        """Take back what an active job holds that was never really started."""
+        self.graces.pop(job.id, None)
+        self._lose(job)
+        self.selector.released(job)
+        self.ledger.release(job, at_once=True)
+        self.changed = self.left_nodes = True
+        put(job, allocation=None)
+        self._tell_gang_of_end(job)
 
     def _leave(self, job: Job, final: JobState | str) -> None:
         self.selector.released(job)
@@ -281,20 +293,28 @@ class Transitions:
     # ------------------------------------------------------------------ suspend and resume
     def suspend(self, job: Job, by: SuspendedBy, signal: str = "") -> None:
         """Stop a running job, by one signal if it is named."""
-        self.ledger.suspend(job, by)
-        self.selector.suspended(job)
         self.actions.append(Suspend(job, signal))
-        self.recorder.moved(job, JobState.SUSPENDED, self.ledger.now)
+        self.suspended(job, by)
         shared = job.allocation is not None and job.allocation.shared
         if by is SuspendedBy.ADMIN or not (shared and self._takes_turns):
             self.changed = True  # taking turns makes no room for anybody else
 
+    def suspended(self, job: Job, by: SuspendedBy) -> None:
+        """A running job has been stopped."""
+        self.ledger.suspend(job, by)
+        self.selector.suspended(job)
+        self.recorder.moved(job, JobState.SUSPENDED, self.ledger.now)
+
     def resume(self, job: Job) -> None:
         """Continue a suspended job."""
+        self.actions.append(Resume(job))
+        self.resumed(job)
+
+    def resumed(self, job: Job) -> None:
+        """A suspended job goes on."""
         self.selector.resumed(job)
         keep = job.end_at if job.preempt_at is not None else None
         self.ledger.resume(job, keep)
-        self.actions.append(Resume(job))
         self.recorder.moved(job, _RUNNING, self.ledger.now)
 
     def signal(self, job: Job, signal: str, *, steps_only: bool) -> None:
@@ -318,8 +338,7 @@ class Transitions:
 
     # ------------------------------------------------------------------------------- gang
     def _tell_gang_of_end(self, job: Job) -> None:
-        if self.gang is not None and job.spec.het_id is None:
-            self.obey(self._ask_gang("ended", job))
+        self.tell_gang("ended", job)
 
     def _ask_gang(self, event: str, job: Job) -> Sequence[GangOrder]:
         method = getattr(self.gang, event)
@@ -329,9 +348,13 @@ class Transitions:
         return orders
 
     def tell_gang(self, event: str, job: Job) -> None:
-        """Let the arbiter know what a person did: started, ended, held."""
-        if self.gang is not None and job.spec.het_id is None:
+        """Let the arbiter know: started, ended, held."""
+        if self.gang is None or job.spec.het_id is not None:
+            return
+        if self.forgiveness is None:
             self.obey(self._ask_gang(event, job))
+        else:
+            self.forgiveness.run(lambda: self.obey(self._ask_gang(event, job)), None, job)
 
     def tick(self) -> None:
         """Let the arbiter do what it wanted to do now."""
@@ -372,6 +395,12 @@ class Transitions:
         self._obey_one_by_one(job, lambda: gang.turn(job, self.ledger))
 
     def _obey_one_by_one(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
+        if self.forgiveness is None:
+            self._obey_each(job, call)
+        else:
+            self.forgiveness.run(lambda: self._obey_each(job, call), None, job)
+
+    def _obey_each(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
         answer: object = guarded(self.policies, "makeway_gang", job, call)
         if not isinstance(answer, Iterable):
             text = f"returned {answer!r:.80}; allowed: a sequence of GangOrder"

@@ -21,7 +21,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
-from makeway.model import Cluster, JobSpec, JobState, Seconds
+from makeway.model import Allocation, Cluster, JobSpec, JobState, Seconds
 from makeway.record import Line
 from makeway.worlds.clock import Clock, LiveClock
 from makeway.worlds.events import Action, Event
@@ -51,12 +51,15 @@ class Seen:
 
     job_id: str
     state: JobState
-    """RUNNING, SUSPENDED, COMPLETING (ended or killed, its nodes not free yet), PENDING (a queue of the world's own
-    holds it), or the end that it came to (COMPLETED, FAILED, CANCELLED): then its nodes are free."""
+    """RUNNING, SUSPENDED, COMPLETING (ended or killed, its nodes not free yet), PENDING (its start was asked for and
+    still waits, or a queue of the world's own holds it), or the end that it came to (COMPLETED, FAILED, CANCELLED):
+    then its nodes are free. With an action under way, the state that the action leads to."""
     incarnation: int = 0
     """Which start it stems from; 0: it is not one of ours, or unknown."""
     nodes: NodeBits = 0
     """Where it is; 0: unknown, or it holds none."""
+    allocation: Allocation | None = None
+    """What it holds, for jobs that the engine does not know."""
     started_at: Seconds | None = None
     """On the run's clock; None: unknown."""
     ran: Seconds | None = None

@@ -16,6 +16,7 @@ from makeway.clockwork import Clockwork
 from makeway.hookspecs import hookimpl
 from makeway.model import Cluster, Job, JobSpec, JobState, Seconds
 from makeway.worlds.api import Moment, Seen, State, Survey, WorldFactory
+from makeway.worlds.clock import Clock
 from makeway.worlds.events import (
     Action,
     Checkpoint,
@@ -86,17 +87,7 @@ class SimulatedWorld:
         if self._epilogs:
             self._begin_epilogs()
         heap, job, commands = self._heap, self._next_job, self._commands
-        at = _NEVER
-        while heap:
-            due, _, _, process, serial = heap[0]
-            if process is None or process.serial == serial:
-                at = due
-                break
-            heapq.heappop(heap)  # the end of a process that was stopped or killed
-        if job is not None and job.submit_at < at:
-            at = job.submit_at
-        if commands and commands[0][0] < at:
-            at = commands[0][0]
+        at = self.next_at()
         if until is not None and until < at:
             self._now = until
             return until, ()
@@ -119,6 +110,21 @@ class SimulatedWorld:
             events.append(Submitted(job))
             job = self._next_job = next(self._jobs, None)
         return at, events
+
+    def next_at(self) -> Seconds:
+        """Return when anything happens next; infinite: never."""
+        heap, at = self._heap, _NEVER
+        while heap:
+            due, _, _, process, serial = heap[0]
+            if process is None or process.serial == serial:
+                at = due
+                break
+            heapq.heappop(heap)  # the end of a process that was stopped or killed
+        if self._next_job is not None and self._next_job.submit_at < at:
+            at = self._next_job.submit_at
+        if self._commands and self._commands[0][0] < at:
+            at = self._commands[0][0]
+        return at
 
     def _begin_epilogs(self) -> None:
         for at, job_id, incarnation in self._epilogs:
@@ -236,9 +242,7 @@ class SimulatedWorld:
         if self._epilogs:
             self._begin_epilogs()
         seen = {
-            event.job_id: Seen(
-                job_id=event.job_id, state=JobState.COMPLETING, incarnation=event.incarnation
-            )
+            event.job_id: Seen(job_id=event.job_id, state=JobState.COMPLETING, incarnation=event.incarnation)
             for _, _, event, process, _ in self._heap
             if process is None and isinstance(event, Cleaned) and event.nodes is None
         }
@@ -267,16 +271,34 @@ _HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
 _ENDS = {state.value: state for state in (_COMPLETED, JobState.FAILED, JobState.CANCELLED)}
 
 
-def _without_jobs(cluster: Cluster, settings: Any, state: State) -> SimulatedWorld:
+class PacedWorld(SimulatedWorld):
+    """The same at the pace of a clock: jobs are handed over by the live loop, and time goes by."""
+
+    def __init__(self, clockwork: Clockwork, clock: Clock) -> None:
+        """Run what is to be started by `clock`."""
+        super().__init__((), clockwork)
+        self._clock = clock
+
+    def wait(self, until: Seconds | None) -> Moment:
+        """Wait for what happens next; come back early if somebody wakes the clock."""
+        if self._epilogs:
+            self._begin_epilogs()
+        at = min(self.next_at(), _NEVER if until is None else until)
+        self._clock.wait(None if at == _NEVER else at)
+        now = self._clock.now()
+        return super().wait(now) or (now, ())
+
+
+def _paced(cluster: Cluster, settings: Any, state: State) -> PacedWorld:
     """Build a world that runs what it is told to start."""
     del cluster, settings
-    return SimulatedWorld((), state.clockwork)
+    return PacedWorld(state.clockwork, state.clock)
 
 
 @hookimpl
 def makeway_world() -> WorldFactory:
     """Offer the simulated world."""
-    return _without_jobs
+    return _paced
 
 
-__all__ = ["SimulatedWorld"]
+__all__ = ["PacedWorld", "SimulatedWorld"]

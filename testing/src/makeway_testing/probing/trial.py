@@ -185,7 +185,7 @@ def _play(trial: Trial, scene: Scene) -> None:
         policies.vocabulary()
         policies.findings(scene.config, cluster)
         engine = Engine(scene.config, recorder, policies)
-    engine.deeds = None
+    engine.trust()
     world = SimulatedWorld(scene.jobs, engine.clockwork, scene.commands)
     checks = _checks(scene)
     drive(engine, world, Options(until=_UNTIL, after_step=lambda engine: _look(engine, checks)))

@@ -1,0 +1,426 @@
+"""Take note of what a world reports: sort news from echoes, and follow the rules for what failed.
+
+A world may repeat itself, be late, or speak of what was long ago. What is no news changes nothing: it is counted in
+`Reports.unheeded` and written into the record. The rules for what follows a failure are named by their settings,
+`makeway.config.FailureTable`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+
+from makeway.bitmap import NodeBits
+from makeway.config import FailureTable
+from makeway.engine.corrections import Corrections
+from makeway.engine.deeds import Deeds, overlap
+from makeway.engine.ledger import Ledger, put
+from makeway.engine.queue import Queue
+from makeway.engine.transitions import Transitions
+from makeway.model import Job, JobState, PreemptMode, Protection, Seconds, SuspendedBy
+from makeway.record import Recorder, tidy
+from makeway.worlds.events import (
+    Action,
+    Checkpoint,
+    Checkpointed,
+    Failed,
+    Kill,
+    NodesDown,
+    NodesDrained,
+    NodesUp,
+    Noticed,
+    Resume,
+    Start,
+    Started,
+    Suspend,
+)
+
+START_FAILED = "StartFailed"
+"""Reason of a job that waits, or is held, since it could not be started."""
+ENDS_KEPT = 100_000
+"""Jobs that have ended which are remembered, so that a late echo of their submission is known as one."""
+
+
+class Reports:
+    """What a world said that is neither an end nor a command."""
+
+    def __init__(
+        self, ledger: Ledger, queue: Queue, transitions: Transitions, recorder: Recorder, table: FailureTable
+    ) -> None:
+        self._ledger = ledger
+        self._transitions = transitions
+        self._corrections = Corrections(ledger, queue, transitions, recorder)
+        self._recorder = recorder
+        self._table = table
+        self.deeds: Deeds | None = None
+        self.unheeded: Counter[str] = Counter()
+        """What was no news, by why."""
+        self.down: NodeBits = 0
+        """Nodes that the world said are down, or drained, and has not said are back."""
+        self.drained: NodeBits = 0
+        self.aside: NodeBits = 0
+        """Nodes that get no jobs for a while, since they refused a start."""
+        self.stubborn: dict[str, Protection] = {}
+        """Jobs that could not be suspended, and until when nobody tries again."""
+        self._failed_starts: dict[str, int] = {}
+        """Starts in a row that failed, by job."""
+        self._failed_kills: dict[str, int] = {}
+        self._confirmed: dict[str, int] = {}
+        """Incarnation of each job whose start was confirmed."""
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self.timers: list[tuple[Seconds, int, str, Job | None, int]] = []
+        """A heap: instant, order, what to do, about which job in which incarnation, with what."""
+        self._order = 0
+
+    # ------------------------------------------------------------------------------ echoes
+    def no_news(self, event: object, why: str, job_id: str = "") -> None:
+        """Count an event that changes nothing, and say so in the record."""
+        name = type(event).__name__
+        self.unheeded[f"{name}: {why}"] += 1
+        if self.deeds is not None:
+            self._recorder.note("unheeded", job_id, self._ledger.now, event=name, why=why)
+
+    def job_of(self, event: Started | Noticed | Checkpointed) -> Job | None:
+        """Return the job that an event is about; None: there is none, or it is in another incarnation."""
+        return self.known(event, event.job_id, event.incarnation)
+
+    def known(self, event: object, job_id: str, incarnation: int) -> Job | None:
+        """Return a live job by id if `incarnation` is the one it is in (0: any); else count the event."""
+        job = self._ledger.jobs.get(job_id)
+        if job is None:
+            self.no_news(event, "the job has ended" if job_id in self._ended else "no such job", job_id)
+        elif incarnation and incarnation != job.starts:
+            self.no_news(
+                event, "an earlier incarnation" if incarnation < job.starts else "no such incarnation", job_id
+            )
+        else:
+            return job
+        return None
+
+    def ended(self, job_ids: list[str]) -> None:
+        """Remember jobs that have ended, and empty the list."""
+        for job_id in job_ids:
+            self._ended[job_id] = None
+            for kept in (self._failed_starts, self._failed_kills, self._confirmed, self.stubborn):
+                kept.pop(job_id, None)
+        job_ids.clear()
+        while len(self._ended) > ENDS_KEPT:
+            self._ended.popitem(last=False)
+
+    def has_ended(self, job_id: str) -> bool:
+        """Whether a job of that id has ended, as far as is remembered."""
+        return job_id in self._ended
+
+    # ------------------------------------------------------------------------------- starts
+    def started(self, event: Started) -> None:
+        """A start was performed: limits and running times count from the real instant."""
+        job = self.job_of(event)
+        if job is None:
+            return
+        if self._confirmed.get(job.id) == job.starts:
+            self.no_news(event, "repeated", job.id)
+            return
+        if not self._ledger.is_active(job):
+            self.no_news(event, f"the job is {job.state.value}", job.id)
+            return
+        self._confirmed[job.id] = job.starts
+        self._failed_starts.pop(job.id, None)
+        now = self._ledger.now
+        at = now if event.at is None or event.at != event.at else event.at
+        began = job.started_at if job.started_at is not None else now
+        at = min(max(at, began), now)
+        self._recorder.note("started", job.id, now, since=tidy(at), incarnation=job.starts)
+        if at > began:
+            self._ledger.began_late(job, at)
+
+    def _start_failed(self, action: Start, event: Failed) -> None:
+        job, table, now = action.job, self._table, self._ledger.now
+        count = self._failed_starts[job.id] = self._failed_starts.get(job.id, 0) + 1
+        held = not event.retry or (table.start_hold_after > 0 and count >= table.start_hold_after)
+        rule = "retry" if not event.retry else "start_hold_after" if held else "start_wait"
+        refused = event.nodes & job.nodes
+        self._note(action, event, rule=f"world.failures.{rule}", count=count, held=held)
+        self._put_back(job, f"{START_FAILED}: {event.why}", now + table.start_wait, held=held)
+        if refused and table.node_set_aside:
+            self.aside |= refused
+            self._ledger.set_down(refused)
+            self._recorder.note(
+                "set_aside",
+                "",
+                now,
+                nodes=self._recorder.node_list(refused),
+                until=tidy(now + table.node_set_aside),
+                rule="world.failures.node_set_aside",
+            )
+            self._later(now + table.node_set_aside, "back", None, refused)
+
+    def _put_back(self, job: Job, reason: str, at: Seconds, *, held: bool) -> None:
+        """Let a job whose start failed wait again, and its components with it."""
+        transitions = self._transitions
+        for part in tuple(self._ledger.components(job)):
+            if part is not job and self._ledger.is_active(part):
+                transitions.requeue(part, f"component {job.id} could not be started")
+        self._corrections.put_back(job, reason, at, held=held)
+        self._later(at, "try", job, job.starts)
+
+    # -------------------------------------------------------------------------- suspensions
+    def _suspend_failed(self, action: Suspend, event: Failed) -> None:
+        """The victim goes on; who was to take its place waits."""
+        job, now = action.job, self._ledger.now
+        if job.state is not JobState.SUSPENDED:
+            self.no_news(event, f"the job is {job.state.value}", job.id)
+            return
+        self._note(action, event, rule="world.failures.suspend_wait")
+        until = now + self._table.suspend_wait
+        if self._table.suspend_wait:
+            self.stubborn[job.id] = Protection(reason=f"it could not be suspended: {event.why}", until=until)
+            self._later(until, "spare", job, job.starts)
+        since = job.suspended_at if job.suspended_at is not None else now
+        self._give_up_those_resting_on(action, f"job {job.id} could not be suspended: {event.why}", until)
+        if self._ledger.is_active(job):
+            self._corrections.went_on(job, since)
+
+    def _give_up_those_resting_on(self, action: Action, why: str, until: Seconds) -> None:
+        assert self.deeds is not None
+        for other in self.deeds.resting_on(action.serial):
+            self.deeds.settle(other.serial)
+            self._recorder.note(
+                "failed",
+                other.job.id,
+                self._ledger.now,
+                action=type(other).__name__,
+                serial=other.serial,
+                why=why,
+                rule="it rests on another action",
+            )
+            if not self._ledger.is_active(other.job):
+                continue
+            if isinstance(other, Start):
+                self._put_back(other.job, f"Resources: {why}", until, held=False)
+            elif other.job.state is JobState.RUNNING:
+                self._corrections.still_stopped(other.job)
+                self._later(until, "go on", other.job, other.job.starts)
+
+    def _resume_failed(self, action: Resume, event: Failed) -> None:
+        job = action.job
+        if job.state is not JobState.RUNNING:
+            self.no_news(event, f"the job is {job.state.value}", job.id)
+            return
+        self._note(action, event, rule="world.failures.resume_again")
+        self._later(self._ledger.now + self._table.resume_again, "resume", job, job.starts)
+
+    # -------------------------------------------------------------------------------- kills
+    def _kill_failed(self, action: Kill, event: Failed) -> None:
+        """The nodes count as taken until they are clean; the kill is repeated, in the end by force."""
+        job = action.job
+        if not self._transitions.is_leaving(job):
+            self.no_news(event, f"the job is {job.state.value}", job.id)
+            return
+        count = self._failed_kills[job.id] = self._failed_kills.get(job.id, 0) + 1
+        self._note(action, event, rule="world.failures.kill_again", count=count)
+        self._later(self._ledger.now + self._table.kill_again, "kill", job, job.starts)
+
+    def _kill_again(self, job: Job) -> None:
+        count = self._failed_kills.get(job.id, 0)
+        after = self._table.kill_force_after
+        forced = after > 0 and count >= after
+        why = f"attempt {count + 1}" + (", by force" if forced else "")
+        self._transitions.actions.append(Kill(job, why, attempt=count + 1, forced=forced))
+
+    # ------------------------------------------------------------------------------ failures
+    def failed(self, event: Failed) -> None:
+        """An action was not performed."""
+        action = self.deeds.find(event.serial) if self.deeds is not None else None
+        if action is None or self.deeds is None:
+            self.no_news(event, "no such action is open")
+            return
+        self.deeds.settle(event.serial)
+        job = action.job
+        if isinstance(action, Kill):
+            self._kill_failed(action, event)
+        elif isinstance(action, Checkpoint):
+            self._note(action, event, rule="it goes back to its last checkpoint")
+            self._corrections.not_saved(job)
+        elif not self._ledger.is_active(job):
+            self.no_news(event, f"the job is {job.state.value}", job.id)
+        elif isinstance(action, Start):
+            self._start_failed(action, event)
+        elif isinstance(action, Suspend):
+            self._suspend_failed(action, event)
+        elif isinstance(action, Resume):
+            self._resume_failed(action, event)
+        else:
+            self._note(action, event, rule="the job goes on without the signal")
+
+    def _note(self, action: Action, event: Failed, **more: object) -> None:
+        self._recorder.note(
+            "failed",
+            action.job.id,
+            self._ledger.now,
+            action=type(action).__name__,
+            serial=action.serial,
+            why=event.why,
+            **more,
+        )
+
+    def spared(self, jobs: Sequence[Job]) -> Mapping[str, Protection]:
+        """Return whom of `jobs` nobody may displace by suspension, since that has just failed."""
+        if not self.stubborn:
+            return {}
+        modes = self._ledger.modes_of(jobs)
+        return {
+            job.id: self.stubborn[job.id]
+            for job, mode in zip(jobs, modes, strict=True)
+            if job.id in self.stubborn and mode is PreemptMode.SUSPEND
+        }
+
+    # --------------------------------------------------------------------------- what others do
+    def noticed(self, event: Noticed) -> None:
+        """Somebody else changed a job."""
+        job = self.job_of(event)
+        if job is None:
+            return
+        if job.state is event.state and not self._transitions.is_leaving(job):
+            self.no_news(event, f"the job is {job.state.value}", job.id)
+        elif self._transitions.is_leaving(job):
+            self._noticed_of_leaving(event, job)
+        elif job.state is JobState.PENDING:
+            self._noticed_of_pending(event, job)
+        else:
+            self._noticed_of_active(event, job)
+
+    def _noticed_of_leaving(self, event: Noticed, job: Job) -> None:
+        if event.state.ended:
+            self._transitions.cleaned(job)
+        else:
+            self.no_news(event, "the job is leaving", job.id)
+
+    def _noticed_of_pending(self, event: Noticed, job: Job) -> None:
+        if event.state.ended:
+            self._write(event, job)
+            self._transitions.cancel_pending(job, event.state)
+        else:
+            self.no_news(event, "the job is PENDING", job.id)
+
+    def _noticed_of_active(self, event: Noticed, job: Job) -> None:
+        self._write(event, job)
+        transitions, state = self._transitions, event.state
+        if state is JobState.SUSPENDED:
+            self._corrections.stopped_by_others(job)
+        elif state is JobState.RUNNING:
+            self._continued(job)
+        elif state is JobState.PENDING:
+            self._corrections.requeued_by_others(job)
+        elif state is JobState.COMPLETING:
+            transitions.finish(job, JobState.CANCELLED)
+        else:
+            transitions.finish(job, state, cleaned=True)
+
+    def _continued(self, job: Job) -> None:
+        """A stopped job runs on: let it, or stop it again while others run on its cores."""
+        others = [each for each in self._ledger.active if each is not job and each.state is JobState.RUNNING]
+        in_use = any(_share_cores(job, other) for other in others)
+        if in_use and self._table.restop_noticed:
+            self._recorder.note("restopped", job.id, self._ledger.now, rule="world.failures.restop_noticed")
+            self._transitions.actions.append(Suspend(job))
+        else:
+            self._corrections.continued_by_others(job)
+
+    def _write(self, event: Noticed, job: Job) -> None:
+        self._recorder.note(
+            "noticed", job.id, self._ledger.now, was=job.state.value, state=event.state.value, by=event.by
+        )
+
+    def checkpointed(self, event: Checkpointed) -> None:
+        """A job has saved its state."""
+        job = self.job_of(event)
+        if job is None:
+            return
+        ran = job.ran_until(self._ledger.now)
+        saved = min(event.saved, ran) if event.saved == event.saved else 0.0
+        if saved <= job.checkpointed or job.state is JobState.PENDING:
+            self.no_news(event, "nothing new is saved", job.id)
+            return
+        if self._transitions.is_leaving(job):
+            self.no_news(event, "the job is leaving", job.id)
+            return
+        put(job, checkpointed=saved, marked_saved=True)
+        self._recorder.note("saved", job.id, self._ledger.now, saved=tidy(job.begun_with + saved))
+
+    # ------------------------------------------------------------------------------- nodes
+    def nodes(self, event: NodesDown | NodesDrained | NodesUp) -> NodeBits:
+        """Keep what the world says of its nodes; return those of which it is news."""
+        nodes = event.nodes & self._ledger.all_nodes
+        if isinstance(event, NodesDown):
+            news = nodes & ~self.down
+            self.down |= nodes
+            self.drained &= ~nodes
+        elif isinstance(event, NodesDrained):
+            news = nodes & ~self.drained
+            self.drained |= nodes
+            self.down &= ~nodes
+        else:
+            news = nodes
+            self.down &= ~nodes
+            self.drained &= ~nodes
+            self.aside &= ~nodes
+        if not news:
+            self.no_news(event, "nothing new about these nodes")
+        return news
+
+    # ------------------------------------------------------------------------------- timers
+    def _later(self, at: Seconds, what: str, job: Job | None, number: int) -> None:
+        self._order += 1
+        heapq.heappush(self.timers, (at, self._order, what, job, number))
+
+    def due(self, now: Seconds) -> None:
+        """Try again what is due."""
+        while self.timers and self.timers[0][0] <= now:
+            _, _, what, job, number = heapq.heappop(self.timers)
+            if job is None:
+                self._back(number)
+            elif job.starts == number and not job.state.ended:
+                self._again(what, job)
+
+    def _back(self, nodes: NodeBits) -> None:
+        back = nodes & self.aside
+        self.aside &= ~back
+        self._ledger.set_up(back & ~self.down & ~self.drained)
+        self._transitions.changed = True
+
+    def _again(self, what: str, job: Job) -> None:
+        if what == "kill":
+            if self._transitions.is_leaving(job):
+                self._kill_again(job)
+        elif what == "resume":
+            if job.state is JobState.RUNNING and self._ledger.is_active(job):
+                self._transitions.actions.append(Resume(job))
+        elif what == "go on":
+            self._go_on(job)
+        elif what == "spare":
+            protection = self.stubborn.get(job.id)
+            if protection is not None and (protection.until or 0.0) <= self._ledger.now:
+                del self.stubborn[job.id]
+            self._transitions.changed = True
+        else:
+            self._transitions.changed = True
+
+    def _go_on(self, job: Job) -> None:
+        """Continue a job whose resumption had to wait, if nobody else runs on its cores by now."""
+        if job.state is not JobState.SUSPENDED or job.suspended_by is not SuspendedBy.POLICY:
+            return
+        if not any(
+            each.state is JobState.RUNNING and each is not job and _share_cores(job, each)
+            for each in self._ledger.active
+        ):
+            self._transitions.resume(job)
+
+
+def _share_cores(one: Job, other: Job) -> bool:
+    """Whether two active jobs hold a core in common."""
+    mine, its = one.allocation, other.allocation
+    return mine is not None and its is not None and overlap(mine, its)
+
+
+__all__ = ["ENDS_KEPT", "START_FAILED", "Reports"]

@@ -1,0 +1,203 @@
+"""Join an engine and a world whose clock runs: the live loop.
+
+One turn waits for what happens, lets the engine decide, writes the step down, and performs it::
+
+    live = Live(engine, world, state.clock, journal=journal)
+    live.feed(Submitted(spec))          # from any thread
+    while not stopped:
+        live.turn()
+
+What goes wrong in a turn never ends the loop: a policy that raises is blamed in the record and its job waits; a step
+that cannot be written down is not performed, and is tried again; an event that is no news is counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import queue
+from collections.abc import Callable, Sequence
+
+from makeway.config import WorldTable
+from makeway.engine.engine import Engine
+from makeway.errors import JournalError
+from makeway.model import Seconds
+from makeway.record import Line
+from makeway.worlds.agenda import Agenda
+from makeway.worlds.api import Journal, Moment, Step, World
+from makeway.worlds.clock import Clock
+from makeway.worlds.differences import differences
+from makeway.worlds.events import Event
+from makeway.worlds.watch import time_limit
+
+LONGEST_WAIT: Seconds = 60.0
+"""A world is never asked to wait longer, so that a sleep or a change of the clock is noticed within a minute."""
+RETRY: Seconds = 1.0
+"""Until a step that could not be written down is written again."""
+JUMP: Seconds = 2.0
+"""By how much the wall clock may drift against the run's clock in one turn before that is written down."""
+_log = logging.getLogger("makeway")
+
+
+class Live:
+    """Lets an engine and a world talk as time goes on."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        clock: Clock,
+        *,
+        journal: Journal | None = None,
+        agenda: Agenda | None = None,
+        table: WorldTable | None = None,
+    ) -> None:
+        """Join `engine` and `world`, which share `clock`.
+
+        :param journal: None: nothing is written down, so a crash loses all.
+        :param agenda: jobs and commands that are due at known instants.
+        :param table: ``[world]``; None: the engine's configuration.
+        """
+        self.engine = engine
+        self.world = world
+        self.clock = clock
+        self.journal = journal
+        self.agenda = agenda or Agenda()
+        self.steps = 0
+        self.unwritten: Step | None = None
+        """A step that could not be written down yet; nothing goes on until it is."""
+        self.why_unwritten = ""
+        self._table = table or engine.config.world
+        self._limit = engine.config.policy.decision_time_limit
+        self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._lines: list[Line] = []
+        self._survey_at: Seconds | None = clock.now()
+        self._wall = clock.wall() - clock.now()
+        self._slept = clock.slept()
+        engine.recorder.tee(self._lines.append)
+        engine.forgive()
+        gc.freeze()  # what has been built so far is walked through no more; the collector stays on
+
+    # ------------------------------------------------------------------------------- people
+    def feed(self, *events: Event) -> None:
+        """Hand over submissions and people's commands; called from any thread."""
+        for event in events:
+            self._inbox.put(event)
+        wake = getattr(self.world, "wake", None)
+        if wake is not None:
+            wake()
+        self.clock.wake()
+
+    # ------------------------------------------------------------------------------- turning
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Turn until `stop` says so."""
+        while not stop():
+            self.turn()
+
+    def turn(self, longest: Seconds = LONGEST_WAIT) -> int:
+        """Wait for what happens next, `longest` at the most, and let the engine decide; return how many events came."""
+        if self.unwritten is not None:
+            if not self._write(self.unwritten):
+                self.clock.wait(self.clock.now() + min(RETRY, longest))
+            return 0
+        now, events = self._wait(longest)
+        events += self._handed_over()
+        events += self.agenda.due(now)
+        self._watch_clock(now)
+        if self._survey_at is not None and now >= self._survey_at:
+            events += self._survey()
+        if events or self._due(now):
+            self.step(now, events)
+        return len(events)
+
+    def step(self, now: Seconds, events: Sequence[Event]) -> None:
+        """Let the engine decide about `events`, write the step down, and perform it."""
+        now = max(now, self.engine.ledger.now)  # a world's clock may lag behind what it said before
+        with time_limit(self._limit):
+            actions = self.engine.step(now, events)
+        lines, self._lines[:] = tuple(self._lines), ()
+        self.steps += 1
+        self._write(Step(now=now, wall=self.clock.wall(), events=events, actions=actions, lines=lines))
+
+    def _write(self, step: Step) -> bool:
+        """Write a step down and perform it; say whether that could be done."""
+        try:
+            if self.journal is not None:
+                self.journal.write(step)
+        except JournalError as error:
+            if str(error) != self.why_unwritten:
+                _log.error("nothing is started or stopped until this is mended: %s", error)
+            self.unwritten, self.why_unwritten = step, str(error)
+            return False
+        self.unwritten, self.why_unwritten = None, ""
+        if step.actions:
+            self.world.perform(step.actions, step.now)
+        return True
+
+    # ------------------------------------------------------------------------------- waiting
+    def _wait(self, longest: Seconds) -> tuple[Seconds, list[Event]]:
+        """Wait until something happens or is due."""
+        now = self.clock.now()
+        until = now
+        if self._inbox.empty():
+            wakes = (self.engine.next_wake, self.agenda.next_at, self._survey_at)
+            until = min([now + longest, *(at for at in wakes if at is not None)])
+        moment: Moment | None = self.world.wait(until)
+        if moment is None:  # it knows that nothing will happen by itself; time goes on all the same
+            self.clock.wait(until)
+            return max(now, self.clock.now()), []
+        return max(moment[0], now), list(moment[1])
+
+    def _due(self, now: Seconds) -> bool:
+        wake = self.engine.next_wake
+        return wake is not None and wake <= now
+
+    def _handed_over(self) -> list[Event]:
+        events = []
+        while True:
+            try:
+                events.append(self._inbox.get_nowait())
+            except queue.Empty:
+                return events
+
+    # ------------------------------------------------------------------------------- looking
+    def _survey(self) -> list[Event]:
+        every = self._table.survey
+        found = self.world.survey()
+        self._survey_at = max(found.at, self.clock.now()) + every if every else None
+        return differences(self.engine, found)
+
+    def _watch_clock(self, now: Seconds) -> None:
+        """Write down sleeps and jumps of the wall clock; look at what is there after a sleep."""
+        slept, wall = self.clock.slept(), self.clock.wall() - now
+        asleep, jumped = slept - self._slept, wall - self._wall
+        if asleep > JUMP:
+            self.engine.recorder.note("clock", "", now, slept=round(asleep, 3))
+            self._survey_at = now
+        if abs(jumped - asleep) > JUMP:
+            self.engine.recorder.note("clock", "", now, wall_jumped=round(jumped - asleep, 3))
+        if asleep > JUMP or abs(jumped) > JUMP:
+            self._slept, self._wall = slept, wall
+
+    # ------------------------------------------------------------------------------- ending
+    @property
+    def over(self) -> bool:
+        """Whether nothing will happen any more unless somebody feeds something: no job is active or planned."""
+        engine = self.engine
+        return (
+            not engine.ledger.active_count
+            and not engine.ledger.completing
+            and engine.next_wake is None
+            and self.agenda.next_at is None
+            and self._inbox.empty()
+            and self.unwritten is None
+        )
+
+    def close(self) -> None:
+        """End the run; jobs go on unless the world's settings say otherwise."""
+        close = getattr(self.world, "close", None)
+        if close is not None:
+            close()
+
+
+__all__ = ["JUMP", "LONGEST_WAIT", "RETRY", "Live"]
