@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 import pytest
-from makeway_testing import builders
 
 from makeway.config import Config, WorldTable, build_cluster
 from makeway.engine.engine import Engine
@@ -25,6 +24,7 @@ from makeway.worlds.api import Step
 from makeway.worlds.clock import FakeClock
 from makeway.worlds.drive import Live
 from makeway.worlds.events import Command, Start, Submitted
+from makeway_testing import builders
 
 JOBS = builders.jobs(
     """
@@ -48,7 +48,8 @@ def config(**more: Any) -> Config:
 def live(clock: FakeClock, journal: Any = None, chosen: Config | None = None, plugins: Any = None) -> Live:
     """Return the loop over the simulated world at the pace of `clock`."""
     chosen = chosen or config()
-    engine = Engine(chosen, Recorder(build_cluster(chosen)), Policies(chosen, plugins or {}))
+    heard = Recorder(build_cluster(chosen), lambda line: None)
+    engine = Engine(chosen, heard, Policies(chosen, plugins or {}))
     world = simulated.PacedWorld(engine.clockwork, clock)
     return Live(engine, world, clock, journal=journal, agenda=Agenda(JOBS))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 import pytest
-from makeway_testing import builders
 
 from makeway.config import FailureTable, WorldTable, build_cluster
 from makeway.engine.engine import Engine
@@ -29,6 +28,7 @@ from makeway.worlds.events import (
     Submitted,
     Suspend,
 )
+from makeway_testing import builders
 
 LOW, HIGH = builders.jobs(
     """

@@ -85,7 +85,10 @@ class Recorder:
         self._same_cores = self._cores[0] if len(set(self._cores)) == 1 else None
 
     def tee(self, sink: Callable[[Line], None]) -> None:
-        """Let `sink` have every line too, after whoever gets them so far."""
+        """Let `sink` have every line too, after whoever gets them so far.
+
+        Reasons for waiting are among them only if somebody got lines when the engine was built.
+        """
         first = self._sink
         if first is None:
             self._sink = sink

@@ -18,8 +18,9 @@ from makeway.engine.deeds import Deeds, overlap
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
+from makeway.metrics import tidy
 from makeway.model import Job, JobState, PreemptMode, Protection, Seconds, SuspendedBy
-from makeway.record import Recorder, tidy
+from makeway.record import Recorder
 from makeway.worlds.events import (
     Action,
     Checkpoint,

@@ -16,15 +16,19 @@ from __future__ import annotations
 import gc
 import logging
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from makeway.config import WorldTable
+import attrs
+
+from makeway.config import Config, WorldTable, build_cluster
 from makeway.engine.engine import Engine
 from makeway.errors import JournalError
 from makeway.model import Seconds
-from makeway.record import Line
+from makeway.record import Line, Recorder
+from makeway.registry import Policies, build_world
 from makeway.worlds.agenda import Agenda
-from makeway.worlds.api import Journal, Moment, Step, World
+from makeway.worlds.api import Journal, Moment, State, Step, World
 from makeway.worlds.clock import Clock
 from makeway.worlds.differences import differences
 from makeway.worlds.events import Event
@@ -77,6 +81,28 @@ class Live:
         engine.recorder.tee(self._lines.append)
         engine.forgive()
         gc.freeze()  # what has been built so far is walked through no more; the collector stays on
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        state: State,
+        *,
+        journal: Journal | None = None,
+        plugins: Mapping[str, Any] | None = None,
+        sink: Callable[[Line], None] | None = None,
+    ) -> Live:
+        """Build all that a daemon needs out of its configuration: policies, record, engine, world, loop.
+
+        :param plugins: policies and worlds by name that need no installation.
+        :param sink: gets every line of the record; the journal gets them with their steps anyway.
+        :raises PluginError, ConfigError: something that `config` names cannot be had, or its settings are wrong.
+        """
+        policies = Policies(config, plugins)
+        cluster = build_cluster(config)
+        engine = Engine(config, Recorder(cluster, sink or _unheard, keep=False), policies)
+        world = build_world(config, cluster, attrs.evolve(state, clockwork=engine.clockwork), plugins)
+        return cls(engine, world, state.clock, journal=journal)
 
     # ------------------------------------------------------------------------------- people
     def feed(self, *events: Event) -> None:
@@ -198,6 +224,10 @@ class Live:
         close = getattr(self.world, "close", None)
         if close is not None:
             close()
+
+
+def _unheard(line: Line) -> None:
+    """Hear lines whose step goes into the journal."""
 
 
 __all__ = ["JUMP", "LONGEST_WAIT", "RETRY", "Live"]
