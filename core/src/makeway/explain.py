@@ -14,10 +14,10 @@ import attrs
 from makeway.engine.engine import Engine
 from makeway.errors import place_of
 from makeway.metrics import tidy
-from makeway.model import NOTHING, Check, Job, JobState, Seconds, SuspendedBy, Vocabulary
+from makeway.model import NOTHING, Check, Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.record import Decision, History, Preemption
 from makeway.replay import Run
-from makeway.report import clock, count, instant
+from makeway.report import clock, count, instant, stay_told
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST_NAMES = 12
@@ -34,6 +34,17 @@ class Wait:
 
 
 @attrs.define
+class Stretch:
+    """A stretch of time for which a job stayed suspended for one reason."""
+
+    start: Seconds
+    end: Seconds
+    stay: Stay
+    lasts: bool = False
+    """Whether it still holds when the replay is over."""
+
+
+@attrs.define
 class Witness:
     """Watches some jobs while a replay goes on."""
 
@@ -41,6 +52,8 @@ class Witness:
     """Id of a job, or of a heterogeneous job as a whole."""
     waits: dict[str, list[Wait]] = attrs.field(factory=dict)
     """Job id -> why it waited, in order of time."""
+    stays: dict[str, list[Stretch]] = attrs.field(factory=dict)
+    """Job id -> why it stayed suspended, in the order in which the reasons began."""
     checks: dict[str, tuple[Seconds, Sequence[Check]]] = attrs.field(factory=dict)
     """Job id -> the check lists of policies, as of the last pass that made it wait."""
     by_people: set[tuple[str, Seconds]] = attrs.field(factory=set)
@@ -48,6 +61,8 @@ class Witness:
     marks: dict[tuple[str, Seconds], frozenset[str]] = attrs.field(factory=dict)
     """Job id and instant of each suspension by a policy -> the marks of the job right after it."""
     _open: set[str] = attrs.field(factory=set)
+    _held: dict[str, dict[tuple[str, tuple[str, ...]], Stretch]] = attrs.field(factory=dict)
+    """Job id -> the reasons that hold now."""
     _tried: dict[str, Sequence[Check]] = attrs.field(factory=dict)
     """Jobs that were tried in this step -> the check lists of the last attempt."""
 
@@ -81,6 +96,7 @@ class Witness:
                 self.by_people.add((job_id, tidy(job.suspended_at)))
             elif job is not None and job.suspended_at is not None and job.marks:
                 self.marks.setdefault((job_id, tidy(job.suspended_at)), job.marks)
+            self._note_stays(engine, job_id, job)
             if job is None or job.state is not JobState.PENDING:
                 self._open.discard(job_id)
             elif job_id not in self._open or waits[-1].reason != job.reason:
@@ -95,6 +111,30 @@ class Witness:
                 if found:
                     self.checks[job_id] = (now, found)
         self._tried.clear()
+
+    def over(self, at: Seconds) -> None:
+        """Take note that the replay is over: who is suspended now stays so until then."""
+        for held in self._held.values():
+            for stretch in held.values():
+                stretch.end, stretch.lasts = at, True
+
+    def _note_stays(self, engine: Engine, job_id: str, job: Job | None) -> None:
+        """Take note of why the job stays suspended: the reasons that began, go on and ended."""
+        now = engine.ledger.now
+        before = self._held.pop(job_id, {})
+        for stretch in before.values():
+            stretch.end = now
+        if job is None or job.state is not JobState.SUSPENDED:
+            return
+        held = self._held[job_id] = {}
+        for stay in engine.stays(job):
+            key = (stay.why, stay.holders)
+            if key in before:
+                held[key] = before[key]
+                held[key].stay = stay
+            else:
+                held[key] = Stretch(now, now, stay)
+                self.stays.setdefault(job_id, []).append(held[key])
 
     def _ids(self, engine: Engine) -> list[str]:
         job = engine.ledger.jobs.get(self.wanted)
@@ -112,9 +152,10 @@ def explain(run: Run, witness: Witness, places: Mapping[str, str] = NOTHING) -> 
 
     :param places: path in the config -> line of a foreign file that says so.
     """
+    witness.over(run.ended_at)
     for history in run.recorder.histories.values():
         if witness.concerns(history.job):
-            yield from _story(run, history, witness)
+            yield from _story(run, history, witness, places)
             if history.job.id in witness.checks:
                 at, checks = witness.checks[history.job.id]
                 lines = (line for check in checks for line in _checked(check, places))
@@ -126,14 +167,17 @@ def _checked(check: Check, places: Mapping[str, str]) -> Iterator[str]:
     yield f"{check.code} {check.verdict:<7} {check.question} {check.found}{by}"
 
 
-def _story(run: Run, history: History, witness: Witness) -> Iterator[str]:
+def _story(run: Run, history: History, witness: Witness, places: Mapping[str, str]) -> Iterator[str]:
     job_id = history.job.id
     waits = witness.waits.get(job_id, [])
     recorder = run.recorder
     yield "\n".join(_heading(run, history))
     yield _paragraph("where it was", _intervals(run, history, witness), "nowhere")
     long = [wait for wait in waits if wait.end > wait.start]
+    stays = [stretch for stretch in witness.stays.get(job_id, ()) if stretch.lasts or stretch.end > stretch.start]
     yield _paragraph("why it waited", (_wait(run, wait) for wait in long), "it did not")
+    if stays:
+        yield _paragraph("why it stayed suspended", (_stay(stretch, places) for stretch in stays), "it did not")
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
     told = (line for group in groups(decisions) for line in _told(run, group))
     yield _paragraph("what was decided about it", told, "it was never tried")
@@ -209,6 +253,14 @@ def _span(start: Seconds, end: Seconds) -> str:
 
 def _wait(run: Run, wait: Wait) -> str:
     return f"{_span(wait.start, wait.end)}: {_words(run).reason(wait.reason)}"
+
+
+def _stay(stretch: Stretch, places: Mapping[str, str]) -> str:
+    by = f" [{place_of(stretch.stay.setting, places)}]" if stretch.stay.setting else ""
+    if stretch.lasts:
+        return f"from {instant(stretch.start)} on: {stay_told(stretch.stay)}{by}"
+    ended = attrs.evolve(stretch.stay, until=None)
+    return f"{_span(stretch.start, stretch.end)}: {stay_told(ended)}{by}"
 
 
 # --------------------------------------------------------------------------------- decisions

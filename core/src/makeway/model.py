@@ -746,6 +746,20 @@ class GangOrder:
 
 
 @attrs.frozen(kw_only=True)
+class Stay:
+    """One reason for which a suspended job is not resumed now; for `explain` and the summary."""
+
+    why: str
+    """In words that people can read, the same for as long as it is the same reason: the limit, the hold-down, ..."""
+    holders: tuple[str, ...] = ()
+    """Ids of the jobs that hold what it needs."""
+    until: Seconds | None = None
+    """When it ends without any event; None: not known."""
+    setting: str = ""
+    """Path in the config that decided it; empty: none did."""
+
+
+@attrs.frozen(kw_only=True)
 class Vocabulary:
     """The words of another scheduler, for what is shown to people."""
 
@@ -1061,6 +1075,17 @@ class Gang(Protocol):
         """A scheduling pass is over: what pending jobs could use, they have. May be left out.
 
         Each order is carried out before the next is asked for, so that an iterator sees what it changed.
+        """
+
+
+class TellingGang(Gang, Protocol):
+    """A gang that says why suspended jobs stay suspended; for others, who runs on a job's cores is told."""
+
+    def stays(self, job: Job, view: ClusterView) -> Iterable[Stay]:
+        """Say why a suspended job is not resumed now, each reason by itself; nothing is decided by it.
+
+        Asked about one job at a time: about one that people want to know of, and about those that are still
+        suspended when nothing happens any more.
         """
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makeway.engine.engine import Engine
-from makeway.model import Job, JobState, Seconds, Vocabulary
+from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.readers.api import Rejected, Workload
 from makeway.record import Recorder
 from makeway.replay import Run
@@ -203,13 +203,32 @@ def left_out(columns: Sequence[Column]) -> str:
     jobs = max(len(column.run.recorder.unrunnable) for column in columns)
     parts = [f"{count(rows, 'row')} cannot be used"] if rows else []
     parts += [f"{count(jobs, 'job')} can never run here"] if jobs else []
+    stopped = max(len(_left_suspended(column)) for column in columns)
+    parts += [f"{count(stopped, 'job')} {'stays' if stopped == 1 else 'stay'} suspended for good"] if stopped else []
     return " and ".join(parts)
 
 
 def _what_is_left_out(column: Column) -> tuple[object, ...]:
     recorder = column.run.recorder
     stuck = [job.id for jobs in _stuck(column).values() for job in jobs]
-    return (column.workload.rejected_count, recorder.unrunnable, recorder.refusals, stuck)
+    stopped = [job.id for job, _ in _left_suspended(column)]
+    return (column.workload.rejected_count, recorder.unrunnable, recorder.refusals, stuck, stopped)
+
+
+def _left_suspended(column: Column) -> list[tuple[Job, Sequence[Stay]]]:
+    """Return who is still suspended although nothing will happen any more, and why; not whom a person suspended."""
+    engine = column.run.engine
+    if column.cut_short:
+        return []
+    stopped = [job for job in engine.ledger.active if job.state is JobState.SUSPENDED]
+    return [(job, engine.stays(job)) for job in stopped if job.suspended_by is not SuspendedBy.ADMIN]
+
+
+def stay_told(stay: Stay) -> str:
+    """Say in one line why a job stays suspended."""
+    names = f": {', '.join(stay.holders)}" if stay.holders else ""
+    until = f", until {instant(stay.until)}" if stay.until is not None else ""
+    return f"{stay.why}{names}{until}"
 
 
 def _stuck(column: Column) -> Mapping[str, Sequence[Job]]:
@@ -241,6 +260,12 @@ def _left_out(column: Column) -> Iterator[RenderableType]:
         text = f"{count(number, 'job')} that still {verb} when nothing happens any more"
         told = (f"  {words.reason(reason)}: {_ids(jobs)}" for reason, jobs in stuck.items())
         yield Text("\n".join([text, *told]))
+    stopped = _left_suspended(column)
+    if stopped:
+        verb = "is" if len(stopped) == 1 else "are"
+        text = f"{count(len(stopped), 'job')} that {verb} still suspended when nothing happens any more"
+        lines = [f"{job.id}: {'; '.join(map(stay_told, stays)) or 'not known why'}" for job, stays in stopped]
+        yield Text("\n".join([text, *_first(lines, len(lines), "makeway explain")]))
     if recorder.refusals:
         lines = [
             f"{instant(at)}: {command.name} {command.job_id}: {reason}"

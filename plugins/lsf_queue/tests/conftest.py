@@ -12,10 +12,12 @@ import pytest
 
 from makeway.config import Config
 from makeway.events import Event
+from makeway.explain import Witness
 from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
 from makeway.record import History
+from makeway.replay import Options, replay
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import VOCABULARY
 from makeway_testing import TableRun, replay_table
@@ -109,6 +111,17 @@ class Site:
             checked=self.changes.get("checked", True),
         )
         return Trial(table=table)
+
+    def stays(self, jobs: str, wanted: str) -> list[tuple[float, float, str, tuple[str, ...]]]:
+        """Return why a job stayed suspended: from and to in minutes, the first words, and the holders."""
+        specs = [_job(text, {}) for text in re.split(r"[;\n]", jobs) if text.strip()]
+        witness = Witness(wanted)
+        run = replay(self.config, specs, (), Options(after_step=witness.stepped))
+        witness.over(run.ended_at)
+        return [
+            (each.start / 60, each.end / 60, each.stay.why.partition(":")[0], each.stay.holders)
+            for each in witness.stays[wanted]
+        ]
 
 
 def _job(text: str, more: Mapping[str, Mapping[str, Any]]) -> JobSpec:

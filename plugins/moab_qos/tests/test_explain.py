@@ -77,3 +77,45 @@ def test_a_job_that_may_not_preempt_is_asked_only_why_not(explain: Any) -> None:
     text = explain("L", {"B": {"qos": "high", "submit": 0}, "L": {"qos": "low", "submit": 10}})
     assert codes(text) == ["K01", "K18"]
     assert "K01 fail" in text
+
+
+def stayed(text: str) -> list[str]:
+    """Return the lines that say why a job stayed suspended."""
+    if "why it stayed suspended" not in text:
+        return []
+    paragraph = text[text.index("why it stayed suspended") :].split("\n\n")[0]
+    return [line.strip() for line in paragraph.splitlines()[1:]]
+
+
+SUSPEND = "PREEMPTPOLICY SUSPEND\nQOSCFG[low] JOBFLAGS=SUSPENDABLE\n"
+
+
+@pytest.mark.parametrize(
+    ("runs", "more", "lines"),
+    [
+        pytest.param(
+            100,
+            "",
+            [
+                "10 s to 70 s: hold-down of 60 s after its suspension "
+                '[policy.settings."moab/qos".min_admin_stime]',
+                "10 s to 110 s: others run on its processors: H",
+            ],
+            id="the holder outlasts the hold-down",
+        ),
+        pytest.param(
+            20,
+            "MINADMINSTIME 00:05:00\n",
+            [
+                "10 s to 310 s: hold-down of 300 s after its suspension [moab.cfg:9]",
+                "10 s to 30 s: others run on its processors: H",
+            ],
+            id="the hold-down outlasts the holder",
+        ),
+    ],
+)
+def test_why_a_suspended_job_stays_suspended(explain: Any, runs: int, more: str, lines: list[str]) -> None:
+    """7.4: the hold-down of 60 s or MINADMINSTIME, and who runs on its processors, each from when to when."""
+    jobs = {"L": {"qos": "low", "submit": 0}, "H": {"qos": "high", "submit": 10, "run_time": runs}}
+    assert stayed(explain("L", jobs, SUSPEND + more)) == lines
+

@@ -9,6 +9,7 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.events import Command, Event
+from makeway.explain import Witness
 from makeway.model import JobSpec, JobState
 from makeway.replay import Options, Run, replay
 
@@ -34,12 +35,14 @@ def play(
     *,
     first_tick: float,
     commands: tuple[tuple[float, Event], ...] = (),
+    witness: Witness | None = None,
 ) -> Run:
     """Replay with the timeslicer's first wake-up at `first_tick`."""
     clocked = attrs.evolve(
         config, scheduler=attrs.evolve(config.scheduler, clockwork={"first_tick": first_tick})
     )
-    return replay(clocked, jobs, commands, Options(until=until))
+    watch = None if witness is None else witness.stepped
+    return replay(clocked, jobs, commands, Options(until=until, after_step=watch))
 
 
 def running(run: Run, job_id: str) -> list[tuple[float, float]]:
@@ -92,6 +95,39 @@ def test_preemption_page_example_1() -> None:
         assert running(run, name) == [(at, 27), (57, 90)]
     for name, at in (("488", 1), ("489", 2)):
         assert running(run, name) == [(at, 90)]
+
+
+def stays(config: Config, jobs: list[JobSpec], until: float, first_tick: float, wanted: str) -> list[Any]:
+    """Return why a job stayed suspended: from, to, the words, and the holders."""
+    witness = Witness(wanted)
+    run = play(config, jobs, until, first_tick=first_tick, witness=witness)
+    witness.over(run.ended_at)
+    return [(each.start, each.end, each.stay.why, each.stay.holders) for each in witness.stays[wanted]]
+
+
+def test_whose_turn_it_is_is_told() -> None:
+    """3.4 example 1: 4 waits for 3's turn to end at 41, and 3 for 4's at 71."""
+    jobs = [job("3", 0, 5), job("4", 7, 5)]
+    assert stays(FIVE, jobs, 101, 11, "4") == [
+        (7, 41, "it is the turn of others", ("3",)),
+        (71, 101, "it is the turn of others", ("3",)),
+    ]
+    assert stays(FIVE, jobs, 100, 11, "3") == [(41, 71, "it is the turn of others", ("4",))]
+
+
+def test_whose_shadow_a_job_lies_in_is_told() -> None:
+    """The example of the gang page: 490 lies over 485 from 27 to 57."""
+    config = attrs.evolve(
+        FIVE,
+        partition=(
+            PartitionTable(name="active", default=True, oversubscribe="FORCE:1"),
+            PartitionTable(name="hipri", priority_tier=2, oversubscribe="FORCE:1"),
+        ),
+        policy=attrs.evolve(FIVE.policy, preempt="preempt/partition_prio", preempt_mode=("suspend", "gang")),
+    )
+    low = [job(name, at, 1) for name, at in (("485", 0), ("486", 0), ("487", 1), ("488", 1), ("489", 2))]
+    jobs = [*low, job("490", 27, 3, partitions=("hipri",), run_time=30.0)]
+    assert stays(config, jobs, 90, 30, "485") == [(27, 57, "in the shadow of jobs of a higher tier", ("490",))]
 
 
 def test_g05_three_groups_in_turn() -> None:

@@ -16,6 +16,7 @@ from makeway import rules
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
+from makeway.engine import staying
 from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
@@ -46,6 +47,7 @@ from makeway.model import (
     Protection,
     Seconds,
     Selector,
+    Stay,
 )
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
@@ -553,6 +555,10 @@ class Engine:
                 late.append(job)
         if late:
             self._over_limit(late)
+
+    def stays(self, job: Job) -> list[Stay]:
+        """Return why a suspended job stays suspended now; nothing is decided or changed."""
+        return staying.stays(job, self.gang, self.policies, self.ledger)
 
     def _over_limit(self, late: Sequence[Job]) -> None:
         plans: Sequence[Plan | None] = [None] * len(late)

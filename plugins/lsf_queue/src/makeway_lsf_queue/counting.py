@@ -90,9 +90,20 @@ class Counted:
 
     def _sharing(self, limit: Limit, key: str, besides: Job) -> Iterator[tuple[Job, bool]]:
         """Yield the other active jobs that the limit counts together with `besides`."""
+        counted = limit.suspended and not self._resumes_beside(limit, besides)
         for job, suspended in self.jobs:
-            if job.id != besides.id and (limit.suspended or not suspended) and limit.member(job) == key:
+            if job.id != besides.id and (counted or not suspended) and limit.member(job) == key:
                 yield job, suspended
+
+    def _resumes_beside(self, limit: Limit, job: Job) -> bool:
+        """Whether a JOBS limit leaves other suspended jobs out when `job`, one of them, is to go on (6.3)."""
+        lenient = self.site.settings.jobs_limit_on_resume == "running"
+        return lenient and limit.counts is Counts.JOBS and job.state is JobState.SUSPENDED
+
+    def sharing(self, limit: Limit, job: Job) -> list[Job]:
+        """Return the other active jobs that a limit counts together with `job`."""
+        key = limit.member(job)
+        return [] if key is None else [other for other, _ in self._sharing(limit, key, job)]
 
     def _reserved(self, limit: Limit, key: str, besides: Job) -> Iterator[reserve.Reservation]:
         """Yield the reservations that count: of jobs before `besides`, and none if it runs already."""
@@ -229,6 +240,15 @@ def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
             liftable=True,
         )
     return None
+
+
+def standing_in_the_way(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
+    """Yield what each limit says that keeps an active job from going on where it is."""
+    for verdict in verdicts(site, counted, job):
+        limit = verdict.limit
+        shut = closed_by(counted, limit, job) & job.nodes if limit.per_host or limit.hosts is not None else 0
+        if not verdict.fits or shut:
+            yield verdict
 
 
 def leaves_other_hosts(limit: Limit, job: Job) -> bool:

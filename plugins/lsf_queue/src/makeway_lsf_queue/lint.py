@@ -283,6 +283,34 @@ def _names_in_limits(site: Site) -> Iterator[Finding]:
             yield _warning(where, f"bounds nothing; allowed: {', '.join(LIMITS)}", "9.3")
 
 
+def _jobs_limits(site: Site) -> Iterator[Finding]:
+    """After two preemptions in a row more jobs are suspended than JOBS allows, and none may go on (5.1, 6.3)."""
+    if site.settings.jobs_limit_on_resume != "all":
+        return
+    chains = [
+        (c, b, a)
+        for c in site.queues
+        for b in site.queues
+        if site.may_preempt(b, c)
+        for a in site.queues
+        if site.may_preempt(a, b)
+    ]
+    groups = Groups.of(site)
+    for at, table in enumerate(site.settings.limits):
+        if "JOBS" not in table or "PER_QUEUE" in table:
+            continue
+        listed = table.get("QUEUES")
+        shared = [chain for chain in chains if all(listed is None or groups.lists(listed, q) for q in chain[:2])]
+        if shared:
+            c, b, a = shared[0]
+            said = (
+                f"JOBS counts suspended jobs: where {a} takes jobs of {b} that have taken jobs of {c}, more are "
+                "suspended than it allows, and they may stay so for good; jobs_limit_on_resume = 'running' "
+                "counts running jobs when a suspended one is to go on"
+            )
+            yield _warning(f"{_TABLE}.limits[{at}]", said, "6.3")
+
+
 def _unknown_groups(site: Site) -> Iterator[Finding]:
     """``group@`` in lsb.users stands for each member of a group; of one that does not exist, for nobody."""
     groups = site.settings.user_groups
@@ -359,6 +387,7 @@ _RULES: tuple[Callable[[Site], Iterator[Finding]], ...] = (
     _resources,
     _gpus,
     _names_in_limits,
+    _jobs_limits,
     _unknown_groups,
     _unknown_keys,
     _openlava,

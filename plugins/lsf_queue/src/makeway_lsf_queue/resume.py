@@ -12,8 +12,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds
-from makeway_lsf_queue import admission, jobs, opening, reserve
+from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
+from makeway_lsf_queue import admission, jobs, opening, reserve, staying
 from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
@@ -115,6 +115,12 @@ class Arbiter:
     def before_pass(self, view: ClusterView) -> Iterator[GangOrder]:
         """Resume whoever goes before all pending jobs for its hosts: none of them is of a higher queue (6.3)."""
         yield from self._resuming(view, first=True)
+
+    def stays(self, job: Job, view: ClusterView) -> Iterator[Stay]:
+        """Say why a suspended job is not resumed now."""
+        preemptor = view.job(self._preemptor.get(job.id, ""))
+        waited_for = preemptor.id if preemptor is not None and preemptor.state.active else None
+        return staying.stays(self._site, job, view, waited_for)
 
     # -------------------------------------------------------------------------------- resuming
     def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:

@@ -103,6 +103,9 @@ class Settings:
     """Whether GPU preemption takes ngpus_physical in PREEMPTABLE_RESOURCES (8.3)."""
     resume: str = attrs.field(default="slots", validator=_one_of("slots", "preemptor"))
     """When a victim resumes (6.3): as soon as its slots are free, or not before its preemptor is gone."""
+    jobs_limit_on_resume: str = attrs.field(default="all", validator=_one_of("all", "running"))
+    """Which jobs a JOBS limit counts when a suspended job is to go on (5.1, 6.3): all, as the text says, which may
+    keep suspended jobs from going on for good after two preemptions in a row; or those that run."""
     resume_order: str = attrs.field(default="reverse", validator=_one_of("reverse", "first_suspended"))
     """Who resumes first (6.3, 12 no. 14): the reverse of preemption, or who was stopped first."""
     take_back: bool = True

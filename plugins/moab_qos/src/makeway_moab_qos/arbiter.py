@@ -20,14 +20,17 @@ from makeway.model import (
     JobState,
     ModeFlag,
     Seconds,
+    Stay,
     SuspendedBy,
 )
 from makeway_moab_qos.credentials import settings_of
-from makeway_moab_qos.limits import any_limits, limits_of, used
+from makeway_moab_qos.limits import Limit, any_limits, limits_of, used
 from makeway_moab_qos.priority import start_priority
+from makeway_moab_qos.settings import path
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
 _TINY = 1e-6
+_RESUME_MANUAL = path("choices", "resume_manual")
 
 
 class Resumer:
@@ -106,6 +109,49 @@ class Resumer:
         self._view = view
         return ()
 
+    def stays(self, job: Job, view: ClusterView) -> list[Stay]:
+        """Say why a suspended job is not resumed: the hold-down, nodes, holders, memory, limits (7.4)."""
+        self._view = view
+        if job.id in self._missed:
+            why = "its nodes came free within the hold-down, and Maui forgets such a job (17)"
+            return [Stay(why=why, setting=path("profile"))]
+        if not self._waits(job):
+            return [Stay(why="the scheduler resumes nobody whom a person suspended", setting=_RESUME_MANUAL)]
+        found = []
+        end = self._held_until(job)
+        if view.now < end - _TINY:
+            why = f"hold-down of {self._settings.hold_down:g} s after its suspension"
+            found.append(Stay(why=why, until=end, setting=path("min_admin_stime")))
+        return found + self._in_the_way(job)
+
+    def _in_the_way(self, job: Job) -> list[Stay]:
+        """Return what `_free` finds in the way, each by itself."""
+        view, held = self._view, job.allocation
+        if held is None:
+            return []
+        found = []
+        if held.nodes & ~view.up:
+            found.append(Stay(why="its nodes are out of service"))
+        if held.nodes & view.completing:
+            found.append(Stay(why="its nodes are still being left by jobs that have ended"))
+        asking = tuple(
+            other.id for other in view.pending if other.asked_at == view.now and other.asked_nodes & held.nodes
+        )
+        if asking:
+            found.append(Stay(why="its nodes were freed a moment ago for others", holders=asking))
+        running = [other for other in view.active if other.state is JobState.RUNNING]
+        holders = tuple(other.id for other in running if overlap(job, other))
+        if holders:
+            found.append(Stay(why="others run on its processors", holders=holders))
+        if not kept_when_suspended(job, self._settings).memory and not self._memory(job, running):
+            found.append(Stay(why="its memory was given away", setting=path("suspend_resources")))
+        limit = self._over_limit(job, running)
+        if limit is not None:
+            kind, name = limit.group
+            why = f"{limit.whose}: {limit.hard} at the most, and others use it up"
+            found.append(Stay(why=why, setting=path(kind, name, limit.kind)))
+        return found
+
     # ----------------------------------------------------------------------------- asking
     def _waits(self, job: Job) -> bool:
         if job.state is not JobState.SUSPENDED or job.id in self._missed:
@@ -129,7 +175,7 @@ class Resumer:
             return False
         if not kept_when_suspended(job, self._settings).memory and not self._memory(job, running):
             return False
-        return not self._over_limits(job, (*running, *resumed))
+        return self._over_limit(job, (*running, *resumed)) is None
 
     def _memory(self, job: Job, running: Sequence[Job]) -> bool:
         """Whether its memory is there: it was given away while the job was stopped."""
@@ -146,11 +192,13 @@ class Resumer:
                 return False
         return True
 
-    def _over_limits(self, job: Job, others: Sequence[Job]) -> bool:
+    def _over_limit(self, job: Job, others: Sequence[Job]) -> Limit | None:
+        """Return the hard limit that `job` would be beyond beside `others`; None: none."""
         view = self._view
         if not any_limits(view):
-            return False
-        return any(used(limit, (*others, job), view) > limit.hard for limit in limits_of(job, view))
+            return None
+        found = limits_of(job, view)
+        return next((limit for limit in found if used(limit, (*others, job), view) > limit.hard), None)
 
 
 def overlap(one: Job, other: Job) -> bool:

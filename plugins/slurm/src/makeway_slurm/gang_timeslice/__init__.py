@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -26,11 +26,13 @@ from makeway.model import (
     JobState,
     PreemptMode,
     Seconds,
+    Stay,
 )
 from makeway_slurm.gang_timeslice.row import Kind, Row, kind_of
 
 _TINY = 1e-6
 _LEAST_SLICE = 5.0
+_SLICE = 'policy.settings."gang/timeslice".timeslice'
 
 
 @attrs.frozen(kw_only=True)
@@ -233,6 +235,27 @@ class Timeslicer:
         """Nothing: who starts is dealt with at once."""
         del view
         return ()
+
+    def stays(self, job: Job, view: ClusterView) -> Sequence[Stay]:
+        """Say whose shadow a job lies in, or whose turn it is (sections 1.4, 3.2)."""
+        self._view = view
+        found = self._members.get(job.id)
+        if found is None or job.held:
+            return ()
+        member, partition = found
+        shadows = self._in_conflict(member, partition.shadows.values())
+        if shadows:
+            return (Stay(why="in the shadow of jobs of a higher tier", holders=shadows),)
+        row = [each for each in partition.jobs.values() if each.place is not Place.NONE and each is not member]
+        turn = self._in_conflict(member, row)
+        why = "it is the turn of others" if turn else "it waits for its turn"
+        return (Stay(why=why, holders=turn, until=self.next_tick, setting=_SLICE),)
+
+    def _in_conflict(self, member: Member, others: Iterable[Member]) -> tuple[str, ...]:
+        """Return the ids of those that cannot be active beside `member`."""
+        return tuple(
+            each.job.id for each in others if self._kind.conflict(each.job, member.job, self._cluster)
+        )
 
     # -------------------------------------------------------------------------- building blocks
     def _partition_of(self, job: Job) -> GangPartition:
