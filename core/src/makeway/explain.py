@@ -351,7 +351,7 @@ def _preemptor(run: Run, entry: Preemption) -> str:
 
 
 def _how(entry: Preemption) -> str:
-    return f"{entry.mode.value}, {entry.why} [{entry.by}]"
+    return ", ".join(part for part in (entry.mode.value, entry.why) if part) + f" [{entry.by}]"
 
 
 def _named(run: Run, job_id: str) -> str:

@@ -435,7 +435,9 @@ def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
 
 
 @hookspec
-def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: float) -> Mapping[str, Blocked] | None:
+def makeway_admit(
+    jobs: Sequence[Job], before: Sequence[Job], view: ClusterView, now: float
+) -> Mapping[str, Blocked] | None:
     """Say which pending jobs a limit keeps out, whatever room there is.
 
     Called for each job that is about to be tried, and again while victims are sought for it, with those
@@ -447,6 +449,8 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: float) -> Mapping
     implementation that concerns few jobs is marked with `about`, and is not called for the others.
 
     :param jobs: pending jobs in the order in which they will be tried.
+    :param before: jobs that were tried before it in this pass and have to wait, in that order, so that a limit may
+        be kept for them; schedulers other than ``greedy`` leave it empty.
     :param view: the cluster as of `now`, or as it would be without the victims.
     :param now: seconds since the start of the replay.
     :returns: job id -> what stands in its way; a job left out may go on. None: nobody is kept out.
@@ -677,6 +681,7 @@ def makeway_preempt_action(
     preemptor: Job | None,
     victims: Sequence[Job],
     modes: Sequence[PreemptMode],
+    reasons: Sequence[str],
     view: ClusterView,
     now: float,
 ) -> Sequence[Plan] | None:
@@ -688,6 +693,8 @@ def makeway_preempt_action(
     :param preemptor: for whom; None when a grace time ran out after the preemptor was gone.
     :param victims: active jobs, in the order in which they are to be told.
     :param modes: the modes that the candidates came with; parallel to `victims`.
+    :param reasons: why each was chosen (`Choice.reasons`, else `Candidates.reasons`), parallel to `victims`; empty
+        texts where nobody said. They are recorded whatever is returned.
     :param view: the cluster as of `now`.
     :param now: seconds since the start of the replay.
     :returns: one `makeway.model.Plan` per victim, same order. None: each in its mode, at once.

@@ -558,6 +558,23 @@ class Job(JobDraft):
         return self.id
 
 
+@attrs.frozen(kw_only=True)
+class Usage:
+    """What some jobs hold together."""
+
+    jobs: int = 0
+    cpus: int = 0
+    """CPUs charged; all those of a node where whole nodes are held."""
+    nodes: int = 0
+    """Nodes, counted once for each job that holds them."""
+    memory_mb: int = 0
+    """Memory charged; 0 where memory is not tracked."""
+    gres: Mapping[str, int] = NOTHING
+    """Counted resources by name; those that nobody holds are left out."""
+    licenses: Mapping[str, int] = NOTHING
+    """Licences by name; those that nobody holds are left out."""
+
+
 # ---------------------------------------------------------------------------- answers of plugins
 @attrs.frozen(kw_only=True, eq=False)
 class Placement:
@@ -626,6 +643,15 @@ class Candidates:
     """Why there are none, or what governed the order; for `explain`."""
     ask_again_at: Seconds | None = None
     """When the answer may differ without any event (an exemption ends); None: not known."""
+    reasons: tuple[str, ...] = ()
+    """Why each may be displaced, parallel to `jobs`, for records and `explain`; empty: nothing is said."""
+    allowed_after: Callable[[Job, Sequence[Job]], bool] | None = None
+    """Whether one of `jobs` may be displaced once others have been; None: each may, whoever else is.
+
+    Called with the candidate and the jobs taken before it, in the order in which they were taken, as often as a
+    search needs it; pure. So "as long as its owner is over quota" can be said. Any search keeps to it: a victim for
+    which it says no is taken out of the candidates, and victims are sought again.
+    """
     reason: str = ""
     """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
     vacated: frozenset[str] = frozenset()
@@ -640,6 +666,15 @@ class Candidates:
     """
     while_waiting: bool = False
     """Whether further victims may be told although some that the preemptor has had told are still leaving."""
+
+    def only(self, positions: Sequence[int]) -> Candidates:
+        """Return the same with the jobs at these positions alone, in that order."""
+        return attrs.evolve(
+            self,
+            jobs=tuple(self.jobs[at] for at in positions),
+            modes=tuple(self.modes[at] for at in positions),
+            reasons=tuple(self.reasons[at] for at in positions) if self.reasons else (),
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -665,6 +700,8 @@ class Choice:
     """How many candidates it looked at."""
     modes: tuple[PreemptMode, ...] = ()
     """How each victim makes way, parallel to `victims`; empty: as the candidates say."""
+    reasons: tuple[str, ...] = ()
+    """Why each victim was chosen, parallel to `victims`; empty: as the candidates say (`Candidates.reasons`)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -696,8 +733,15 @@ class Plan:
     """SUSPEND only: the signal that stops it (TSTP, STOP, ...); empty: whatever the world uses."""
     why: str = ""
     """The rule that chose the mode; for `explain`."""
+    reason: str = ""
+    """Why the job was chosen: filled in from `Choice.reasons` or `Candidates.reasons` unless the plugin does."""
     fails: bool = False
     """True: what was asked cannot be done; the victim stays, and the record says so. See `Candidates.rounds`."""
+
+    @property
+    def because(self) -> str:
+        """Why the job was chosen, and which rule chose the mode, in one phrase; empty: nobody said."""
+        return "; ".join(part for part in (self.reason, self.why) if part)
 
 
 @attrs.frozen(kw_only=True)
@@ -894,6 +938,16 @@ class ClusterView(Protocol):
     @property
     def license_holders(self) -> Mapping[str, Mapping[str, int]]:
         """Licence -> active jobs that hold some of it -> how many."""
+
+    def usage(self, by: str | tuple[str, ...], *, running: bool = False) -> Mapping[Any, Usage]:
+        """Return what active jobs hold, by whom: kept up to date by the engine, so that asking costs little.
+
+        :param by: ``user``, ``account``, ``group``, ``partition`` or ``qos``; several: the keys are tuples.
+        :param running: whether suspended jobs are left out.
+        :returns: name -> usage; None stands for jobs that have none (no account, no QOS). A name that is not there
+            has an empty usage: ``view.usage("user")["ann"].cpus`` is 0 for a user without an active job.
+        :raises ValueError: `by` is none of these.
+        """
 
     @property
     def told_now(self) -> int:

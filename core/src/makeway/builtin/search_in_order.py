@@ -25,6 +25,8 @@ def in_order(attempt: Attempt, candidates: Candidates) -> Choice | None:
     taken: list[int] = []
     placement: Placement | None = None
     for at in _removable(candidates):
+        if not _allowed(candidates, [*taken, at]):
+            continue
         attempt.remove(candidates.jobs[at], candidates.modes[at])
         taken.append(at)
         found = attempt.probe()
@@ -35,6 +37,8 @@ def in_order(attempt: Attempt, candidates: Candidates) -> Choice | None:
         return None
     for at in reversed(taken[:-1]):  # without the last one it did not fit
         fewer = [each for each in taken if each != at]
+        if not _allowed(candidates, fewer):
+            continue
         found = probe_without(attempt, candidates, fewer)
         if isinstance(found, Placement):
             taken, placement = fewer, found
@@ -52,6 +56,13 @@ def probe_without(attempt: Attempt, candidates: Candidates, taken: Sequence[int]
     for at in taken:
         trial.remove(candidates.jobs[at], candidates.modes[at])
     return trial.probe()
+
+
+def _allowed(candidates: Candidates, taken: Sequence[int]) -> bool:
+    """Whether the candidates' condition lets these make way one after the other."""
+    allowed = candidates.allowed_after
+    jobs = [candidates.jobs[at] for at in taken]
+    return allowed is None or all(allowed(job, tuple(jobs[:at])) for at, job in enumerate(jobs))
 
 
 def _removable(candidates: Candidates) -> list[int]:

@@ -156,7 +156,7 @@ class Backfill:
         ledger = self._ledger
         placer = self._placer
         candidates = placer.candidates(job) if placer.preemption else Candidates()
-        removable = list(zip(candidates.jobs, candidates.modes, strict=True))
+        removable = placer.policies.together(job, candidates)
         start = max(ledger.now, after)
         while start <= plan.horizon:
             nodes = plan.available(start, start + length) & partition.nodes & ledger.up

@@ -171,13 +171,14 @@ class HetStarter:
         waits = False
         for part, room in wanted:
             still = [
-                (victim, mode)
-                for victim, mode in zip(room.victims, room.modes, strict=True)
-                if self._ledger.is_active(victim)
+                at for at, victim in enumerate(room.victims) if self._ledger.is_active(victim)
             ]
-            told = self._placer.making_way.tell(part, [v for v, _ in still], [m for _, m in still])
+            victims = [room.victims[at] for at in still]
+            modes = [room.modes[at] for at in still]
+            reasons = [room.reasons[at] for at in still if room.reasons]
+            told = self._placer.making_way.tell(part, victims, modes, reasons)
             if told:
-                self._note(part, "preempts", room.nodes, "", still)
+                self._note(part, "preempts", room.nodes, "", list(zip(victims, modes, strict=True)))
             waits = waits or told
         if not waits:
             return Outcome.BUSY

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.engine.usage import By, UsageBooks
 from makeway.errors import RunnerError
 from makeway.model import (
     Allocation,
@@ -24,6 +25,7 @@ from makeway.model import (
     Protection,
     Seconds,
     SuspendedBy,
+    Usage,
 )
 from makeway.tally import Tally
 
@@ -102,6 +104,8 @@ class Ledger:
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
+        self._usage: UsageBooks | None = None
+        """None: nobody has asked who holds how much."""
         self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
         self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
         self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: (
@@ -246,6 +250,12 @@ class Ledger:
     def _default_modes(self, jobs: Sequence[Job]) -> Sequence[PreemptMode]:
         return [self.preempt_mode.action or PreemptMode.OFF for _ in jobs]
 
+    def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
+        """Return what active jobs hold, by whom."""
+        if self._usage is None:
+            self._usage = UsageBooks(self.cluster, self._active.values())
+        return self._usage.of(by, running=running)
+
     # ------------------------------------------------------------------------------ verbs
     def enter(self, draft: JobDraft) -> Job:
         """Add a new job to the job table, and return it; from now on nobody else can set its fields."""
@@ -306,6 +316,8 @@ class Ledger:
         if self._on is not None:
             for index in allocation.node_indices:
                 self._on[index].append(job)
+        if self._usage is not None:
+            self._usage.started(job)
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self.license_holders.setdefault(name, {})[job.id] = count
@@ -332,6 +344,8 @@ class Ledger:
             suspended_by=by,
             resumed_at=None,
         )
+        if self._usage is not None:
+            self._usage.stopped(job)
         self._clear_deadline(job)
         if job.allocation is not None and not job.allocation.shared:
             self._exclusive.remove(job.allocation.nodes)
@@ -349,6 +363,8 @@ class Ledger:
             suspended_at=None,
             suspended_by=None,
         )
+        if self._usage is not None:
+            self._usage.resumed(job)
         if keep_deadline is not None:
             self._set_deadline(job, keep_deadline)
         elif job.time_limit is not None:
@@ -367,6 +383,8 @@ class Ledger:
             raise RunnerError(f"job {job.id} ended but holds no nodes")
         if job.end_at is not None:
             self._clear_deadline(job)
+        if self._usage is not None:
+            self._usage.left(job)
         del self._active[job.id]
         if self._active_sorted is not None:
             self._left.append(job)

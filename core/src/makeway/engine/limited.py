@@ -7,13 +7,15 @@ sees one more reason for being blocked, and probes as ever.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
 from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
+from makeway.engine.usage import By, Sums, change
 from makeway.model import (
     Attempt,
     Blocked,
@@ -23,6 +25,7 @@ from makeway.model import (
     JobState,
     Placement,
     PreemptMode,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -128,6 +131,15 @@ class Without:
             name: {holder: count for holder, count in held.items() if holder not in gone}
             for name, held in self._ledger.license_holders.items()
         }
+
+    def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
+        """Return what active jobs would hold, by whom."""
+        sums = Sums(self._ledger.usage(by, running=running))
+        for job, mode in self._removed:
+            counted = job.state is JobState.RUNNING if running else mode is not PreemptMode.SUSPEND
+            if counted and self._ledger.is_active(job):
+                change(sums, by, job, self._ledger.cluster, -1)
+        return MappingProxyType(sums)
 
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
         """Return the limit that would keep a pending job out once these have made way as well."""

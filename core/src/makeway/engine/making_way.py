@@ -61,12 +61,14 @@ class MakingWay:
         preemptor: Job,
         victims: Sequence[Job],
         modes: Sequence[PreemptMode],
+        reasons: Sequence[str] = (),
         *,
         piecemeal: bool = False,
         once_more: bool = False,
     ) -> bool:
         """Tell `victims` to make way; say whether `preemptor` has to wait for them.
 
+        :param reasons: why each was chosen; empty: nobody said.
         :param piecemeal: whether those who can make way do so although others cannot; the latter are then
             in `unable`.
         :param once_more: whether they are told although some of those told before are still leaving.
@@ -79,7 +81,7 @@ class MakingWay:
         if not victims:
             return False
         now = self._ledger.now
-        plans = self._policies.plans(preemptor, victims, modes, self._ledger)
+        plans = self._policies.plans(preemptor, victims, modes, self._ledger, reasons)
         asked = preemptor.asked_at
         held_back = asked is not None and self._may_ask_again(asked) > now + _TINY
         if not self.window and self._awaits(preemptor):
@@ -90,7 +92,7 @@ class MakingWay:
         if failing:
             self.unable = tuple(plan.job for plan in failing)
             for plan in failing if piecemeal else plans:
-                self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, now)
+                self._recorder.failed(plan.job, preemptor, plan.mode, plan.because, now)
             if not piecemeal:
                 return True
             plans = [plan for plan in plans if not plan.fails]
@@ -123,7 +125,7 @@ class MakingWay:
             if not plan.fails:
                 self._act(plan, preemptor)
             elif preemptor is not None:
-                self._recorder.failed(plan.job, preemptor, plan.mode, plan.why, self._ledger.now)
+                self._recorder.failed(plan.job, preemptor, plan.mode, plan.because, self._ledger.now)
 
     def awaited(self, preemptor: Job) -> tuple[Job, ...]:
         """Return those that `preemptor` has had told to leave and that are still there; none where a window is kept."""
@@ -144,7 +146,7 @@ class MakingWay:
             if self._ledger.rule("linear_suspend_keeps_deadline"):
                 put(job, preempt_at=self._ledger.now)
         elif job.state is JobState.RUNNING:
-            self._transitions.displaced(job, preemptor, PreemptMode.SUSPEND, plan.why)
+            self._transitions.displaced(job, preemptor, PreemptMode.SUSPEND, plan.because)
             if plan.hold_down:
                 put(job, resume_after=self._ledger.now + plan.hold_down)
             self._transitions.suspend(job, SuspendedBy.POLICY, plan.stop_signal)
@@ -167,7 +169,7 @@ class MakingWay:
             return [plan]
         parts = [part for part in self._ledger.components(job) if self._ledger.is_active(part)]
         plans = self._policies.plans(preemptor, parts, [plan.mode] * len(parts), self._ledger)
-        return [attrs.evolve(each, mode=plan.mode) for each in plans]
+        return [attrs.evolve(each, mode=plan.mode, reason=plan.reason) for each in plans]
 
     def _in_grace(self, plan: Plan, preemptor: Job | None) -> bool:
         """Whether a victim has time left; the first time it is told."""
@@ -186,7 +188,7 @@ class MakingWay:
         if job.end_at is None or end < job.end_at:
             self._ledger.move_deadline(job, end) if job.state is JobState.RUNNING else put(job, end_at=end)
         self._transitions.graces[job.id] = plan
-        self._transitions.displaced(job, preemptor, plan.mode, plan.why)
+        self._transitions.displaced(job, preemptor, plan.mode, plan.because)
         if job.state is JobState.RUNNING:
             for signal in plan.notice:
                 self._transitions.signal(job, signal.name, steps_only=signal.steps_only)
@@ -200,7 +202,7 @@ class MakingWay:
         if not self._ledger.is_active(job):
             return
         if job.id not in transitions.graces:
-            transitions.displaced(job, preemptor, plan.mode, plan.why)
+            transitions.displaced(job, preemptor, plan.mode, plan.because)
         for signal in plan.farewell:
             transitions.signal(job, signal.name, steps_only=signal.steps_only)
         put(job, preempt_at=self._ledger.now)
@@ -215,7 +217,7 @@ class MakingWay:
         """Let a job leave for nobody in particular: it has reached its limit."""
         self._ledger.told(1)
         if plan.mode is PreemptMode.SUSPEND:
-            self._transitions.displaced(plan.job, None, PreemptMode.SUSPEND, plan.why)
+            self._transitions.displaced(plan.job, None, PreemptMode.SUSPEND, plan.because)
             self._transitions.suspend(plan.job, SuspendedBy.POLICY, plan.stop_signal)
         elif plan.mode is not PreemptMode.OFF:
             self._act(plan, None)

@@ -48,7 +48,9 @@ class Passes:
         self.policies = policies
         self.het = het
         self._orders = policies.implements("makeway_queue_order")
-        self._closes = policies.implements("makeway_closed_nodes")
+        self._wants_before = policies.implements("makeway_closed_nodes") or policies.takes(
+            "makeway_admit", "before"
+        )
         self.again = True
         """Whether the answers of policies may have changed by time alone."""
         self._settled = -1
@@ -240,7 +242,7 @@ class Passes:
 
     def _before(self, entry: Entry) -> Sequence[Job]:
         """Return the jobs that were tried before `entry` and have to wait."""
-        if not self._closes:
+        if not self._wants_before:
             return ()
         custom = self.custom_order  # then only those of this pass are listed, as they were tried
         waiting = [each[1] for each in self._waiting if custom or each[0] < entry[0]]

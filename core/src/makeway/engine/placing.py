@@ -66,6 +66,8 @@ class Room(NamedTuple):
     nodes: NodeBits
     victims: Sequence[Job]
     modes: Sequence[PreemptMode]
+    reasons: Sequence[str]
+    """Why each of them; empty: nobody said."""
 
 
 class Placer:
@@ -245,7 +247,7 @@ class Placer:
         if not self.limited(job):
             return None
         view = cast(ClusterView, Without(self.ledger, without)) if without else self.ledger
-        return self.policies.admit((job,), view).get(job.id)
+        return self.policies.admit((job,), view, self.before).get(job.id)
 
     def _unlicensed(self, job: Job) -> Blocked | None:
         """Return which licence a job lacks whose limits do not count: there are no more licences for that."""
@@ -397,22 +399,44 @@ class Placer:
         if not isinstance(choice, Choice):
             note = self._why_nobody(job, allowed, candidates, choice)
             return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
-        self._check_place(job, choice.placement, "makeway_search")
-        victims = [candidates.jobs[at] for at in choice.victims]
-        modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        limit = self.kept_out(job, tuple(zip(victims, modes, strict=True))) if unjudged else None
+        room = self._room(job, choice, candidates)
+        limit = self.kept_out(job, tuple(zip(room.victims, room.modes, strict=True))) if unjudged else None
         if limit is not None:
             note = "a limit would still keep it out once its victims were gone"
             return self._waits(job, limit, Outcome.LIMITED, candidates, note)
-        return self._take(job, choice, candidates, victims, modes, blocked)
+        return self._take(job, choice, candidates, room, blocked)
 
     def _search(
         self, job: Job, allowed: NodeBits, candidates: Candidates
     ) -> tuple[Choice | Blocked | None, bool]:
-        """Return what the searches say, and whether limits have yet to judge it."""
+        """Return what the searches say, and whether limits have yet to judge it.
+
+        A victim that may not be displaced once those before it have been is left out, and the search goes on.
+        """
         nodes = self._nodes_with(job, allowed, candidates.jobs)
-        return self.policies.search(
-            job, lambda own: self._attempt(job, nodes, own=own), candidates, self.ledger
+        positions: Sequence[int] = range(len(candidates.jobs))
+        left = candidates
+        while True:
+            choice, unjudged = self.policies.search(
+                job, lambda own: self._attempt(job, nodes, own=own), left, self.ledger
+            )
+            if not isinstance(choice, Choice) or left.allowed_after is None:
+                return choice, unjudged
+            wrong = self.policies.not_allowed(job, left, choice)
+            if wrong is None:
+                return attrs.evolve(choice, victims=tuple(positions[at] for at in choice.victims)), unjudged
+            positions = [at for at in positions if at != positions[wrong]]
+            left = candidates.only(positions)
+
+    def _room(self, job: Job, choice: Choice, candidates: Candidates) -> Room:
+        """Return what a search found, once its placement has been looked at."""
+        self._check_place(job, choice.placement, "makeway_search")
+        listed = choice.victims
+        return Room(
+            choice.placement.allocation.nodes,
+            [candidates.jobs[at] for at in listed],
+            choice.modes or [candidates.modes[at] for at in listed],
+            choice.reasons or [candidates.reasons[at] for at in listed if candidates.reasons],
         )
 
     def _why_nobody(
@@ -421,12 +445,12 @@ class Placer:
         """Return why no victim was found, for people; empty if nobody listens."""
         if isinstance(answer, Blocked) and answer.detail:
             return answer.detail
-        if not (self._traces and self.recorder.traces(job)):
+        if not (self._notes and self.recorder.follows(job)):
             return ""
         if len(candidates.vacated) == len(candidates.jobs):
             return "what suspended jobs hold would not be enough"
         attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs), own=False)
-        for candidate, mode in zip(candidates.jobs, candidates.modes, strict=True):
+        for candidate, mode in self.policies.together(job, candidates):
             attempt.remove(candidate, mode)
         if isinstance(self.probe(attempt), Placement):
             return "the search chose nobody, though removing all candidates would make room"
@@ -454,10 +478,7 @@ class Placer:
         choice, _ = self._search(job, allowed, candidates)
         if not isinstance(choice, Choice) or choice.placement.alternative >= found.alternative:
             return None
-        self._check_place(job, choice.placement, "makeway_search")
-        victims = [candidates.jobs[at] for at in choice.victims]
-        modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        outcome = self._take(job, choice, candidates, victims, modes, Blocked())
+        outcome = self._take(job, choice, candidates, self._room(job, choice, candidates), Blocked())
         return None if outcome is Outcome.FAILED else outcome
 
     def find_room(self, job: Job, allowed: NodeBits) -> Room | None:
@@ -471,10 +492,7 @@ class Placer:
         choice, _ = self._search(job, allowed, candidates)
         if not isinstance(choice, Choice):
             return None
-        self._check_place(job, choice.placement, "makeway_search")
-        victims = [candidates.jobs[at] for at in choice.victims]
-        modes = choice.modes or [candidates.modes[at] for at in choice.victims]
-        return Room(choice.placement.allocation.nodes, victims, modes)
+        return self._room(job, choice, candidates)
 
     def candidates(self, job: Job) -> Candidates:
         """Return whom `job` may displace, the protected ones taken out."""
@@ -485,18 +503,12 @@ class Placer:
         vetoes = self.ledger.protected(job, found.jobs)
         if not vetoes:
             return found
-        kept = [
-            (candidate, mode)
-            for candidate, mode in zip(found.jobs, found.modes, strict=True)
-            if candidate.id not in vetoes
-        ]
+        kept = [at for at, candidate in enumerate(found.jobs) if candidate.id not in vetoes]
         ends = [each.until for each in vetoes.values() if each.until is not None]
         if found.ask_again_at is not None:
             ends.append(found.ask_again_at)
         return attrs.evolve(
-            found,
-            jobs=tuple(candidate for candidate, _ in kept),
-            modes=tuple(mode for _, mode in kept),
+            found.only(kept),
             protected={**found.protected, **{job_id: each.reason for job_id, each in vetoes.items()}},
             ask_again_at=min(ends, default=None),
         )
@@ -506,13 +518,13 @@ class Placer:
         job: Job,
         choice: Choice,
         candidates: Candidates,
-        victims: Sequence[Job],
-        modes: Sequence[PreemptMode],
+        room: Room,
         blocked: Blocked,
     ) -> Outcome:
+        victims, modes = room.victims, room.modes
         piecemeal = candidates.rounds > 1
         must_wait = self.making_way.tell(
-            job, victims, modes, piecemeal=piecemeal, once_more=candidates.while_waiting
+            job, victims, modes, room.reasons, piecemeal=piecemeal, once_more=candidates.while_waiting
         )
         if self._notes and self.recorder.follows(job):
             self._note_choice(job, choice, candidates, list(zip(victims, modes, strict=True)), blocked)
@@ -566,15 +578,9 @@ class Placer:
 
 def _without(candidates: Candidates, unable: frozenset[str]) -> Candidates:
     """Leave out who has just been unable to make way."""
-    pairs = zip(candidates.jobs, candidates.modes, strict=True)
-    kept = [(job, mode) for job, mode in pairs if job.id not in unable]
+    kept = [at for at, job in enumerate(candidates.jobs) if job.id not in unable]
     why = dict.fromkeys(sorted(unable), "it could not make way a moment ago")
-    return attrs.evolve(
-        candidates,
-        jobs=tuple(job for job, _ in kept),
-        modes=tuple(mode for _, mode in kept),
-        protected={**candidates.protected, **why},
-    )
+    return attrs.evolve(candidates.only(kept), protected={**candidates.protected, **why})
 
 
 def _outcome_of(blocked: Blocked) -> Outcome:

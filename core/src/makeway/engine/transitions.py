@@ -501,8 +501,10 @@ class Transitions:
         before = victim.preempted_at[1 - PREEMPTIONS_KEPT :]
         put(victim, preemptions=victim.preemptions + 1, preempted_at=(*before, now))
         by = self._by_preempt or self._by_gang
-        self.recorder.preempted(victim, preemptor, mode, by, why, self.ledger.now)
+        self.recorder.preempted(victim, preemptor, mode, by, why or NO_REASON, self.ledger.now)
 
 
+NO_REASON = "no reason given"
+"""Why a victim makes way if neither the policy nor the search says so."""
 _FIRST_PRIORITY = 4294901759
 """The first priority that priority/basic hands out."""

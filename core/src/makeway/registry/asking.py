@@ -87,6 +87,10 @@ class Asker:
         """Whether any plugin of this run implements `hook`."""
         return bool(self._calls[hook])
 
+    def takes(self, hook: str, argument: str) -> bool:
+        """Whether any implementation of `hook` takes this argument."""
+        return any(argument in (*call.positional, *call.named) for call in self._calls[hook])
+
     def concerns(self, hook: str) -> Callable[[Job], bool]:
         """Return the test of which jobs the implementations of `hook` are about."""
         tests = [call.about for call in self._calls[hook]]

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.errors import Finding, OutOfTime, PluginError
@@ -182,11 +184,16 @@ class Policies(Asker):
 
         return checked
 
-    def admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
-        """Return which jobs a limit keeps out, and why."""
+    def admit(
+        self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()
+    ) -> dict[str, Blocked]:
+        """Return which jobs a limit keeps out, and why.
+
+        :param before: jobs that were tried before in this pass and have to wait.
+        """
         hook = "makeway_admit"
         joined: dict[str, Blocked] = {}
-        for answer in self._all(hook, None, jobs=jobs, view=view, now=view.now):
+        for answer in self._all(hook, None, jobs=jobs, before=before, view=view, now=view.now):
             if not _is_table(answer, Blocked):
                 self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> Blocked")
             for job_id, blocked in answer.items():
@@ -287,6 +294,12 @@ class Policies(Asker):
             self._blame(hook, preemptor, f"returned {_shown(answer)}; allowed: Candidates")
         self._check_sequences(hook, preemptor, jobs=answer.jobs, modes=answer.modes)
         self._check_instant(hook, preemptor, answer.ask_again_at)
+        if answer.reasons:
+            self._check_reasons(hook, preemptor, answer.reasons, len(answer.jobs), "jobs")
+        condition: object = answer.allowed_after
+        if condition is not None and not callable(condition):
+            text = f"gave {_shown(condition)} as allowed_after; allowed: a function, or None"
+            self._blame(hook, preemptor, text)
         if len(answer.jobs) != len(answer.modes):
             self._blame(hook, preemptor, f"{len(answer.jobs)} jobs but {len(answer.modes)} modes")
         if not answer.jobs:
@@ -389,8 +402,42 @@ class Policies(Asker):
             self._blame(hook, job, f"{len(answer.victims)} victims but {len(answer.modes)} modes")
         if not all(isinstance(mode, PreemptMode) for mode in answer.modes):
             self._blame(hook, job, f"chose the modes {_shown(answer.modes)}; allowed: PreemptMode")
+        if answer.reasons:
+            self._check_reasons(hook, job, answer.reasons, len(answer.victims), "victims")
         choice: Choice = answer
         return choice
+
+    def not_allowed(self, preemptor: Job, candidates: Candidates, choice: Choice) -> int | None:
+        """Return the position of the first victim that the candidates' condition rules out; None: there is none."""
+        taken: list[Job] = []
+        for at in choice.victims:
+            job = candidates.jobs[at]
+            if not self._allows(preemptor, candidates, job, taken):
+                return at
+            taken.append(job)
+        return None
+
+    def together(self, preemptor: Job, candidates: Candidates) -> list[tuple[Job, PreemptMode]]:
+        """Return whom of the candidates their condition allows to be displaced one after the other, in order."""
+        taken: list[Job] = []
+        pairs = []
+        for job, mode in zip(candidates.jobs, candidates.modes, strict=True):
+            if candidates.allowed_after is None or self._allows(preemptor, candidates, job, taken):
+                taken.append(job)
+                pairs.append((job, mode))
+        return pairs
+
+    def _allows(self, preemptor: Job, candidates: Candidates, job: Job, taken: Sequence[Job]) -> bool:
+        allowed = candidates.allowed_after
+        assert allowed is not None
+        hook = "makeway_preempt_candidates"
+        return bool(guarded(self, hook, preemptor, lambda: allowed(job, tuple(taken))))
+
+    def _check_reasons(self, hook: str, job: Job, reasons: object, wanted: int, of: str) -> None:
+        self._check_sequences(hook, job, reasons=reasons)
+        assert isinstance(reasons, tuple | list)
+        if len(reasons) != wanted or not all(isinstance(each, str) for each in reasons):
+            self._blame(hook, job, f"{wanted} {of} but the reasons {_shown(reasons)}; allowed: one text for each")
 
     def plans(
         self,
@@ -398,14 +445,27 @@ class Policies(Asker):
         victims: Sequence[Job],
         modes: Sequence[PreemptMode],
         view: ClusterView,
+        reasons: Sequence[str] = (),
     ) -> list[Plan]:
-        """Return how each victim makes way."""
+        """Return how each victim makes way.
+
+        :param reasons: why each was chosen; empty: nobody said.
+        """
         hook = "makeway_preempt_action"
+        reasons = reasons or ("",) * len(victims)
         answer = self._first(
-            hook, preemptor, preemptor=preemptor, victims=victims, modes=modes, view=view, now=view.now
+            hook,
+            preemptor,
+            preemptor=preemptor,
+            victims=victims,
+            modes=modes,
+            reasons=reasons,
+            view=view,
+            now=view.now,
         )
         if answer is None:
-            return [Plan(job=job, mode=mode) for job, mode in zip(victims, modes, strict=True)]
+            told = zip(victims, modes, reasons, strict=True)
+            return [Plan(job=job, mode=mode, reason=reason) for job, mode, reason in told]
         plans = self._listed(hook, preemptor, answer)
         if not all(isinstance(plan, Plan) for plan in plans):
             self._blame(hook, preemptor, f"returned {_shown(plans)}; allowed: one Plan per victim")
@@ -413,6 +473,11 @@ class Policies(Asker):
             self._blame(hook, preemptor, "its plans are not one per victim, in order")
         for plan in plans:
             self._check_plan(hook, plan)
+        if any(reasons):
+            return [
+                attrs.evolve(plan, reason=plan.reason or reason)
+                for plan, reason in zip(plans, reasons, strict=True)
+            ]
         return plans
 
     def _check_plan(self, hook: str, plan: Plan) -> None:
