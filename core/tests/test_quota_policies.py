@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from makeway.engine.engine import Engine
-from makeway.engine.usage import used_by
 from makeway.errors import PolicyError
 from makeway.hookspecs import hookimpl
 from makeway.model import (
@@ -25,6 +24,7 @@ from makeway.model import (
     Usage,
 )
 from makeway.replay import Options, replay
+from makeway.usage import used_by
 from makeway_testing import cluster, one_node, replay_table, tiers
 from makeway_testing.builders import config, jobs
 

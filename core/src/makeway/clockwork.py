@@ -76,6 +76,9 @@ class Clockwork:
     checkpoint_interval: Seconds = _delay(0.0)
     """Jobs save their state by themselves every so many seconds of running, and go back to the last time;
     0: the state is saved when the job is told to leave, and nothing is lost."""
+    keep_freed: bool = True
+    """What victims leave is kept for the job that they leave for: until the last of them has gone its nodes are closed
+    to others, and then it is tried first. False: whoever stands first in the queue takes it, as in Slurm."""
     second_phase: Seconds | None = None
     """Where the controller's second begins: exempt times count from the whole second in which a job started; None:
     from the very instant."""
@@ -107,5 +110,6 @@ PRESETS = {
         requeue_delay=121.0,
         completing_time=0.0,
         suspend_grace_time=2.0,
+        keep_freed=False,
     ),
 }

@@ -207,6 +207,8 @@ class SchedulerTable:
     """Weights of multifactor: ``qos`` and ``partition``; without any, all jobs have priority 1."""
     over_time_limit: float = 0.0
     """Seconds that a job may exceed its limit."""
+    young_victim_age: float = 1.0
+    """Victims that lose their work within so many seconds of their start are counted, with a warning; 0: none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -486,7 +488,7 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
             problems.append(Problem(where, unknown("weight", name, PRIORITY_WEIGHTS)))
         elif weight < 0:
             problems.append(Problem(where, f"got {weight}; allowed: 0 or more"))
-    _check_least("scheduler", table, ("max_requeues", "over_time_limit"), problems)
+    _check_least("scheduler", table, ("max_requeues", "over_time_limit", "young_victim_age"), problems)
     for name in table.rules:
         if name not in rules.RULES:
             problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, rules.RULES)))

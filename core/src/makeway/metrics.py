@@ -40,6 +40,8 @@ class Metrics:
     """Core-seconds of running that went into reading checkpoints; part of those lost."""
     core_seconds_saved: float = 0.0
     """Core-seconds of work that checkpoints saved from being lost."""
+    young_victims: int = 0
+    """How many preemptions ended a run that had just begun (`SchedulerTable.young_victim_age`)."""
     rows_unusable: int = 0
     unfinished: int = 0
     waits_in: dict[str, array[float]] = attrs.field(factory=dict)
@@ -66,6 +68,7 @@ class Metrics:
             "core_seconds_lost": tidy(self.core_seconds_lost),
             "rows_unusable": self.rows_unusable,
             "jobs_unfinished": self.unfinished,
+            **({"young_victims": self.young_victims} if self.young_victims else {}),
             **self._checkpoint_figures(),
         }
 

@@ -45,6 +45,9 @@ class Archive(Protocol):
         """Take a preemption."""
 
 
+_LOSES_WORK = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
+
+
 class Recorder:
     """Takes note of what the engine does."""
 
@@ -60,6 +63,8 @@ class Recorder:
         self.histories: dict[str, History] = {}
         self.preemptions: list[Preemption] = []
         self.metrics = Metrics()
+        self.young: Seconds = 0.0
+        """Victims that lose their work within so many seconds of their start are counted; 0: none is."""
         self.decisions: list[Decision] = []
         self.traced: Callable[[Job], bool] | None = None
         """Which jobs' attempts are kept as decisions; None: nobody's."""
@@ -249,6 +254,8 @@ class Recorder:
         """A job has to make way."""
         self.histories[victim.id].preempted += 1
         self.metrics.preemptions += 1
+        if victim.started_at is not None and now - victim.started_at < self.young and mode in _LOSES_WORK:
+            self.metrics.young_victims += 1
         group_of = self.grouping.of
         pair = (group_of(preemptor) if preemptor else "", group_of(victim), mode.value)
         self.metrics.pairs[pair] = self.metrics.pairs.get(pair, 0) + 1

@@ -78,6 +78,7 @@ def summary(columns: Sequence[Column]) -> Iterator[RenderableType]:
     yield _figures(columns)
     if any(column.run.recorder.metrics.pairs for column in columns):
         yield _preemptions(columns)
+    yield from _young_victims(columns)
     yield _waits(first) if len(columns) == 1 else _waits_beside(columns)
     yield from _left_out(first)
     for other in columns[1:]:
@@ -136,6 +137,20 @@ def _preemptions(columns: Sequence[Column]) -> Table:
         counts = (f"{each.get(key, 0):,}" for each in pairs)
         shown.add_row(preemptor or _NOBODY, victim, mode, *counts)
     return shown
+
+
+def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
+    """Warn of victims that had just started, with the number of them."""
+    for column in columns:
+        metrics, engine = column.run.recorder.metrics, column.run.engine
+        if metrics.young_victims:
+            whose = f"{column.label}: " if len(columns) > 1 else ""
+            of = count(metrics.preemptions, "preemption")
+            age = f"less than {engine.config.scheduler.young_victim_age:g} s before"
+            text = f"{whose}{metrics.young_victims:,} of {of} hit jobs that had started {age}"
+            if not engine.clockwork.keep_freed:
+                text += "; scheduler.clockwork.keep_freed = true keeps what victims leave for their preemptor"
+            yield Text(text, style="yellow")
 
 
 _AVERAGES: Mapping[str, Callable[[Sequence[Seconds]], Seconds]] = {

@@ -90,6 +90,7 @@ class Engine:
         self.clockwork = clockwork or build_clockwork(config.scheduler.clockwork)
         self.recorder = recorder
         self.policies = policies
+        recorder.young = config.scheduler.young_victim_age
         self.deeds: Deeds | None = Deeds()
         """Numbers the actions; None: the world is trusted."""
         scheduler = config.scheduler
@@ -634,6 +635,8 @@ class Engine:
             transitions.before_pass()
         if self._marks:
             self._mark()
+        if self.placer.kept:
+            self.placer.serve()
         if self._type == "easy":
             self.easy.run()
         elif self._type == "greedy":

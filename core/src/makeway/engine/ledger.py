@@ -434,6 +434,11 @@ class Ledger:
         self._clear_deadline(job)
         self._set_deadline(job, at)
 
+    def reopened(self) -> None:
+        """Take note that nodes which were closed to some jobs are open to them again."""
+        self.version += 1
+        self.freed += 1
+
     def set_down(self, nodes: NodeBits) -> None:
         """Take nodes out of service."""
         self.up &= ~nodes

@@ -30,6 +30,8 @@ class MakingWay:
         """Those told last who could not make way."""
         self.held_back = False
         """Whether nobody was told, the last time, since the preemptor waits for those told before."""
+        self.leaving: tuple[Job, ...] = ()
+        """Those told last who leave their nodes."""
         self.retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
         transitions.make_way = self._tell_one
@@ -98,6 +100,8 @@ class MakingWay:
             plans = [plan for plan in plans if not plan.fails]
         self._ledger.told(len(plans))
         kills = suspended = 0
+        stays = (PreemptMode.SUSPEND, PreemptMode.OFF)
+        self.leaving = tuple(plan.job for plan in plans if plan.mode not in stays)
         for plan in plans:
             if plan.mode is PreemptMode.SUSPEND:
                 self._note_suspension(plan, preemptor)
@@ -110,8 +114,7 @@ class MakingWay:
         if kills and not held_back:
             put(preemptor, asked_at=now)
             if not self.window:
-                told = (plan.job for plan in plans if plan.mode not in (PreemptMode.SUSPEND, PreemptMode.OFF))
-                self._awaited[preemptor.id] = (*self.awaited(preemptor), *told)
+                self._awaited[preemptor.id] = (*self.awaited(preemptor), *self.leaving)
             if self.window:
                 self.remember(self._may_ask_again(now))
         return kills > 0 or bool(failing)

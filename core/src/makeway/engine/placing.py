@@ -16,6 +16,7 @@ from makeway.config import McsTable
 from makeway.engine.border import misplaced, overlapping
 from makeway.engine.exclusivity import node_filter, wants_user
 from makeway.engine.forgiving import POLICY_ERROR, Forgiveness
+from makeway.engine.kept import Kept
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.limited import LIMIT, LimitedAttempt, Without
 from makeway.engine.making_way import MakingWay
@@ -95,6 +96,9 @@ class Placer:
         """Keeps a run going after a policy has raised; None: its error ends the run."""
         self.stubborn: Mapping[str, Protection] = {}
         """Jobs that could not be suspended a moment ago."""
+        self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
+        """What is kept for those that have had others make way."""
+        self._keeps = transitions.clockwork.keep_freed
         self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
         self._closes = policies.implements("makeway_closed_nodes")
@@ -122,6 +126,8 @@ class Placer:
         """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
         ledger = self.ledger
         nodes = allowed & job.partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
+        if self.kept:
+            nodes &= ~self.kept.from_others(job)
         if ledger.anyone_exclusive or wants_user(job) or self._mcs_on:
             return node_filter(ledger, self._mcs, job, nodes)
         return nodes
@@ -147,9 +153,20 @@ class Placer:
                     for index in allocation.node_indices
                 ]
             )
+        if self.kept:
+            back &= ~self.kept.from_others(job)
         return nodes | (back & allowed & job.partition.nodes & ledger.up & ~ledger.completing)
 
     # -------------------------------------------------------------------------- attempt
+    def serve(self) -> None:
+        """Try those first whose victims have all gone; what was kept for them is open to all from then on."""
+        ledger, claims = self.ledger, len(self.kept)
+        due = self.kept.take_due()
+        if len(self.kept) < claims:
+            ledger.reopened()
+        for job, partition in due:
+            self.try_start(job, partition, ledger.all_nodes, preempt=False)
+
     def try_start(
         self,
         job: Job,
@@ -534,6 +551,8 @@ class Placer:
             self.ledger.wait_for(job, "Resources")
             if job.asked_at == self.ledger.now:
                 put(job, asked_nodes=choice.placement.allocation.nodes)
+                if self._keeps:
+                    self.kept.keep(job, choice.placement.allocation.nodes, self.making_way.leaving)
             return Outcome.PREEMPTING
         self._check_overlap(job, choice.placement.allocation, "makeway_search")
         self.start_on(job, choice.placement.allocation)

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from makeway.errors import unknown
-from makeway.model import NOTHING, Cluster, Job, JobState, Usage
+from makeway.model import Cluster, Job, JobState, Usage
+from makeway.usage import used_by
 
 _OF: Mapping[str, Callable[[Job], str | None]] = {
     "user": lambda job: job.user,
@@ -92,22 +93,6 @@ def change(sums: Sums, by: By, job: Job, cluster: Cluster, times: int) -> None:
         sums[key] = changed
     else:
         sums.pop(key, None)
-
-
-def used_by(job: Job, cluster: Cluster) -> Usage:
-    """Return what an active job holds."""
-    held = job.allocation
-    if held is None:
-        return Usage(jobs=1)
-    cpus = sum(held.cpus) if held.cpus is not None else sum(cluster.nodes[at].cpus for at in held.node_indices)
-    return Usage(
-        jobs=1,
-        cpus=cpus,
-        nodes=len(held.node_indices),
-        memory_mb=sum(held.memory_mb) if held.memory_mb is not None else 0,
-        gres={name: sum(each) for name, each in held.gres.items()} if held.gres else NOTHING,
-        licenses=held.licenses,
-    )
 
 
 def _plus(one: Usage, other: Usage, times: int) -> Usage:

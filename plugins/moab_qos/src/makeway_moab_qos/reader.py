@@ -386,7 +386,7 @@ class Draft:
 
     def _scheduler(self) -> dict[str, Any]:
         """Return the pace: a pass at every event, or Maui's, one per poll of the resource manager."""
-        table: dict[str, Any] = {"type": "greedy", "clockwork": "ideal"}
+        table: dict[str, Any] = {"type": "greedy", "clockwork": {"preset": "ideal", "keep_freed": False}}
         if self.overrun:
             table["over_time_limit"] = self.overrun
         if self.maui:
@@ -420,6 +420,7 @@ def maui_clock(interval: float) -> dict[str, Any]:
     """Return the clockwork of a scheduler that looks once per poll, and starts preemptors in the same pass."""
     return {
         "preset": "ideal",
+        "keep_freed": False,  # its own rules say what is kept for a preemptor
         "sched_interval": interval,
         "pass_on_submit": False,
         "pass_on_completion": True,

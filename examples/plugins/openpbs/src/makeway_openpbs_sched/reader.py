@@ -391,7 +391,7 @@ def _tables(draft: _Draft) -> dict[str, Any]:
             "preempt_mode": ["suspend"],
             "settings": {NAME: settings},
         },
-        "scheduler": {"type": scheduler},
+        "scheduler": {"type": scheduler, "clockwork": {"preset": "ideal", "keep_freed": False}},
     }
     nodes = [_node(name, node) for name, node in draft.nodes.items()]
     if nodes:

@@ -32,6 +32,8 @@ SIBLINGS: Mapping[str, Callable[[Any, Draft, Messages], None]] = {
     "lsb.applications": tables.read_applications,
 }
 _QUEUE = re.compile(r"^\s*begin\s+queue\b", re.IGNORECASE | re.MULTILINE)
+_OWN_CLOCK = {"preset": "ideal", "keep_freed": False}
+"""LSF's own rules say what is kept for a preemptor."""
 _HIGHEST_TIER = 65533
 
 
@@ -157,7 +159,7 @@ def _tables(draft: Draft, said: list[str]) -> dict[str, Any]:
         "node": nodes,
         "partition": [_queue(name, draft, everybody, said, chosen) for name in draft.queues],
         "policy": policy,
-        "scheduler": {"type": "greedy", "rules": {"linear_suspend_frees_memory": False}},
+        "scheduler": {"type": "greedy", "clockwork": _OWN_CLOCK, "rules": {"linear_suspend_frees_memory": False}},
     }
 
 
