@@ -63,6 +63,8 @@ class Clockwork:
     """From leaving its nodes until a requeued job may start again."""
     completing_time: Seconds = _delay(0.0)
     """From the end of a job's processes until its nodes are free (epilog)."""
+    batch_host_delay: Seconds = _delay(0.0)
+    """By how much a killed job leaves its first node, where its batch script runs, after its other nodes."""
     leader_delay: Seconds = _delay(0.0)
     """By how much the leader of a heterogeneous job that is killed leaves its nodes after the other components."""
     kill_spacing: Seconds = _delay(0.0)

@@ -107,7 +107,11 @@ class Witness:
             job = engine.ledger.jobs.get(job_id)
             if job is not None and job.state is JobState.PENDING:
                 # One that was not tried, since it is held, say, is in no pass.
-                found = self._tried[job_id] if job_id in self._tried else engine.policies.explain(job, engine.ledger)
+                found = (
+                    self._tried[job_id]
+                    if job_id in self._tried
+                    else engine.policies.explain(job, engine.ledger)
+                )
                 if found:
                     self.checks[job_id] = (now, found)
         self._tried.clear()

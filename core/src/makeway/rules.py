@@ -177,8 +177,8 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 5.3 no. 6",
     ),
     "het_planned_together": Rule(
-        "backfill keeps nodes for the components of a heterogeneous job from when the last of them could start, as "
-        "planned in the pass before, rather than for each from when it could start itself (recollected)",
+        "backfill keeps nodes for a component of a heterogeneous job from when those planned before it in the pass "
+        "could start, not from when it could start itself",
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),

@@ -312,7 +312,9 @@ def test_claims(name: str, head: str, ours: bool) -> None:
 def test_singlejob_counts_tasks(tmp_path: Path, tasks: int, taken: bool) -> None:
     """L frees what it has tasks for (Q5), and the other processors of its node are not idle: it is listed only."""
     found = played(
-        tmp_path, [job("L", tasks, "low", 1), job("H", 4, "high", 5)], config={"NODEACCESSPOLICY": "SINGLEJOB"}
+        tmp_path,
+        [job("L", tasks, "low", 1), job("H", 4, "high", 5)],
+        config={"NODEACCESSPOLICY": "SINGLEJOB"},
     )
     assert ((5, "L", "preempted") in found) is taken
     assert ((5, "H", "starts") in found) is taken

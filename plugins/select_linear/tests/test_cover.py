@@ -74,7 +74,9 @@ def engine_with(
         ),
         scheduler=SchedulerTable(rules=dict(rules or {})),
     )
-    return Engine(config, Recorder(build_cluster(config)), Policies(config))
+    engine = Engine(config, Recorder(build_cluster(config)), Policies(config))
+    engine._impossible = lambda job: ""  # type: ignore[method-assign]  # covers are asked about any job
+    return engine
 
 
 def running(engine: Engine, spec: JobSpec, nodes: Sequence[int], *, shared: bool) -> Job:

@@ -95,7 +95,7 @@ class Backfill:
         """Job id -> start planned in the last pass."""
         self._together = ledger.rule("het_planned_together")
         self._last_of: dict[str, Seconds] = {}
-        """Id of a heterogeneous job -> when the last of its components could start, as planned in the pass before."""
+        """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
 
     def run(self) -> None:
         """Make one pass."""
@@ -104,11 +104,6 @@ class Backfill:
             ledger.now, self._clockwork.bf_window, ledger.all_nodes & ledger.up, self._clockwork.bf_resolution
         )
         self._last_of.clear()
-        if self._together:
-            for job_id, at in self.expected.items():
-                het_id = ledger.jobs[job_id].spec.het_id if job_id in ledger.jobs else None
-                if het_id is not None:
-                    self._last_of[het_id] = max(at, self._last_of.get(het_id, at))
         self.expected.clear()
         ledger.searches = 0
         handled: set[str] = set()
@@ -246,3 +241,5 @@ class Backfill:
         if found is not None:
             at, forecast, _ = found
             self._promise(job, plan, at, length, forecast.nodes)
+            if self._together and job.spec.het_id is not None:
+                self._last_of[job.spec.het_id] = max(at, self._last_of.get(job.spec.het_id, at))

@@ -275,7 +275,10 @@ class Placer:
         self._waits(job, blocked, Outcome.NEVER)
         refusing = self._refusing.setdefault(job.id, set())
         refusing.add(job.partition.index)
-        if len(refusing) == len({partition.index for partition in job.partitions}) and job.spec.het_id is None:
+        if (
+            len(refusing) == len({partition.index for partition in job.partitions})
+            and job.spec.het_id is None
+        ):
             del self._refusing[job.id]
             self.recorder.rejected(job, blocked.detail or blocked.reason, self.ledger.now)
             self.transitions.cancel_pending(job, JobState.FAILED)

@@ -216,11 +216,12 @@ class Transitions:
         self.recorder.work_lost(job, lost)
 
     def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
-        """A job has left some of its nodes, and is still on the others."""
+        """A job has left some of its nodes, and is still on the others.
+
+        The next look may use them; only a job that has left all its nodes triggers one.
+        """
         self.ledger.cleaned_partly(job, nodes)
         self.changed = True
-        if self.clockwork.pass_on_completion and job.id in self._told_to_leave:
-            self.left_nodes = True
 
     def cleaned(self, job: Job) -> None:
         """A job has left its nodes: it reaches its final state, or waits again."""

@@ -208,15 +208,16 @@ class SimulatedWorld:
             self._saving.discard(job.id)
             delay += self._clockwork.checkpoint_time
         stays = process is not None and process.running_since is not None and not process.dying
-        if stays and job.spec.on_term == "ignore":
-            # Its processes are on the first node; the others have nothing to wait for.
-            if job.allocation is not None and (others := bitmap.of(job.allocation.node_indices[1:])):
-                self._schedule(now + delay, Cleaned(job.id, others, incarnation))
-            delay += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
-        if job.spec.het_id is not None and not job.spec.het_offset:
-            delay += self._clockwork.leader_delay
         delay += job.index * self._clockwork.kill_spacing
-        self._schedule(now + delay, Cleaned(job.id, None, incarnation))
+        # Its script and its processes are on the first node; the others have nothing to wait for.
+        later = self._clockwork.batch_host_delay if not job.spec.het_offset else 0.0
+        if stays and job.spec.on_term == "ignore":
+            later += max(self._clockwork.kill_wait, self._clockwork.min_kill_delay)
+        if later and job.allocation is not None and (others := bitmap.of(job.allocation.node_indices[1:])):
+            self._schedule(now + delay, Cleaned(job.id, others, incarnation))
+        if job.spec.het_id is not None and not job.spec.het_offset:
+            later += self._clockwork.leader_delay
+        self._schedule(now + delay + later, Cleaned(job.id, None, incarnation))
 
     def _save(self, job: Job) -> None:
         self._saving.add(job.id)

@@ -227,7 +227,9 @@ def k08(case: Case) -> Iterator[Check]:
         yield check("K08", WARNING, few(others), path("preempt_policy"))
     else:
         yield check(
-            "K08", PASS, f"all can make way by {asked.value}, as asked" if case.preemptees else "nobody to ask"
+            "K08",
+            PASS,
+            f"all can make way by {asked.value}, as asked" if case.preemptees else "nobody to ask",
         )
 
 

@@ -212,7 +212,9 @@ class Walk:
         short = _short(first) * self.job.spec.cpus_per_task if isinstance(first, Blocked) else 0
         if sum(each) < short:
             count = f"{sum(each)} of the {short:g} processors that are short"
-            return Blocked(detail=f"K20 all candidates would free {count}, by their tasks as Maui counts them (Q5)")
+            return Blocked(
+                detail=f"K20 all candidates would free {count}, by their tasks as Maui counts them (Q5)"
+            )
         wanted = self.job.size if self.job.size > 1 else 0
         chosen, covered, freed_nodes = [], 0, 0
         for at, freed in enumerate(each):

@@ -18,11 +18,10 @@ pass_on_completion
 pass_on_own_end
     False. After a job that ended by itself the next one starts at the next look (48 of 49 times in
     26.11 within 0.01 s of .25). Gang resumes, by contrast, come in the instant of the end.
-completing_time
-    0.03 s from a kill to "requeued", or to the preemptor's start.
-leader_delay
-    0.02 to 0.03 s between a heterogeneous job's other component and its leader, three times of three,
-    on both releases.
+completing_time, batch_host_delay
+    0.03 s from a kill to "requeued", or to the start of a preemptor that needs all nodes. Nodes without the batch
+    script are clean at once: a look 0.01 s after the kill uses them, and a heterogeneous job's other component has
+    left 0.02 to 0.03 s before its leader (three times of three, on both releases).
 kill_spacing
     Jobs that are killed together leave their nodes in order of submission, a few milliseconds apart
     (3 of 3), and each of them triggers a pass: whoever waits first takes the first nodes that are clean.
@@ -400,8 +399,8 @@ def harness_clockwork(recording: Recording | None, config: Config) -> dict[str, 
         "limit_phase": _LIMIT_PHASE if timeslice is None else _LIMIT_PHASE_GANG,
         "min_kill_delay": _IGNORED_KILL,
         "requeue_delay": (recording.requeue_delay if recording else 6.0) - 0.1,
-        "completing_time": 0.03,
-        "leader_delay": 0.02,
+        "completing_time": 0.005,
+        "batch_host_delay": 0.025,
         "kill_spacing": 0.0005,
         "suspend_grace_time": 0.0,
     }
