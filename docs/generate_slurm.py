@@ -11,6 +11,7 @@ from pathlib import Path
 
 from makeway_slurm.readers import names
 from makeway_slurm.readers import values as slurm_values
+from makeway_slurm.readers.releases import MEASURED, RETIRED
 
 PAGE = Path(__file__).with_name("coming-from-slurm.md")
 _MARKED = re.compile(r"(<!-- begin (\w+): generated -->\n)(.*?)(<!-- end \2 -->)", re.DOTALL)
@@ -39,6 +40,13 @@ def _absent(listed: Iterable[str], heading: str, why: str = "") -> Iterator[str]
         yield f"| {row} | absent | {why} |"
 
 
+def _retired() -> Iterator[str]:
+    yield "| parameter | gone since | what became of it |"
+    yield "|---|---|---|"
+    for each in sorted(RETIRED.values(), key=lambda each: each.name.lower()):
+        yield f"| `{each.name}` | {each.gone or f'{MEASURED} or before'} | {each.instead} |"
+
+
 def parts(page: str) -> Mapping[str, str]:
     """Return each generated part of the page, by its mark."""
     by_hand = _MARKED.sub("", page)
@@ -55,6 +63,7 @@ def parts(page: str) -> Mapping[str, str]:
             *_absent(names.NODE_RELEVANT, "parameter", "named in a warning"),
             *(line for line in list(_absent(names.NODE_PLUMBING, "parameter"))[2:]),
         ),
+        "retired": _retired(),
         "others": _absent((names.FRONTEND_KEYS | names.SWITCH_KEYS), "parameter"),
     }
     return {mark: "".join(f"{line}\n" for line in lines) for mark, lines in tables.items()}

@@ -30,7 +30,9 @@ class Quota:
     def makeway_preempt_candidates(self, preemptor: Job, view: ClusterView) -> Candidates:
         """Name one for each user."""
         usage = view.usage("user")
-        youngest = {job.user: job for job in sorted(view.active, key=lambda job: (job.started_at or 0.0, job.index))}
+        youngest = {
+            job.user: job for job in sorted(view.active, key=lambda job: (job.started_at or 0.0, job.index))
+        }
         over = [job for user, job in youngest.items() if usage[user].jobs > 2 and user != preemptor.user]
         return Candidates(jobs=tuple(over), modes=(PreemptMode.REQUEUE,) * len(over))
 

@@ -38,7 +38,9 @@ class Quota:
         self.more = more
 
     @hookimpl
-    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job], view: ClusterView) -> Candidates:
+    def makeway_preempt_candidates(
+        self, preemptor: Job, active: Sequence[Job], view: ClusterView
+    ) -> Candidates:
         """The youngest first, each with the reason."""
         usage = view.usage("user")
         over = sorted(
@@ -310,7 +312,9 @@ class Lower:
     @hookimpl
     def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
         """In table order."""
-        below = tuple(job for job in active if job.partition.priority_tier < preemptor.partition.priority_tier)
+        below = tuple(
+            job for job in active if job.partition.priority_tier < preemptor.partition.priority_tier
+        )
         return Candidates(jobs=below, modes=(PreemptMode.REQUEUE,) * len(below))
 
 

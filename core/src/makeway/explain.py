@@ -178,10 +178,14 @@ def _story(run: Run, history: History, witness: Witness, places: Mapping[str, st
     yield "\n".join(_heading(run, history))
     yield _paragraph("where it was", _intervals(run, history, witness), "nowhere")
     long = [wait for wait in waits if wait.end > wait.start]
-    stays = [stretch for stretch in witness.stays.get(job_id, ()) if stretch.lasts or stretch.end > stretch.start]
+    stays = [
+        stretch for stretch in witness.stays.get(job_id, ()) if stretch.lasts or stretch.end > stretch.start
+    ]
     yield _paragraph("why it waited", (_wait(run, wait) for wait in long), "it did not")
     if stays:
-        yield _paragraph("why it stayed suspended", (_stay(stretch, places) for stretch in stays), "it did not")
+        yield _paragraph(
+            "why it stayed suspended", (_stay(stretch, places) for stretch in stays), "it did not"
+        )
     decisions = [decision for decision in recorder.decisions if decision.job == job_id]
     told = (line for group in groups(decisions) for line in _told(run, group))
     yield _paragraph("what was decided about it", told, "it was never tried")

@@ -34,13 +34,31 @@ class Source(Protocol):
 
 
 @attrs.frozen(kw_only=True)
+class LeftOut:
+    """A parameter that a foreign file sets and that is not modelled."""
+
+    name: str
+    """As the scheduler's manual spells it; of a record with its kind: ``PartitionName AllowGroups``."""
+    places: tuple[str, ...] = ()
+    """``file:line`` of each, in order."""
+
+
+@attrs.frozen(kw_only=True)
 class ForeignConfig:
     """What a foreign configuration became."""
 
     tables: Mapping[str, Any]
     """The TOML file as nested tables; ``node`` may be left out if the file cannot say (``--nodes``)."""
     warnings: tuple[str, ...] = ()
-    """One line each; one of them names the parameters that are not modelled."""
+    """One line each."""
+    refused: tuple[str, ...] = ()
+    """What the scheduler would not start with, though a replay can do with it; an error for ``check --strict``."""
+    matters: tuple[str, ...] = ()
+    """What decides at this site and is not modelled, a sentence each; said beside the results too."""
+    unmodelled: tuple[LeftOut, ...] = ()
+    """Parameters that may matter."""
+    idle: tuple[LeftOut, ...] = ()
+    """Parameters without influence on a replay; shown on request."""
     places: Mapping[str, str] = NOTHING
     """Path in the config -> ``file:line`` that says so."""
 

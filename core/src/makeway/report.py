@@ -219,7 +219,11 @@ def left_out(columns: Sequence[Column]) -> str:
     parts = [f"{count(rows, 'row')} cannot be used"] if rows else []
     parts += [f"{count(jobs, 'job')} can never run here"] if jobs else []
     stopped = max(len(_left_suspended(column)) for column in columns)
-    parts += [f"{count(stopped, 'job')} {'stays' if stopped == 1 else 'stay'} suspended for good"] if stopped else []
+    parts += (
+        [f"{count(stopped, 'job')} {'stays' if stopped == 1 else 'stay'} suspended for good"]
+        if stopped
+        else []
+    )
     return " and ".join(parts)
 
 

@@ -13,7 +13,9 @@ def used_by(job: Job, cluster: Cluster) -> Usage:
     held = job.allocation
     if held is None:
         return Usage(jobs=1)
-    cpus = sum(held.cpus) if held.cpus is not None else sum(cluster.nodes[at].cpus for at in held.node_indices)
+    cpus = (
+        sum(held.cpus) if held.cpus is not None else sum(cluster.nodes[at].cpus for at in held.node_indices)
+    )
     return Usage(
         jobs=1,
         cpus=cpus,

@@ -73,7 +73,10 @@ def test_jobs_keeps_suspended_jobs_for_good(
     assert {run.at(1000)[job] for job in ("L", "M")} == {"SSUSP"}
     assert site.stays(jobs, "L")[-1][1:] == (30, "PEND_GENERAL_LIMIT_JOBS", others)
     warned = "\n".join(map(str, findings_of(site)))
-    assert "where high takes jobs of mid that have taken jobs of low, more are suspended than it allows" in warned
+    assert (
+        "where high takes jobs of mid that have taken jobs of low, more are suspended than it allows"
+        in warned
+    )
 
 
 def test_jobs_may_count_running_jobs_when_one_goes_on(lsf: Lsf) -> None:
@@ -101,7 +104,8 @@ def test_a_limit_that_running_jobs_use_up_holds_in_both_readings(lsf: Lsf, readi
 
 
 @pytest.mark.parametrize(
-    "more", [pytest.param("QUEUES = mid\n", id="one of the queues"), pytest.param("PER_QUEUE = all\n", id="each")]
+    "more",
+    [pytest.param("QUEUES = mid\n", id="one of the queues"), pytest.param("PER_QUEUE = all\n", id="each")],
 )
 def test_no_warning_where_no_two_queues_share_the_limit(lsf: Lsf, more: str) -> None:
     """Jobs of the queue in the middle alone are never suspended for one another."""

@@ -118,4 +118,3 @@ def test_why_a_suspended_job_stays_suspended(explain: Any, runs: int, more: str,
     """7.4: the hold-down of 60 s or MINADMINSTIME, and who runs on its processors, each from when to when."""
     jobs = {"L": {"qos": "low", "submit": 0}, "H": {"qos": "high", "submit": 10, "run_time": runs}}
     assert stayed(explain("L", jobs, SUSPEND + more)) == lines
-

@@ -400,9 +400,9 @@ SELECTION = [
     row("cons_tres with CR_LLN", {"parameters": ("CR_LLN",)}, "error", "6.6", "needs CR_CPU"),
     row(
         "cons_tres without any in 22.05",
-        {"parameters": (), "release": "22.05"}, "error", "6.6", "needs CR_CPU",
+        {"parameters": (), "release": "22.05"}, "note", "0.3", "CR_Core_Memory",
     ),
-    row("cons_tres without any", {"parameters": ()}, "note", "0.3", "CR_Core_Memory since 23.11"),
+    row("cons_tres without any", {"parameters": ()}, "note", "0.3", "CR_Core_Memory"),
     row("linear with CR_Core", {"select": "linear"}, "warning", "4.6", "hands out whole nodes"),
     row(
         "partition: CR_CPU",

@@ -30,6 +30,7 @@ from makeway.config import (
     parse_toml,
 )
 from makeway.errors import ConfigError
+from makeway.foreign import LeftOut
 from makeway.preemption import PreemptionTable
 from makeway.readers.api import Imported
 from makeway_slurm.check import check
@@ -293,7 +294,10 @@ def test_partition_nodes(nodes: str, expected: str) -> None:
         ("MaxNodes=UNLIMITED", "max_nodes", None),
         ("DefMemPerCPU=10", "def_mem_per_cpu", 10),
         ("MaxMemPerNode=1G", "max_mem_per_node", 1024),
-        ("DefMemPerCPU=10 DefMemPerNode=20", "def_mem_per_node", None),
+        ("DefMemPerCPU=10 DefMemPerNode=20", "def_mem_per_node", 20),
+        ("DefMemPerCPU=10 DefMemPerNode=20", "def_mem_per_cpu", None),
+        ("MaxMemPerNode=0 MaxMemPerCPU=20", "max_mem_per_cpu", None),
+        ("DefMemPerNode=UNLIMITED", "def_mem_per_node", None),
         ("MaxCPUsPerNode=2", "max_cpus_per_node", 2),
         ("LLN=YES", "lln", True),
         ("State=DRAIN", "up", True),
@@ -411,9 +415,8 @@ def test_s59_accepted(text: str) -> None:
         ("NodeName=m1 Gres=gpu:-3", "slurm.conf:1 Gres", "expected name, name:count"),
         ("NodeNam=m1", "slurm.conf:1 NodeNam", "in slurm.conf; did you mean 'NodeName'?"),
         ("NodeName=m1 State=BROKEN", "slurm.conf:1 State", "allowed: DOWN, DRAIN"),
-        ("NodeName=m1 Sockets=0", "slurm.conf:1 Sockets", "from 1 to 65535"),
+        ("NodeName=m1 Sockets=70000", "slurm.conf:1 Sockets", "from 0 to 65535"),
         ("NodeName=m1 RealMemory=lots", "slurm.conf:1 RealMemory", "expected megabytes"),
-        ("DownNodes=n9", "slurm.conf:1 DownNodes=n9", "no node named 'n9'"),
         ("NodeSet=n1 Nodes=n2", "slurm.conf:1 NodeSet=n1", "'n1' is taken already"),
         ("NodeSet=s Nodes=n7", "slurm.conf:1 NodeSet=s", "no node named 'n7'"),
         ("PartitionName=all", "slurm.conf:3 PartitionName=all", "there already: slurm.conf:1"),
@@ -421,7 +424,6 @@ def test_s59_accepted(text: str) -> None:
         ("SelectTypeParameters=CR_Corr", "slurm.conf:1 SelectTypeParameters", "mean 'CR_Core'?"),
         ("SchedulerType=sched/wiki", "slurm.conf:1 SchedulerType", "allowed: sched/backfill"),
         ("SchedulerTimeSlice=70000\nPreemptMode=GANG", "slurm.conf:1 SchedulerTimeSlice", "65533"),
-        ("SchedulerParameters=bf_window=long", "slurm.conf:1 SchedulerParameters", "bf_window"),
         ("MCSPlugin=mcs/usr", "slurm.conf:1 MCSPlugin", "did you mean 'mcs/user'?"),
         ("Licenses=a:b:c", "slurm.conf:1 Licenses", "expected name"),
         ("AuthInfo=cred_expire=soon", "slurm.conf:1 AuthInfo", "whole number"),
@@ -500,7 +502,10 @@ def test_release_must_be_one() -> None:
         ("SchedulerParameters=bf_interval=-1", "switches backfill off"),
         ("SchedulerParameters=sched_interval=-1", "switches the main scheduler off"),
         ("SelectType=select/cons_res\nSelectTypeParameters=CR_Core", "dropped by Slurm"),
-        ("DefMemPerNode=3\nDefMemPerCPU=3", "DefMemPerCPU is given as well"),
+        ("DefMemPerNode=3\nDefMemPerCPU=3", "DefMemPerCPU: ignored, as DefMemPerNode is given as well"),
+        ("DownNodes=n9", "no node named 'n9', which Slurm logs and passes over"),
+        ("SchedulerParameters=bf_window=long", "bf_window 'long' is taken as 0"),
+        ("NodeName=m1 Sockets=0", "got '0'; Slurm takes 1"),
         ("KillWait=3\nKillWait=4", "given again at slurm.conf:2, which wins with '4'"),
         ("NodeName=m1 CPUs=9 Sockets=2 CoresPerSocket=4", "CPUs is set to 8"),
         ("MCSPlugin=mcs/user\nMCSParameters=enforce", "'enforce' is unknown; did you mean"),
@@ -514,9 +519,7 @@ def test_warning(text: str, warning: str) -> None:
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        ("PreemptParameters=youngest_first", "does not know it (since 23.02)"),
         ("PreemptParameters=suspend_grace_time=9", "fixed at 2 s in Slurm 22.05"),
-        ("PartitionName=x Exclusive=NODE", "Slurm 22.05 does not know it; since 26.05"),
     ],
 )
 def test_warning_of_an_older_release(text: str, warning: str) -> None:
@@ -524,8 +527,13 @@ def test_warning_of_an_older_release(text: str, warning: str) -> None:
     assert not any(warning in each for each in imported(text).warnings)
 
 
-def test_one_line_names_what_is_not_modelled() -> None:
-    """Sorted, with lines; what may matter stands first."""
+def names_of(found: tuple[LeftOut, ...]) -> list[str]:
+    """Return parameters with their lines."""
+    return [f"{each.name} {' '.join(each.places)}" for each in found]
+
+
+def test_what_is_not_modelled_is_named_with_its_lines() -> None:
+    """Sorted; what may matter apart from what does not."""
     text = """\
     TopologyPlugin=topology/tree
     slurmctldport=6817
@@ -534,14 +542,19 @@ def test_one_line_names_what_is_not_modelled() -> None:
     PartitionName=x AllowAccounts=a Hidden=YES
     PartitionName=y AllowAccounts=a
     """
-    assert imported(text).warnings == (
-        "not modelled, may matter: PartitionName AllowAccounts (slurm.conf:5, 6), "
-        "SchedulerParameters=bf_continue (slurm.conf:3), "
-        "SchedulerParameters=bf_intervall - did you mean 'bf_interval'? (slurm.conf:3), "
-        "TopologyPlugin (slurm.conf:1); "
-        "not modelled, no influence: AuthType (slurm.conf:4), "
-        "PartitionName Hidden (slurm.conf:5), SlurmctldPort (slurm.conf:2)",
-    )
+    found = imported(text)
+    assert found.warnings == ()
+    assert names_of(found.unmodelled) == [
+        "PartitionName AllowAccounts slurm.conf:5 slurm.conf:6",
+        "SchedulerParameters=bf_continue slurm.conf:3",
+        "SchedulerParameters=bf_intervall - did you mean 'bf_interval'? slurm.conf:3",
+        "TopologyPlugin slurm.conf:1",
+    ]
+    assert names_of(found.idle) == [
+        "AuthType slurm.conf:4",
+        "PartitionName Hidden slurm.conf:5",
+        "SlurmctldPort slurm.conf:2",
+    ]
 
 
 # ----------------------------------------------------------------------------------- a fragment
@@ -601,7 +614,10 @@ def test_site_file() -> None:
     assert (scavenger.max_time, scavenger.grace_time) == (None, 120.0)
     assert str(scavenger.oversubscribe) == "FORCE:1"
     assert build_clockwork(result.config.scheduler.clockwork).requeue_delay == 301.0
-    assert "PriorityWeightAge (site.conf:54)" in result.warnings[-1]
+    assert [text.partition(" (")[0] for text in result.matters] == [
+        "fair share and age weigh in Slurm's order of jobs",
+        "Slurm enforces limits of associations and QOS",
+    ]
     assert [each for each in check(result.config) if each.level == "error"] == []
 
 

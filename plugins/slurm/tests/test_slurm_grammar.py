@@ -279,7 +279,7 @@ def test_text_without_a_directory_includes_no_relative_file() -> None:
         pytest.param('A="b c', ":1 A", "unbalanced quotes", id="open quote"),
         pytest.param('A="b#c"', ":1 A", "'#' begins a comment even there", id="hash in quotes"),
         pytest.param('A=b"c', ":1 A", "unbalanced quotes in 'b\"c'", id="stray quote"),
-        pytest.param('A="b"c', ":1 A", "got 'c' right after the closing quote", id="glued"),
+        pytest.param('A="b d"c', ":1 A", "got 'c' right after the closing quote", id="glued"),
         pytest.param("A=1\n\x01=2", ":2", "U+0001", id="control character"),
         pytest.param(b"A=\xff", ":1", "byte 0xff is not UTF-8 text", id="not UTF-8"),
         pytest.param("A=\ud800", ":1", "U+D800", id="lone surrogate"),

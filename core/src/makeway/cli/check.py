@@ -12,6 +12,7 @@ import click
 
 from makeway.cli.group import FAILED
 from makeway.cli.inputs import Loaded, check_plugins, is_slurms, load_config
+from makeway.cli.listing import listed
 from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError, MakewayError, Problem
@@ -27,13 +28,19 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 @click.command()
 @config_argument
-@click.option("--strict", is_flag=True, help="Let warnings fail too.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Let warnings fail too, and say what the release would refuse to start with as errors.",
+)
+@click.option("--all", "every", is_flag=True, help="List parameters without influence as well.")
 @release_option
 @nodes_option
 @accounting_option
 def check(
     config: Path,
     strict: bool,
+    every: bool,
     release: str | None,
     nodes: Path | None,
     accounting: tuple[Path, ...],
@@ -44,26 +51,52 @@ def check(
     """
     for path in (config, *accounting):
         read_head(path)  # what is no readable file has no findings
-    findings = tuple(_findings(config, release, nodes, accounting))
+    findings: list[Finding] = []
+    loaded: Loaded | None = None
+    try:
+        loaded = load_config(config, release, nodes, accounting, checked=False)
+    except ConfigError as error:
+        findings += _unread(error, nodes, accounting)
+    else:
+        findings += _remarks(loaded, strict=strict)
+        findings += _findings(loaded)
     for finding in findings:
         click.echo(_line(finding))
     levels = [finding.level for finding in findings]
+    if loaded is not None:
+        _list(loaded, every=every)
+        levels += ["warning"] * len(loaded.unmodelled)
     click.echo(f"{config}: {_score(levels)}")
     if "error" in levels or (strict and "warning" in levels):
         raise click.exceptions.Exit(FAILED)
 
 
-def _findings(
-    path: Path, release: str | None, nodes: Path | None, accounting: Sequence[Path]
-) -> Iterator[Finding]:
-    try:
-        loaded = load_config(path, release, nodes, accounting, checked=False)
-    except ConfigError as error:
-        for finding in _errors(error):
-            beside = not finding.where and error.source in (str(nodes), *map(str, accounting))
-            yield attrs.evolve(finding, where=error.source) if beside else finding
-        return
-    yield from (Finding(level="warning", where="", message=text) for text in loaded.warnings)
+def _unread(error: ConfigError, nodes: Path | None, accounting: Sequence[Path]) -> Iterator[Finding]:
+    for finding in _errors(error):
+        beside = not finding.where and error.source in (str(nodes), *map(str, accounting))
+        yield attrs.evolve(finding, where=error.source) if beside else finding
+
+
+def _remarks(loaded: Loaded, *, strict: bool) -> Iterator[Finding]:
+    """Yield what the reader of a foreign file had to say, what matters most first."""
+    for text in (*loaded.matters, *loaded.warnings):
+        yield Finding(level="warning", where="", message=text)
+    for text in loaded.refused:
+        yield Finding(level="error" if strict else "warning", where="", message=text)
+
+
+def _list(loaded: Loaded, *, every: bool) -> None:
+    """Print the parameters that are not modelled."""
+    lines = [*listed(loaded.unmodelled, "not modelled, may matter")]
+    if every:
+        lines += listed(loaded.idle, "no influence here")
+    for line in lines:
+        head, _, rest = line.partition(":") if not line.startswith(" ") else ("", "", line)
+        click.echo(f"{click.style(head, fg=_COLOURS['warning'])}:{rest}" if head else rest)
+
+
+def _findings(loaded: Loaded) -> Iterator[Finding]:
+    """Yield what the policy, and what stands beside it, object to."""
     wrong = tuple(wrong_values(loaded.config))
     found = wrong or (*_policy(loaded), *_beside(loaded))
     said = set(loaded.warnings)

@@ -62,8 +62,9 @@ def explain(
         check_invariants=False,
         all_rejected=True,
     )
-    if loaded.warnings:
-        note("note", [f"{count(len(loaded.warnings), 'warning')} about {config}; see makeway check"])
+    remarks = len(loaded.warnings) + len(loaded.matters) + len(loaded.refused) + len(loaded.unmodelled)
+    if remarks:
+        note("note", [f"{count(remarks, 'warning')} about {config}; see makeway check"])
     unusable = _unusable_rows(request, configured, job)
     note("note", unusable)
     witness = Witness(job)

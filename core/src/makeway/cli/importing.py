@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from makeway.cli.inputs import load_config
+from makeway.cli.listing import listed
 from makeway.cli.options import accounting_option, nodes_option, release_option
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import note
@@ -35,4 +36,6 @@ def import_(
     names = ", ".join(path.name for path in (file, *accounting))
     with Output(output) as target:
         target.write(f"# From {names}, by `makeway import`.\n{dump_toml(loaded.config)}")
-    note("warning", loaded.warnings)
+    note("warning", (*loaded.matters, *loaded.warnings, *loaded.refused))
+    for line in listed(loaded.unmodelled, "not modelled, may matter"):
+        click.echo(line, err=True)

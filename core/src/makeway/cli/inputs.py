@@ -16,6 +16,7 @@ from makeway import registry
 from makeway.cli.terminal import note
 from makeway.config import Config, parse_toml, validate
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of, reason_of
+from makeway.foreign import LeftOut
 from makeway.model import NOTHING
 from makeway.readers.accounting import NO_ACCOUNTING, Accounting, merged
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
@@ -45,6 +46,11 @@ class Loaded:
     """Who read a foreign file; None: it is TOML."""
     warnings: tuple[str, ...] = ()
     """What the reader of a foreign file had to say."""
+    refused: tuple[str, ...] = ()
+    """See `makeway.foreign.ForeignConfig`; so are the next three."""
+    matters: tuple[str, ...] = ()
+    unmodelled: tuple[LeftOut, ...] = ()
+    idle: tuple[LeftOut, ...] = ()
     places: Mapping[str, str] = NOTHING
     """Path in the config -> where the foreign file says so."""
 
@@ -80,6 +86,10 @@ def load_config(
             path=path,
             reader=reader.name,
             warnings=tuple(imported.warnings),
+            refused=imported.refused,
+            matters=imported.matters,
+            unmodelled=imported.unmodelled,
+            idle=imported.idle,
             places=imported.places,
         )
     if accounting:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
+from rich.text import Text
 
 from makeway import registry
 from makeway.archive import JsonArchive
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, refusals, with_actions
+from makeway.cli.listing import in_short
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
@@ -141,7 +143,10 @@ def _check_map(config: Config, source: str) -> None:
     "it says otherwise.",
 )
 @click.option(
-    "--runner", metavar="NAME", help="DEPRECATED: run in a world by the old contract; use --world.", hidden=True
+    "--runner",
+    metavar="NAME",
+    help="DEPRECATED: run in a world by the old contract; use --world.",
+    hidden=True,
 )
 def replay(
     config: Path,
@@ -207,7 +212,8 @@ def replay(
         runner=None if runner is None else registry.runner_named(runner),
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
-    note("warning", (*loaded.warnings, *odd, *old))
+    more = filter(None, (in_short(loaded.unmodelled, config.name),))
+    note("warning", (*loaded.warnings, *more, *odd, *old))
     queues: list[str] = []
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
@@ -221,7 +227,7 @@ def replay(
         _write(columns, files, keeper)
     on_stderr = STDOUT in (json_file, log_file, rejected_file)
     note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
-    show([*queues, *summary(columns)], err=on_stderr)
+    show([*queues, *summary(columns), *_about_the_site(loaded)], err=on_stderr)
     lost = left_out(columns)
     if lost and not allow_unusable:
         click.echo(f"makeway: done, but {lost}; --allow-unusable takes that as it is", err=True)
@@ -245,6 +251,12 @@ def _variants(
             other = changed(other, changes, maps, Path(text), time_limit)
         variants[text] = other
     return variants
+
+
+def _about_the_site(loaded: Loaded) -> list[Text]:
+    """Return what decides at the site and not here, for whoever reads the figures."""
+    lines = ["what decides at this site and not in a replay", *(f"  {text}" for text in loaded.matters)]
+    return [Text("\n".join(lines))] if loaded.matters else []
 
 
 def _check_times(squeue_at: Sequence[Seconds], until: Seconds | None) -> None:

@@ -512,7 +512,9 @@ class Engine:
     def _no_end(self, event: Finished, job: Job | None) -> None:
         """Count an end that is none."""
         if job is not None and event.state not in _NATURAL_ENDS:
-            self.reports.no_news(event, f"{event.state.value} is no end that a job comes to by itself", job.id)
+            self.reports.no_news(
+                event, f"{event.state.value} is no end that a job comes to by itself", job.id
+            )
             return
         job = self.reports.known(event, event.job_id, event.incarnation)
         if job is not None and not self.transitions.is_leaving(job):  # else it was killed at the same instant

@@ -170,9 +170,7 @@ class HetStarter:
             free &= ~room.nodes
         waits = False
         for part, room in wanted:
-            still = [
-                at for at, victim in enumerate(room.victims) if self._ledger.is_active(victim)
-            ]
+            still = [at for at, victim in enumerate(room.victims) if self._ledger.is_active(victim)]
             victims = [room.victims[at] for at in still]
             modes = [room.modes[at] for at in still]
             reasons = [room.reasons[at] for at in still if room.reasons]

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import attrs
 
 from makeway.config import Config
+from makeway.foreign import LeftOut
 from makeway.model import NOTHING, JobSpec
 
 
@@ -18,7 +19,12 @@ class Imported:
 
     config: Config
     warnings: tuple[str, ...] = ()
-    """One line each, ready to be shown; one of them names the parameters that are not modelled."""
+    """One line each, ready to be shown."""
+    refused: tuple[str, ...] = ()
+    """See `makeway.foreign.ForeignConfig`; so are the next three."""
+    matters: tuple[str, ...] = ()
+    unmodelled: tuple[LeftOut, ...] = ()
+    idle: tuple[LeftOut, ...] = ()
     places: Mapping[str, str] = NOTHING
     """Path in the config -> where the foreign file says so, as far as known."""
 

@@ -75,7 +75,15 @@ class Adapted:
         except ConfigError as error:
             problems = [Problem(place_of(p.where, found.places), p.message) for p in error.problems]
             raise ConfigError(str(path), problems) from None
-        return Imported(config=config, warnings=found.warnings, places=found.places)
+        return Imported(
+            config=config,
+            warnings=found.warnings,
+            refused=found.refused,
+            matters=found.matters,
+            unmodelled=found.unmodelled,
+            idle=found.idle,
+            places=found.places,
+        )
 
 
 @attrs.frozen

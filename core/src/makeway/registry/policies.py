@@ -184,9 +184,7 @@ class Policies(Asker):
 
         return checked
 
-    def admit(
-        self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()
-    ) -> dict[str, Blocked]:
+    def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.
 
         :param before: jobs that were tried before in this pass and have to wait.
@@ -437,7 +435,9 @@ class Policies(Asker):
         self._check_sequences(hook, job, reasons=reasons)
         assert isinstance(reasons, tuple | list)
         if len(reasons) != wanted or not all(isinstance(each, str) for each in reasons):
-            self._blame(hook, job, f"{wanted} {of} but the reasons {_shown(reasons)}; allowed: one text for each")
+            self._blame(
+                hook, job, f"{wanted} {of} but the reasons {_shown(reasons)}; allowed: one text for each"
+            )
 
     def plans(
         self,

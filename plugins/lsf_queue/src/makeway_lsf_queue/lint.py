@@ -300,7 +300,9 @@ def _jobs_limits(site: Site) -> Iterator[Finding]:
         if "JOBS" not in table or "PER_QUEUE" in table:
             continue
         listed = table.get("QUEUES")
-        shared = [chain for chain in chains if all(listed is None or groups.lists(listed, q) for q in chain[:2])]
+        shared = [
+            chain for chain in chains if all(listed is None or groups.lists(listed, q) for q in chain[:2])
+        ]
         if shared:
             c, b, a = shared[0]
             said = (

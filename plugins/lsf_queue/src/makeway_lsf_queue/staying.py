@@ -37,7 +37,9 @@ def stays(site: Site, job: Job, view: ClusterView, preemptor: str | None) -> Ite
             yield Stay(why=short.detail)
     used = Used(view)
     if not could_resume(job, used):
-        running = (other for other in view.active if other.state is JobState.RUNNING and other.nodes & job.nodes)
+        running = (
+            other for other in view.active if other.state is JobState.RUNNING and other.nodes & job.nodes
+        )
         yield Stay(why="others use the slots of its hosts", holders=tuple(other.id for other in running))
 
 

@@ -135,7 +135,9 @@ class Resumer:
         if held.nodes & view.completing:
             found.append(Stay(why="its nodes are still being left by jobs that have ended"))
         asking = tuple(
-            other.id for other in view.pending if other.asked_at == view.now and other.asked_nodes & held.nodes
+            other.id
+            for other in view.pending
+            if other.asked_at == view.now and other.asked_nodes & held.nodes
         )
         if asking:
             found.append(Stay(why="its nodes were freed a moment ago for others", holders=asking))

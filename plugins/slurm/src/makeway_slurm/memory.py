@@ -68,15 +68,17 @@ def _asked(spec: JobSpec, partition: Partition, cluster: Cluster) -> tuple[int |
     if spec.memory_mb_per_node is not None:
         return None, spec.memory_mb_per_node
     for source in (partition, cluster):
-        if source.def_mem_per_cpu:
-            return source.def_mem_per_cpu, None
         if source.def_mem_per_node:
             return None, source.def_mem_per_node
+        if source.def_mem_per_cpu:
+            return source.def_mem_per_cpu, None
     return None, 0
 
 
 def _limits(partition: Partition, cluster: Cluster) -> tuple[int | None, int | None]:
     for source in (partition, cluster):
-        if source.max_mem_per_cpu or source.max_mem_per_node:
-            return source.max_mem_per_cpu, source.max_mem_per_node
+        if source.max_mem_per_node:
+            return None, source.max_mem_per_node
+        if source.max_mem_per_cpu:
+            return source.max_mem_per_cpu, None
     return None, None

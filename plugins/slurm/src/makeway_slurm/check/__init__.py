@@ -19,6 +19,7 @@ from makeway_slurm.check.facts import (
     Facts,
     Finding,
     Level,
+    of_partition,
     partition_select_is_ignored,
     place_of,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "Level",
     "check",
     "combinations",
+    "of_partition",
     "partition_select_is_ignored",
     "place_of",
     "wrong_values",

@@ -178,12 +178,17 @@ def names(found: Sequence[Partition | Qos]) -> str:
     return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
 
 
+def of_partition(word: str) -> bool:
+    """Whether a partition may have this word among its SelectTypeParameters."""
+    return word.lower() in _PARTITION_SELECT
+
+
 def partition_select_is_ignored(cluster: Sequence[str], partition: Sequence[str]) -> str | None:
     """Say why a partition's SelectTypeParameters are ignored; None: they are not.
 
     slurm-gang-and-select 0.3 no. 7.
     """
-    if any(word.lower() not in _PARTITION_SELECT for word in partition):
+    if not all(map(of_partition, partition)):
         return "a partition takes CR_Core, CR_Core_Memory, CR_Socket or CR_Socket_Memory only"
     if not any(word.lower() in _PARTITION_SELECT for word in cluster):
         return "the cluster's own SelectTypeParameters are neither CR_Core nor CR_Socket"
@@ -194,9 +199,7 @@ def _parameters(config: Config) -> list[str]:
     """Return the select parameters in lower case, with Slurm's default for cons_tres."""
     policy = config.policy
     words = [word.lower() for word in policy.select_parameters]
-    release = config.scheduler.slurm_release
-    modern = release is None or rules.version(release) >= rules.version("23.11")
-    if not words and policy.select == "select/cons_tres" and modern:
+    if not words and policy.select == "select/cons_tres":
         return ["cr_core_memory"]
     return words
 

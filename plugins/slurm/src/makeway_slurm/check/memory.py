@@ -74,8 +74,8 @@ def both_units(facts: Facts) -> Iterator[Finding]:
             if cpu is not None and getattr(holder, f"{stem}_mem_per_node") is not None:
                 yield Finding(
                     level="warning",
-                    where=f"{path}.{stem}_mem_per_node",
-                    message=f"{word}CPU and {word}Node exclude each other; the one per CPU counts",
+                    where=f"{path}.{stem}_mem_per_cpu",
+                    message=f"{word}CPU and {word}Node exclude each other; the one per node counts",
                     section="slurm-gang-and-select 4.1.5",
                 )
 

@@ -49,7 +49,7 @@ def select_parameters(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             level="note",
             where="policy.select_parameters",
-            message="none given; Slurm takes CR_Core_Memory since 23.11",
+            message="none given; Slurm takes CR_Core_Memory",
             section="slurm-gang-and-select 0.3",
         )
     elif facts.select == "linear" and facts.unit is not None:

@@ -246,7 +246,9 @@ class Timeslicer:
         shadows = self._in_conflict(member, partition.shadows.values())
         if shadows:
             return (Stay(why="in the shadow of jobs of a higher tier", holders=shadows),)
-        row = [each for each in partition.jobs.values() if each.place is not Place.NONE and each is not member]
+        row = [
+            each for each in partition.jobs.values() if each.place is not Place.NONE and each is not member
+        ]
         turn = self._in_conflict(member, row)
         why = "it is the turn of others" if turn else "it waits for its turn"
         return (Stay(why=why, holders=turn, until=self.next_tick, setting=_SLICE),)

@@ -18,9 +18,9 @@ from makeway.errors import ConfigError, Problem
 from makeway.model import NOTHING
 from makeway.readers.api import Imported
 from makeway_slurm.check import Finding, combinations, place_of
-from makeway_slurm.readers import names
-from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, read_conf
+from makeway_slurm.readers import names, releases, site
+from makeway_slurm.readers.draft import Draft, left_out
+from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, read_conf, shown
 from makeway_slurm.readers.nodes import read_nodes
 from makeway_slurm.readers.partitions import read_partitions
 from makeway_slurm.readers.policy import read_cluster, read_policy
@@ -105,15 +105,22 @@ def config_from_entries(
     """
     _check_release(release, source)
     draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release, places=dict(places))
+    matters = tuple(site.sentences(draft))
     config = _build(draft, nodes, qos, licenses or {})
     _check_keys(draft)
     _warn_of_duplicates(draft)
     _check_config(draft, config, source)
     if draft.problems:
         raise ConfigError(source, draft.in_file_order())
-    left_out = draft.left_out()
-    warnings = [*draft.warnings, *([left_out] if left_out else [])]
-    return Imported(config=config, warnings=tuple(dict.fromkeys(warnings)), places=dict(draft.places))
+    return Imported(
+        config=config,
+        warnings=tuple(dict.fromkeys(draft.warnings)),
+        refused=tuple(dict.fromkeys(draft.refused)),
+        matters=matters,
+        unmodelled=left_out(draft.unmodelled),
+        idle=left_out(draft.harmless),
+        places=dict(draft.places),
+    )
 
 
 def _check_release(release: str | None, source: str) -> None:
@@ -223,7 +230,13 @@ def _check_record(draft: Draft, record: Record, groups: Groups) -> None:
 def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> None:
     modelled, relevant, plumbing = (names.by_lower(group) for group in groups)
     key = setting.canonical
+    kind = prefix.strip().lower()
+    if not draft.since("23.02") and key in releases.NEWER.get(kind, frozenset()):
+        draft.refuse(setting, f"Slurm {draft.release} does not know it yet and does not start with it")
     if key in modelled:
+        return
+    if not prefix and key in releases.RETIRED:
+        _take_leave(draft, setting, releases.RETIRED[key])
         return
     if key in relevant or key in plumbing:
         spelled = relevant.get(key) or plumbing[key]
@@ -233,6 +246,16 @@ def _check_key(draft: Draft, setting: Setting, groups: Groups, prefix: str) -> N
     guess = names.guess(setting.key, modelled | relevant | plumbing | begins)
     of = f"on a {prefix.strip()} line" if prefix else "in slurm.conf"
     draft.problems.append(setting.problem(f"no such parameter {of}{guess}"))
+
+
+def _take_leave(draft: Draft, setting: Setting, retired: releases.Retired) -> None:
+    """Drop a parameter that Slurm no longer has, and say so unless the file's release still had it."""
+    if not retired.is_gone(draft.release):
+        draft.leave_out(retired.name, setting, relevant=False)
+    elif retired.refused(setting.value):
+        draft.refuse(setting, f"{retired.sentence}; left out here")
+    else:
+        draft.warn(setting, f"{retired.sentence}; Slurm {releases.MEASURED} ignores {shown(setting.value)}")
 
 
 def _warn_of_duplicates(draft: Draft) -> None:

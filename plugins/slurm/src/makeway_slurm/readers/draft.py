@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import attrs
 
 from makeway.config import short_name
 from makeway.errors import Problem, nearest
+from makeway.foreign import LeftOut
 from makeway.rules import version
+from makeway_slurm.readers.defaults import is_default, is_switched_off
 from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.values import OptionValues
 
@@ -38,6 +40,10 @@ class Draft:
     """They may change a replay."""
     harmless: Places = attrs.field(factory=dict)
     """They cannot."""
+    refused: list[str] = attrs.field(factory=list)
+    """What the release does not start with, though a replay can do with it."""
+    told: set[str] = attrs.field(factory=set)
+    """Parameters, in lower case, that a sentence of its own is about."""
     parameters: dict[str, Setting] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -46,6 +52,12 @@ class Draft:
     def since(self, release: str) -> bool:
         """Say whether the file's release is `release` or newer; an unknown one is the newest."""
         return self.release is None or version(self.release) >= version(release)
+
+    @property
+    def multifactor(self) -> bool:
+        """Whether priority/multifactor is in force, which it is by default since 23.02.5."""
+        kind = self.get("PriorityType")
+        return self.since("23.02.5") if kind is None else kind.value.lower() == "priority/multifactor"
 
     def get(self, key: str) -> Setting | None:
         """Return a simple parameter, or None."""
@@ -67,16 +79,37 @@ class Draft:
             self.bad.add(path)
             return default
 
+    def read_plugin(
+        self, setting: Setting | None, allowed: tuple[str, ...], default: str, path: str = ""
+    ) -> str:
+        """Translate the name of a plugin; slurmctld finds it in lower case only."""
+        name = self.read(setting, one_of(allowed, "Slurm has no such plugin to load"), default, path)
+        if setting is not None and name != setting.value and name in allowed and path not in self.bad:
+            self.refuser(setting)(f"got {shown(setting.value)}; taken as {name}")
+        return name
+
     def warn(self, at: Setting | Record, message: str) -> None:
         """Note a sentence about one place of the file."""
         self.warnings.append(f"{at.where}: {message}")
+
+    def refuse(self, at: Setting | Record, message: str) -> None:
+        """Note what Slurm would not start with, where it is clear what is meant."""
+        self.refused.append(f"{at.where}: {message}")
+
+    def refuser(self, at: Setting) -> Callable[[str], None]:
+        """Return what a value parser calls about a value that slurmctld does not take."""
+        return lambda message: self.refuse(at, f"{message}; slurmctld does not start with it")
 
     def reporter(self, at: Setting) -> Callable[[str], None]:
         """Return what a value parser calls about a value that is not taken as written."""
         return lambda message: self.warn(at, message)
 
     def leave_out(self, key: str, at: Setting | Record, relevant: bool = True) -> None:
-        """Note a parameter that is known to Slurm but has no place in the config."""
+        """Note a parameter that is known to Slurm but has no place in the config; not if it is at its default."""
+        if isinstance(at, Setting):
+            if at.canonical in self.told or is_default(at):
+                return
+            relevant = relevant and not is_switched_off(at.canonical, self.get, multifactor=self.multifactor)
         into = self.unmodelled if relevant else self.harmless
         into.setdefault(key, {})[f"{short_name(at.file)}:{at.line}"] = None
 
@@ -85,15 +118,6 @@ class Draft:
         order = {where: at for at, where in enumerate(_all_places(self.conf))}
         unique = dict.fromkeys(self.problems)
         return sorted(unique, key=lambda problem: order.get(problem.where, len(order)))
-
-    def left_out(self) -> str | None:
-        """Return the one line that names what is not modelled; None: there is nothing."""
-        parts = []
-        if self.unmodelled:
-            parts.append(f"not modelled, may matter: {_listed(self.unmodelled)}")
-        if self.harmless:
-            parts.append(f"not modelled, no influence: {_listed(self.harmless)}")
-        return "; ".join(parts) or None
 
 
 # ------------------------------------------------------------------------------------ parsers
@@ -129,13 +153,18 @@ def _all_places(conf: SlurmConf) -> Iterable[str]:
             yield from (setting.where for setting in entry.settings)
 
 
-def _listed(found: Places) -> str:
-    """Name parameters by alphabet, each with its first places."""
+def left_out(found: Places) -> tuple[LeftOut, ...]:
+    """Return parameters by alphabet, each with its places."""
     keys = sorted(found, key=lambda key: (key.lower(), key))
-    return ", ".join(f"{key} ({_few(list(found[key]))})" for key in keys)
+    return tuple(LeftOut(name=key, places=tuple(found[key])) for key in keys)
 
 
-def _few(places: list[str]) -> str:
+def in_one_line(found: Places) -> str:
+    """Name parameters by alphabet, each with its first places."""
+    return ", ".join(f"{each.name} ({_few(each.places)})" for each in left_out(found))
+
+
+def _few(places: Sequence[str]) -> str:
     """Return up to three places, naming a file once for neighbours."""
     shown: list[str] = []
     file = ""

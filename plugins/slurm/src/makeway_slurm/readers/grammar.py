@@ -467,6 +467,13 @@ def _quoted_value(text: str, at: int, key: str) -> tuple[str, bool, int]:
         hint = "('#' begins a comment even there)"
         raise _BadLineError(at, f"unbalanced quotes: {shown(text[at:])} never ends {hint}", key)
     rest = _word(text, closing + 1)
+    whole = _word(text, at)
+    if rest and len(whole) > closing - at and whole.count('"') % 2 == 0:
+        return (
+            whole,
+            False,
+            at + len(whole),
+        )  # as AuthInfo="a","b": slurmctld takes all of it, quotes included
     if rest:
         raise _BadLineError(closing, f"got {shown(rest)} right after the closing quote", key)
     return text[at + 1 : closing], True, closing + 1

@@ -1,7 +1,7 @@
 """List the parameters of slurm.conf: a typing error is not the same as what is not modelled.
 
-Names are those of slurm.conf(5) from 20.11 to 26.05, obsolete ones included, since old files still
-have them. Spelling is the manual's; comparison ignores case.
+Names are those of slurm.conf(5) from 20.11 to 26.05; those that went before are in `releases`. Spelling is the
+manual's; comparison ignores case.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MODELLED = frozenset(
 RELEVANT = frozenset(
     """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
     DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs FairShareDampeningFactor
-    FastSchedule FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
-    MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode MemLimitEnforce
+    FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
+    MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode
     NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod PriorityDecayHalfLife
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityUsageResetPeriod
@@ -38,26 +38,26 @@ RELEVANT = frozenset(
 
 PLUMBING = frozenset(
     """AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost
-    AccountingStorageLoc AccountingStorageParameters AccountingStoragePass AccountingStoragePort
+    AccountingStorageParameters AccountingStoragePass AccountingStoragePort
     AccountingStorageTRES AccountingStorageType AccountingStorageUser AccountingStoreFlags
-    AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
+    AcctGatherEnergyType AcctGatherFilesystemType
     AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
     AuthAltParameters AuthAltTypes AuthType BackupAddr BackupController BcastExclude
-    BcastParameters CacheGroups CertgenParameters CertgenType CertmgrParameters CertmgrType
-    CheckpointType CommunicationParameters ControlAddr ControlMachine CpuFreqDef CpuFreqGovernors
+    BcastParameters CertgenParameters CertgenType CertmgrParameters CertmgrType
+    CommunicationParameters ControlAddr ControlMachine CpuFreqDef CpuFreqGovernors
     CredType CryptoType DataParserParameters DebugFlags EioTimeout Epilog EpilogMsgTime
     EpilogSlurmctld EpilogTimeout ExtSensorsFreq ExtSensorsType FirstJobId GetEnvTimeout
     GpuFreqDef GresTypes GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckNodeState HttpParserType
     InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType
-    JobCheckpointDir JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
+    JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort
     JobCompType JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate
     JobFileAppend KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain
     MailProg MaxDBDMsgs MaxJobId MaxStepCount MetricsType MinJobAge MpiDefault MpiParams
     NamespacePlugin NamespaceType PlugStackConfig PluginDir PrEpParameters PrEpPlugins PrivateData
     ProctrackType Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PrologTimeout
     PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags
-    ResvEpilog ResvProlog ReturnToService RoutePlugin SallocDefaultCommand SbcastParameters
-    SchedulerAuth SchedulerPort SchedulerRootFilter ScronParameters SlurmSchedLogFile
+    ResvEpilog ResvProlog ReturnToService RoutePlugin SbcastParameters
+    SchedulerAuth ScronParameters SlurmSchedLogFile
     SlurmSchedLogLevel SlurmUser SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldLogFile
     SlurmctldPidFile SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg
     SlurmctldPrimaryOnProg SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile

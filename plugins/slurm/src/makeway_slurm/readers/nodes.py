@@ -15,10 +15,10 @@ from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import Record, Setting, shown
-from makeway_slurm.readers.values import parse_count, parse_gres, parse_mem_mb
+from makeway_slurm.readers.values import megabytes, parse_count, parse_gres
 
-_OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE")
-_IN_SERVICE = ("CLOUD", "DYNAMIC", "EXTERNAL", "IDLE", "UNKNOWN", "UNDRAIN", "RESUME")
+_OUT_OF_SERVICE = ("DOWN", "DRAIN", "DRAINED", "FAIL", "FAILING", "FUTURE")
+_IN_SERVICE = ("ALLOCATED", "CLOUD", "DYNAMIC", "EXTERNAL", "IDLE", "MIXED", "UNKNOWN", "UNDRAIN", "RESUME")
 
 
 @attrs.frozen(kw_only=True)
@@ -99,8 +99,8 @@ def _node(draft: Draft, record: Record) -> NodeTable:
         sockets=geometry.sockets,
         cores_per_socket=geometry.cores,
         threads_per_core=geometry.threads,
-        memory_mb=draft.read(record.get("RealMemory"), parse_mem_mb, 1),
-        mem_spec_limit_mb=draft.read(record.get("MemSpecLimit"), parse_mem_mb, 0),
+        memory_mb=_megabytes(draft, record.get("RealMemory"), 1),
+        mem_spec_limit_mb=_megabytes(draft, record.get("MemSpecLimit"), 0),
         weight=draft.read(record.get("Weight"), parse_count, 1),
         features=draft.read(features, _words, ()),
         gres=draft.read(record.get("Gres"), parse_gres, {}),
@@ -150,15 +150,20 @@ def _matching(draft: Draft, record: Record, geometry: _Geometry) -> _Geometry:
 
 
 def _size(draft: Draft, setting: Setting | None) -> int | None:
+    if setting is not None and not setting.value.strip("0"):
+        draft.warn(setting, f"got {shown(setting.value)}; Slurm takes 1")
     return draft.read(setting, _parse_size, None)
 
 
 def _parse_size(text: str) -> int | None:
-    """Return a number of parts of a machine, at least one."""
-    count = parse_count(text, 65535)
-    if count == 0:
-        raise ValueError("got '0'; expected a whole number from 1 to 65535")
-    return count
+    """Return a number of parts of a machine, at least one; slurmctld makes 1 of 0."""
+    return max(1, parse_count(text, 65535))
+
+
+def _megabytes(draft: Draft, setting: Setting | None, default: int) -> int:
+    if setting is None:
+        return default
+    return draft.read(setting, lambda text: megabytes(text, draft.refuser(setting)), default)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -202,7 +207,7 @@ def _known_names(draft: Draft, record: Record, seen: dict[str, str]) -> set[str]
         draft.problems.append(record.problem(str(error)))
         return set()
     for name in sorted(names - seen.keys())[:1]:
-        draft.problems.append(record.problem(f"no node named {name!r}{nearest(name, seen)}"))
+        draft.warn(record, f"no node named {name!r}, which Slurm logs and passes over{nearest(name, seen)}")
     return names & seen.keys()
 
 

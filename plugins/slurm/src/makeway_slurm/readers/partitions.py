@@ -14,12 +14,14 @@ import attrs
 from makeway.config import PartitionTable, parse_select_parameters
 from makeway.errors import nearest
 from makeway.model import Sharing
-from makeway_slurm.check import partition_select_is_ignored
+from makeway_slurm.check import of_partition, partition_select_is_ignored
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import Record, Setting, shown
 from makeway_slurm.readers.nodes import Nodes
+from makeway_slurm.readers.releases import NEWER_SELECT_WORDS
 from makeway_slurm.readers.values import (
     Report,
+    megabytes,
     parse_count,
     parse_mem_mb,
     parse_oversubscribe,
@@ -35,6 +37,11 @@ MAX_TIER = 65533
 
 _STATES = {"UP": (True, True), "DOWN": (False, True), "DRAIN": (True, False), "INACTIVE": (False, False)}
 """Whether jobs may start in a partition of this state, and whether it takes new ones."""
+_STATES |= {"DRAINED": _STATES["DRAIN"]}
+_ENDLESS = ("unlimited", "infinite", "-1")
+_UNITS = ("cr_cpu", "cr_core", "cr_socket")
+_FULL_SOCKET = "cr_allocate_full_socket"
+"""The default since 15.08; slurmctld still takes the word."""
 _EXCLUSIVE = ("NO", "NODE", "USER", "TOPO")
 
 
@@ -90,9 +97,11 @@ class _Line:
             max_time=_seconds(max_time),
             default_time=self._default_time(max_time),
             min_nodes=self.value("MinNodes", parse_count, 0, "min_nodes"),
-            max_nodes=self.value("MaxNodes", parse_limit, None, "max_nodes"),
+            max_nodes=self.value("MaxNodes", self._limit("MaxNodes"), None, "max_nodes"),
             **read_memory(self.draft, self.record.get, f"{self.path}."),
-            max_cpus_per_node=self.value("MaxCPUsPerNode", parse_limit, None, "max_cpus_per_node"),
+            max_cpus_per_node=self.value(
+                "MaxCPUsPerNode", self._limit("MaxCPUsPerNode"), None, "max_cpus_per_node"
+            ),
             select_parameters=self._select(cluster_select),
             lln=self.value("LLN", parse_yes_no, False, "lln"),
             up=up,
@@ -103,6 +112,10 @@ class _Line:
     def value(self, key: str, parse: Callable[[str], T], default: T, field: str) -> T:
         """Translate one setting of the line."""
         return self.draft.read(self.record.get(key), parse, default, f"{self.path}.{field}")
+
+    def _limit(self, key: str) -> Callable[[str], int | None]:
+        setting = self.record.get(key)
+        return parse_limit if setting is None else limit_parser(self.draft.refuser(setting))
 
     def _mode(self) -> tuple[str, ...] | None:
         """Translate PreemptMode; GANG is dropped, as it is a cluster-wide option. 6.3."""
@@ -140,7 +153,9 @@ class _Line:
         if exclusive is None or word is None:
             return sharing, user
         if not self.draft.since("26.05"):
-            self.draft.warn(exclusive, f"Slurm {self.draft.release} does not know it; since 26.05")
+            self.draft.refuse(
+                exclusive, f"Slurm {self.draft.release} does not know it (since 26.05); taken anyway"
+            )
         if word == "TOPO":
             self.draft.warn(exclusive, "TOPO is taken as NODE; topology is not modelled")
         whole = word in ("NODE", "TOPO")
@@ -174,7 +189,9 @@ class _Line:
         reason = partition_select_is_ignored(cluster, words) if words else None
         if setting is None or reason is None:
             return words
-        self.draft.warn(setting, f"ignored: {reason} (slurm-gang-and-select 0.3)")
+        note = self.draft.refuser(setting) if any(not of_partition(word) for word in words) else None
+        text = f"ignored: {reason} (slurm-gang-and-select 0.3)"
+        (note or self.draft.reporter(setting))(text)
         return ()
 
     def _attributes(self) -> dict[str, Any]:
@@ -186,15 +203,19 @@ class _Line:
 
 
 def read_memory(draft: Draft, get: Callable[[str], Setting | None], prefix: str) -> Mapping[str, Any]:
-    """Translate DefMemPer* and MaxMemPer* of the cluster or of a partition; 0 is none."""
+    """Translate DefMemPer* and MaxMemPer* of the cluster or of a partition; 0 and UNLIMITED are none.
+
+    Of one per CPU and one per node slurmctld takes the latter, whatever its value.
+    """
     found: dict[str, int | None] = {}
     for word, stem in (("DefMemPer", "def_mem_per_"), ("MaxMemPer", "max_mem_per_")):
         per_cpu, per_node = get(f"{word}CPU"), get(f"{word}Node")
-        found[f"{stem}cpu"] = draft.read(per_cpu, _parse_memory, None, f"{prefix}{stem}cpu")
-        found[f"{stem}node"] = draft.read(per_node, _parse_memory, None, f"{prefix}{stem}node")
-        if per_node is not None and found[f"{stem}cpu"] is not None:
-            draft.warn(per_node, f"{word}CPU is given as well; Slurm takes that one only")
-            found[f"{stem}node"] = None
+        for unit, setting in (("cpu", per_cpu), ("node", per_node)):
+            parse = _memory_parser(draft.refuser(setting)) if setting is not None else parse_mem_mb
+            found[f"{stem}{unit}"] = draft.read(setting, parse, None, f"{prefix}{stem}{unit}")
+        if per_node is not None and per_cpu is not None:
+            draft.warn(per_cpu, f"ignored, as {word}Node is given as well and excludes it")
+            found[f"{stem}cpu"] = None
     return found
 
 
@@ -211,9 +232,44 @@ def select_words(text: str) -> tuple[str, ...]:
     return parse_select_parameters([word for word in text.split(",") if word])
 
 
+def is_unit(word: str) -> bool:
+    """Whether a word of SelectTypeParameters says what is handed out beside memory."""
+    return word.lower().removesuffix("_memory") in _UNITS
+
+
+def select_parser(draft: Draft, setting: Setting) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of SelectTypeParameters that leaves out what does nothing, and notes what 22.05.8 refuses."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = select_words(",".join(word for word in text.split(",") if word.lower() != _FULL_SOCKET))
+        newer = [word for word in words if word.lower() in NEWER_SELECT_WORDS]
+        if newer and not draft.since("23.02"):
+            draft.refuse(
+                setting, f"Slurm {draft.release} does not know {', '.join(newer)} and does not start with it"
+            )
+        units = [word for word in words if is_unit(word) or word.lower() == "cr_memory"]
+        if len(units) > 1:
+            draft.refuser(setting)(f"{' and '.join(units)} exclude each other; {units[0]} counts here")
+            return tuple(word for word in words if word not in units[1:])
+        return words
+
+    return parse
+
+
 def parse_limit(text: str) -> int | None:
     """Return a count. None: UNLIMITED."""
-    return None if text.lower() in ("unlimited", "infinite", "-1") else parse_count(text)
+    return None if text.lower() in _ENDLESS else parse_count(text)
+
+
+def limit_parser(refuse: Report) -> Callable[[str], int | None]:
+    """Return `parse_limit` for parameters of which slurmctld takes no negative number."""
+
+    def parse(text: str) -> int | None:
+        if text == "-1":
+            refuse("got '-1'; taken as UNLIMITED")
+        return parse_limit(text)
+
+    return parse
 
 
 def _parse_over_time(text: str) -> float:
@@ -234,8 +290,11 @@ def _ignore(_: str) -> None:
     """Drop a report about a setting that is not there."""
 
 
-def _parse_memory(text: str) -> int | None:
-    return parse_mem_mb(text) or None
+def _memory_parser(refuse: Report) -> Callable[[str], int | None]:
+    def parse(text: str) -> int | None:
+        return None if text.lower() in _ENDLESS else megabytes(text, refuse) or None
+
+    return parse
 
 
 def _parse_tier(text: str) -> int:

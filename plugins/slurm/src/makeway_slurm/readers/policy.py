@@ -16,13 +16,14 @@ from makeway.preemption import PreemptionTable
 from makeway_slurm.check import MIN_TIMESLICE, TIMESLICE
 from makeway_slurm.readers.draft import Draft, one_of, reporting
 from makeway_slurm.readers.grammar import shown
-from makeway_slurm.readers.partitions import mode_words, read_memory, select_words
+from makeway_slurm.readers.partitions import is_unit, mode_words, read_memory, select_parser, select_words
 from makeway_slurm.readers.scheduler import scheduler_options
 from makeway_slurm.readers.values import (
     OptionValues,
     parse_count,
     parse_licenses,
     parse_preempt_parameters,
+    parse_seconds,
     parse_time,
 )
 
@@ -31,7 +32,11 @@ PREEMPT_PLUGINS = ("preempt/none", "preempt/partition_prio", "preempt/qos")
 SELECT_PLUGINS = ("select/cons_tres", "select/linear")
 
 _SELECT_ALIASES = {"select/cons_res": "select/cons_tres", "select/serial": "select/cons_tres"}
+_CRAY = "select/cray_aries"
+"""A layer for Cray's machines over select/linear, or over another one that a word names."""
 _PRIORITIES = ("priority/basic", "priority/multifactor")
+_ENFORCED = ("associations", "limits", "qos", "safe", "wckeys", "nojobs", "nosteps", "all", "1", "2")
+"""Words of AccountingStorageEnforce that 22.05.8 takes."""
 _MCS_SELECT = ("noselect", "select", "ondemandselect")
 
 
@@ -57,8 +62,7 @@ def _preempt_type(draft: Draft) -> str:
     setting = draft.get("PreemptType")
     if setting is not None:
         draft.places.setdefault("policy.preempt_mode", setting.where)
-    parse = one_of(PREEMPT_PLUGINS, "Slurm has no such plugin to load")
-    name = draft.read(setting, parse, "preempt/none", "policy.preempt")
+    name = draft.read_plugin(setting, PREEMPT_PLUGINS, "preempt/none", "policy.preempt")
     if "policy.preempt" in draft.bad:
         draft.bad.add("policy.preempt_mode")
     return name
@@ -73,13 +77,17 @@ def _select(draft: Draft) -> str:
     """Translate SelectType, whose default changed with 23.11. 4.12."""
     setting = draft.get("SelectType")
     default = "select/cons_tres" if draft.since("23.11") else "select/linear"
-    allowed = (*SELECT_PLUGINS, *_SELECT_ALIASES)
-    parse = one_of(allowed, "Slurm has no such plugin to load")
-    name = draft.read(setting, parse, default, "policy.select")
+    allowed = (*SELECT_PLUGINS, *_SELECT_ALIASES, _CRAY)
+    name = draft.read_plugin(setting, allowed, default, "policy.select")
     if setting is not None:
         draft.places.setdefault("policy.select_parameters", setting.where)
     if "policy.select" in draft.bad:
         draft.bad.add("policy.select_parameters")
+    if setting is not None and name == _CRAY:
+        words = draft.get("SelectTypeParameters")
+        below = "cons_tres" if words is not None and "other_cons" in words.value.lower() else "linear"
+        draft.warn(setting, f"{name} is taken as select/{below}, which does the work below it")
+        return f"select/{below}"
     if setting is None or name not in _SELECT_ALIASES:
         return name
     draft.warn(setting, f"{name} was dropped by Slurm; taken as {_SELECT_ALIASES[name]}")
@@ -87,15 +95,17 @@ def _select(draft: Draft) -> str:
 
 
 def _select_parameters(draft: Draft) -> tuple[str, ...]:
-    """Translate SelectTypeParameters. slurm-gang-and-select 0.3, 4.6."""
+    """Translate SelectTypeParameters; without a unit, cons_tres hands out cores and memory."""
     setting = draft.get("SelectTypeParameters")
     nothing: tuple[str, ...] = ()
-    words = draft.read(setting, select_words, nothing, "policy.select_parameters")
-    if setting is not None or not draft.since("23.11"):
-        return words
+    parse = select_words if setting is None else select_parser(draft, setting)
+    words = draft.read(setting, parse, nothing, "policy.select_parameters")
     select = draft.get("SelectType")
-    linear = select is not None and select.value.lower() == "select/linear"
-    return () if linear else ("CR_Core_Memory",)
+    name = select.value.lower() if select is not None else ""
+    if setting is not None and name == "select/linear" and any(is_unit(word) for word in words):
+        draft.refuser(setting)(f"got {shown(setting.value)}; select/linear knows CR_Memory only")
+    consumes = name in ("select/cons_tres", "select/cons_res") or (select is None and draft.since("23.11"))
+    return ("CR_Core_Memory",) if consumes and not words else words
 
 
 def _timeslice(draft: Draft) -> float:
@@ -150,7 +160,7 @@ def _preempt_parameters(draft: Draft) -> OptionValues:
     if setting is None:
         return {}
     if not draft.since("23.02"):
-        draft.warn(setting, f"Slurm {draft.release} does not know it (since 23.02); taken anyway")
+        draft.refuse(setting, f"Slurm {draft.release} does not know it (since 23.02); taken anyway")
     parse = reporting(parse_preempt_parameters, draft, setting)
     empty: tuple[OptionValues, list[str]] = ({}, [])
     known, unknown = draft.read(setting, parse, empty, "policy.preemption")
@@ -208,9 +218,9 @@ def _attributes(draft: Draft) -> Mapping[str, Any]:
     kept: dict[str, Any] = {
         "task_plugin": _task_plugin(draft),
         "priority_type": _priority_type(draft),
-        "complete_wait": _optional(draft, "CompleteWait", parse_count),
-        "enforce_part_limits": _optional(draft, "EnforcePartLimits", str.upper),
-        "accounting_storage_enforce": _optional(draft, "AccountingStorageEnforce", _lower_words),
+        "complete_wait": _optional(draft, "CompleteWait", parse_seconds),
+        "enforce_part_limits": _part_limits(draft),
+        "accounting_storage_enforce": _enforced(draft),
     }
     return {key: value for key, value in kept.items() if value is not None}
 
@@ -231,16 +241,50 @@ def _priority_type(draft: Draft) -> str | None:
         if draft.release is None:
             return None
         return _PRIORITIES[1] if draft.since("23.02.5") else _PRIORITIES[0]
-    return draft.read(setting, one_of(_PRIORITIES), _PRIORITIES[0])
+    return draft.read_plugin(setting, _PRIORITIES, _PRIORITIES[0])
 
 
-def _optional(draft: Draft, key: str, parse: Callable[[str], Any]) -> Any:
+def _optional(draft: Draft, key: str, parse: Callable[[str], Any], *, relevant: bool = True) -> Any:
     setting = draft.get(key)
     if setting is None:
         return None
-    if setting.value.strip().upper() not in ("", "0", "NO", "NONE"):
-        draft.leave_out(key, setting)
+    draft.leave_out(key, setting, relevant)
     return draft.read(setting, parse, None)
+
+
+def _part_limits(draft: Draft) -> str | None:
+    """Return EnforcePartLimits as NO, ANY or ALL; 22.05.8 takes YES as ANY."""
+    setting = draft.get("EnforcePartLimits")
+    if setting is None:
+        return None
+    draft.leave_out("EnforcePartLimits", setting)
+    word = setting.value.upper()
+    known = {
+        "NO": "NO",
+        "FALSE": "NO",
+        "0": "NO",
+        "YES": "ANY",
+        "TRUE": "ANY",
+        "1": "ANY",
+        "ANY": "ANY",
+        "ALL": "ALL",
+    }
+    if word not in known:
+        draft.refuser(setting)(
+            f"got {shown(setting.value)}; allowed: NO, ANY, ALL{nearest(word, known)}; taken as NO"
+        )
+    return known.get(word, "NO")
+
+
+def _enforced(draft: Draft) -> Any:
+    """Return the words of AccountingStorageEnforce."""
+    words = _optional(draft, "AccountingStorageEnforce", _lower_words, relevant=False)
+    setting = draft.get("AccountingStorageEnforce")
+    for word in words or ():
+        if setting is not None and word not in _ENFORCED:
+            allowed = ", ".join(_ENFORCED[:-2])
+            draft.refuser(setting)(f"got {shown(word)}; allowed: {allowed}{nearest(word, _ENFORCED)}")
+    return words
 
 
 def _lower_words(text: str) -> list[str]:

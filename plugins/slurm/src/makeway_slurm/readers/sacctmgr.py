@@ -20,7 +20,7 @@ from makeway.errors import ConfigError, Problem, place_of
 from makeway.readers.accounting import Accounting, Association
 from makeway.readers.lines import Line, read_head, read_lines, shown
 from makeway_slurm.readers import sacctmgr_names as names
-from makeway_slurm.readers.draft import Draft
+from makeway_slurm.readers.draft import Draft, in_one_line
 from makeway_slurm.readers.grammar import Setting, SlurmConf
 from makeway_slurm.readers.partitions import mode_words
 from makeway_slurm.readers.sacctmgr_dump import looks_so, read_dump
@@ -204,13 +204,14 @@ class _Found:
             draft.problems.extend(_wrong(tables, draft))
         if draft.problems:
             raise ConfigError(draft.conf.source, draft.problems[:_MOST_PROBLEMS])
-        left_out = draft.left_out()
+        left_out = f"not modelled, may matter: {in_one_line(draft.unmodelled)}" if draft.unmodelled else ""
+        idle = f"not modelled, no influence: {in_one_line(draft.harmless)}" if draft.harmless else ""
         return Accounting(
             source=draft.conf.source,
             qos=tables,
             associations=tuple(self.associations.values()),
             default_accounts=self.default_accounts,
-            warnings=(*draft.warnings, *([left_out] if left_out else [])),
+            warnings=(*draft.warnings, *filter(None, ("; ".join(filter(None, (left_out, idle))),))),
             places=dict(draft.places),
         )
 

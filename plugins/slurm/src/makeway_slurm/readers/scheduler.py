@@ -10,14 +10,15 @@ import attrs
 
 from makeway.config import SchedulerTable
 from makeway.errors import nearest
-from makeway_slurm.readers.draft import Draft, one_of, reporting
-from makeway_slurm.readers.grammar import Setting
-from makeway_slurm.readers.partitions import parse_limit
+from makeway_slurm.readers.draft import Draft, reporting
+from makeway_slurm.readers.grammar import Setting, shown
+from makeway_slurm.readers.partitions import limit_parser, parse_limit
 from makeway_slurm.readers.values import (
     OptionValues,
     parse_count,
     parse_preempt_parameters,
     parse_scheduler_parameters,
+    parse_seconds,
     parse_yes_no,
 )
 
@@ -31,18 +32,30 @@ def read_scheduler(draft: Draft) -> SchedulerTable:
     options = scheduler_options(draft)
     over = draft.get("OverTimeLimit")
     no_more: int | None = 0
-    minutes = draft.read(over, parse_limit, no_more, "scheduler.over_time_limit")
+    parse = parse_limit if over is None else limit_parser(draft.refuser(over))
+    minutes = draft.read(over, parse, no_more, "scheduler.over_time_limit")
     return SchedulerTable(
         type=_scheduler_type(draft, options),
         clockwork={"preset": "slurm", **_clockwork(draft, options)},
         slurm_release=draft.release,
         enforce_time_limits=minutes is not None,
-        requeue=draft.read(draft.get("JobRequeue"), parse_yes_no, True, "scheduler.requeue"),
+        requeue=_requeue(draft),
         max_requeues=draft.read(draft.get("MaxBatchRequeue"), parse_count, None, "scheduler.max_requeues"),
         over_time_limit=(minutes or 0) * 60.0,
         priority=_priority(draft),
         priority_weights=_priority_weights(draft),
     )
+
+
+def _requeue(draft: Draft) -> bool:
+    """Translate JobRequeue, a number to slurmctld."""
+    setting = draft.get("JobRequeue")
+    if setting is None or not setting.value.isdecimal():
+        requeue = draft.read(setting, parse_yes_no, True, "scheduler.requeue")
+        if setting is not None and "scheduler.requeue" not in draft.bad:
+            draft.refuser(setting)(f"got {shown(setting.value)}; taken as {int(requeue)}")
+        return requeue
+    return draft.read(setting, parse_count, 1, "scheduler.requeue") != 0
 
 
 def _priority(draft: Draft) -> str:
@@ -66,7 +79,7 @@ def _priority_weights(draft: Draft) -> dict[str, int]:
 
 def _scheduler_type(draft: Draft, options: OptionValues) -> str:
     setting = draft.get("SchedulerType")
-    name = draft.read(setting, one_of(tuple(_SCHEDULERS)), "sched/backfill", "scheduler.type")
+    name = draft.read_plugin(setting, tuple(_SCHEDULERS), "sched/backfill", "scheduler.type")
     if name == "sched/backfill" and options.get("bf_interval") == -1:
         return "builtin"
     return _SCHEDULERS[name]
@@ -120,7 +133,7 @@ def _clockwork(draft: Draft, options: OptionValues) -> dict[str, float | int]:
     for key, field in (("KillWait", "kill_wait"), ("MessageTimeout", "message_timeout")):
         given = draft.get(key)
         if given is not None:
-            values[field] = float(draft.read(given, parse_count, 0, f"scheduler.clockwork.{field}"))
+            values[field] = float(draft.read(given, parse_seconds, 0, f"scheduler.clockwork.{field}"))
     return values | _requeue_delay(draft, options) | _suspend_grace_time(draft)
 
 
@@ -172,8 +185,8 @@ def _requeue_delay(draft: Draft, options: OptionValues) -> dict[str, float | int
 
 
 def _parse_cred_expire(text: str) -> int | None:
-    """Return cred_expire of an AuthInfo. None: it is not given."""
-    for word in text.split(","):
+    """Return cred_expire of an AuthInfo, which may have quotes around each word. None: it is not given."""
+    for word in text.replace('"', "").split(","):
         name, _, value = word.strip().partition("=")
         if name.lower() == "cred_expire":
             return parse_count(value)

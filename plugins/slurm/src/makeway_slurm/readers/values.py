@@ -39,7 +39,7 @@ _COUNT = re.compile(r"([0-9]{1,15})([KMGTP]?)", re.IGNORECASE)
 _FACTOR = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 _SHARE = re.compile(r"(YES|FORCE)(?::([+-]?[0-9]{1,9}))?", re.IGNORECASE)
 _SHARE_WORDS = ("NO", "EXCLUSIVE", "YES", "FORCE")
-_LICENSE = re.compile(r"([^\s:,;|()*=@]+(?:@[^\s:,;|()*=@]+)?)(?::([0-9]{1,9}))?")
+_LICENSE = re.compile(r"([^\s:,;|()=@]+(?:@[^\s:,;|()=@]+)?)(?::([0-9]{1,9}))?")
 _PLACES = re.compile(r"\([^()]*\)")
 _GRES_NAME = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 
@@ -87,6 +87,19 @@ def parse_mem_mb(text: str) -> int:
     if match is None:
         raise ValueError(f"got {shown(text)}; expected megabytes, or a number with K, M, G or T")
     return -(-int(match[1]) * _KIB[match[2].upper()] // 2**10)
+
+
+def megabytes(text: str, refuse: Report = _ignore) -> int:
+    """Return megabytes as `parse_mem_mb` does; slurmctld takes a number alone."""
+    count = parse_mem_mb(text)
+    if not _WHOLE.fullmatch(text):
+        refuse(f"got {shown(text)}; a number of megabytes is wanted, taken as {count}")
+    return count
+
+
+def parse_seconds(text: str) -> int:
+    """Return a whole number of seconds; INFINITE is 65535, the most that Slurm keeps."""
+    return 65535 if text.lower() in _ENDLESS - {"-1"} else parse_count(text)
 
 
 def parse_oversubscribe(text: str, report: Report = _ignore) -> tuple[OverSubscribeMode, int]:
@@ -161,9 +174,9 @@ def _unknown_mode(word: str, text: str) -> str:
 
 # ------------------------------------------------------------------------------- licences and gres
 def parse_licenses(text: str) -> dict[str, int]:
-    """Return the counts of ``a:2,b,c@server:3``; 1 where none is given, repeats add up."""
+    """Return the counts of ``a:2,b;c@server:3``; 1 where none is given, repeats add up."""
     counts: dict[str, int] = {}
-    for word in _words(text):
+    for word in _words(text.replace(";", ",")):
         match = _LICENSE.fullmatch(word)
         if match is None:
             raise ValueError(f"got {shown(word)}; expected name, name:count or name@server:count")
@@ -284,7 +297,7 @@ def parse_scheduler_parameters(text: str, report: Report = _ignore) -> tuple[Opt
         elif option == "preempt_reorder_count":
             known[option] = _reorder_count(value, report)
         else:
-            known[option] = _number(option, value.strip())
+            known[option] = _leading_number(option, value.strip(), report)
     return known, unknown
 
 
@@ -331,6 +344,15 @@ def _reorder_count(value: str, report: Report) -> int:
     count = 1 if count < 0 else count
     if str(count) != value:
         report(f"reorder_count {shown(value)} is taken as {count}")
+    return count
+
+
+def _leading_number(option: str, value: str, report: Report) -> int:
+    """Read a number as C does: text is 0, and what follows a number is not read."""
+    leading = _SIGNED.match(value)
+    count = int(leading[0]) if leading else 0
+    if not leading or leading[0] != value:
+        report(f"{option} {shown(value)} is taken as {count}")
     return count
 
 
