@@ -159,6 +159,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.2.6",
     ),
+    "linear_takes_completing_required": Rule(
+        "select/linear starts a job on nodes that it requires although another job is still being cleaned from them "
+        "(a defect)",
+        "1",
+        section="slurm-preemption 5.0 no. 3",
+    ),
     "linear_forecast_tolerates_one": Rule(
         "select/linear takes a node on which one job runs that shares for usable when it estimates a start, even for "
         "jobs that do not share; the start then fails, and backfill keeps the nodes meanwhile; not in force under "

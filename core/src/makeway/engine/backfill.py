@@ -152,9 +152,12 @@ class Backfill:
         placer = self._placer
         candidates = placer.candidates(job) if placer.preemption else Candidates()
         removable = placer.policies.together(job, candidates)
+        open_to_it = partition.nodes & ledger.up
+        if job.spec.het_id is not None:
+            open_to_it &= ~self._passes.het.required_by_others(job)
         start = max(ledger.now, after)
         while start <= plan.horizon:
-            nodes = plan.available(start, start + length) & partition.nodes & ledger.up
+            nodes = plan.available(start, start + length) & open_to_it
             forecast = self._forecast(job, nodes, start, removable)
             later = plan.next_begin(start)
             if forecast is None and later is None:
@@ -236,10 +239,13 @@ class Backfill:
                 handled.update(part.id for part in components)
                 return
         put(job, partition=partition)
+        het_id = job.spec.het_id or job.id
         length = self._length(job, False)
-        found = self._earliest(job, partition, plan, length, self._last_of.get(job.spec.het_id or "", 0.0))
+        last = self._last_of.get(het_id, 0.0)
+        found = None if last > plan.horizon else self._earliest(job, partition, plan, length, last)
         if found is not None:
             at, forecast, _ = found
             self._promise(job, plan, at, length, forecast.nodes)
-            if self._together and job.spec.het_id is not None:
-                self._last_of[job.spec.het_id] = max(at, self._last_of.get(job.spec.het_id, at))
+        if self._together:
+            # Behind a component without a place in the plan the others get none (recorded: backfill_het_first_never).
+            self._last_of[het_id] = math.inf if found is None else max(found[0], last)

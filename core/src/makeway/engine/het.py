@@ -91,6 +91,14 @@ class HetStarter:
             for part in components
         )
 
+    def required_by_others(self, part: Job) -> NodeBits:
+        """Return the nodes that other components of its job require: it keeps off them (recorded: het_required)."""
+        required: NodeBits = 0
+        for other in self._ledger.components(part):
+            if other is not part:
+                required |= other.required
+        return required
+
     def _never(self, components: Sequence[Job]) -> bool:
         """Whether they could not run on the empty cluster either, alone or side by side.
 
@@ -149,7 +157,7 @@ class HetStarter:
             limit = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
         if limit is not None:
             return limit
-        nodes = placer.nodes_for(part, allowed)
+        nodes = placer.nodes_for(part, allowed & ~self.required_by_others(part))
         attempt = placer.selector.attempt(part, nodes, self._ledger)
         return placer.probe(attempt)
 
@@ -162,7 +170,7 @@ class HetStarter:
             if isinstance(found, Placement):
                 free &= ~found.allocation.nodes
                 continue
-            room = self._placer.find_room(part, free)
+            room = self._placer.find_room(part, free & ~self.required_by_others(part))
             if room is None:
                 self._note_waiting(components, "having others make way would not help")
                 return Outcome.BUSY

@@ -257,6 +257,8 @@ class Placer:
         if job.reason != _NO_ROOM.reason or self._traces or job.spec.licenses:
             return False
         ledger = self.ledger
+        if job.required & ledger.completing:
+            return False  # a selector may let it have those
         return not self.selector.screen((job,), ledger.up & ~ledger.completing)
 
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:

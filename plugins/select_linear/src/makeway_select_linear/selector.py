@@ -119,7 +119,9 @@ class LinearSelector:
         return [job for job in jobs if job.size <= free]
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
-        """Begin an attempt."""
+        """Begin an attempt; required nodes are usable while another job is still being cleaned from them."""
+        if job.required & view.completing and view.rule("linear_takes_completing_required"):
+            nodes |= job.required & view.completing & job.partition.nodes & view.up
         if self.spares_off:
             nodes &= ~nodes_of(self.spared(job, view))
         return LinearAttempt(self, job, nodes, view)
