@@ -57,4 +57,4 @@ def _limited(counted: Counted, verdict: Verdict, job: Job) -> Stay:
     if limit.counts is Counts.JOBS and verdict.use.suspended:
         why += "; jobs_limit_on_resume = 'running' would leave these out"
     holders = tuple(other.id for other in counted.sharing(limit, job))
-    return Stay(why=why, holders=holders, setting=limit.setting)
+    return Stay(why=why, holders=holders, setting=verdict.setting)

@@ -238,4 +238,6 @@ def _places(draft: Draft) -> dict[str, str]:
             found[f"{table}.users.{name}"] = place
         elif kind == "limit":
             found[f"{table}.limits[{name}]"] = place
+        elif kind == "app":
+            found[f"{table}.applications.{name}.{key}"] = place
     return found
