@@ -804,6 +804,35 @@ class Stay:
 
 
 @attrs.frozen(kw_only=True)
+class Listing:
+    """A table of what a status command prints."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """Cells, as many as there are headings."""
+    notes: Mapping[int, tuple[str, ...]] = attrs.field(factory=dict)
+    """Number of a row -> lines below it."""
+    title: str = ""
+    """A line above the table."""
+    footer: str = ""
+    """Lines below it."""
+    right: frozenset[str] = frozenset()
+    """Headings of columns that stand to the right."""
+
+
+@attrs.frozen(kw_only=True)
+class StatusCommand:
+    """The command with which a scheduler's users look at its queue."""
+
+    name: str
+    """``bjobs``; it is asked for by ``--bjobs-at``."""
+    options: str = ""
+    """Options with which it prints the same, for the heading."""
+    show: Callable[[ClusterView, Seconds], Sequence[Listing]]
+    """Returns what it prints at an instant, at or after the view's own, before anything happens then; pure."""
+
+
+@attrs.frozen(kw_only=True)
 class Vocabulary:
     """The words of another scheduler, for what is shown to people."""
 
@@ -818,6 +847,8 @@ class Vocabulary:
     """
     nouns: Mapping[str, str] = NOTHING
     """Thing (partition, node, squeue, ST) -> word."""
+    status: StatusCommand | None = None
+    """The scheduler's own status command; None: the table of ``squeue``, with these words in it."""
 
     def state(self, state: JobState, by: SuspendedBy | None = None, *, held: bool = False) -> str:
         """Return the word for a state.

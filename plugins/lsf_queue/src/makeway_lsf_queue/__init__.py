@@ -25,6 +25,7 @@ pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
 vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
+status          what ``bjobs`` prints
 lint            what ``makeway check`` finds
 readers         lsb.queues and the files beside it (9)
 =============== =========================================================================
@@ -34,6 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
@@ -54,14 +57,14 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, checklist, lint, opening, pacing, reserve
+from makeway_lsf_queue import actions, admission, checklist, lint, opening, pacing, reserve, status
 from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
-from makeway_lsf_queue.vocabulary import VOCABULARY
+from makeway_lsf_queue.vocabulary import WORDS
 
 
 @hookimpl
@@ -84,8 +87,8 @@ def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[F
 
 @hookimpl
 def makeway_vocabulary() -> Vocabulary:
-    """Speak LSF."""
-    return VOCABULARY
+    """Speak LSF, and show the queue as bjobs does."""
+    return attrs.evolve(WORDS, status=status.BJOBS)
 
 
 @hookimpl

@@ -23,6 +23,7 @@ arbiter        who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
 diagnose       the check list (12): `checklist`, `checks_of_jobs`,
                `checks_of_settings`; `lints`: the same before anything runs
+vocabulary     names; `status`: what ``showq`` prints (12.2)
 closing        nodes that a job must leave alone (7.2)
 recordings     what Maui itself did, for ``makeway verify``, and
                `recorded_commands`: what people typed
@@ -34,6 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
@@ -53,6 +56,7 @@ from makeway.model import (
     Plan,
     PreemptMode,
     Seconds,
+    Vocabulary,
 )
 from makeway_moab_qos import (
     arbiter,
@@ -66,10 +70,12 @@ from makeway_moab_qos import (
     methods,
     order,
     recordings,
+    status,
     victims,
 )
 from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.vocabulary import WORDS
 
 
 @hookimpl
@@ -88,6 +94,12 @@ def makeway_config_readers() -> list[ForeignReader]:
 def makeway_recordings() -> list[RecordingReader]:
     """Offer the reader of Maui's recordings."""
     return [recordings.MauiRecordings()]
+
+
+@hookimpl
+def makeway_vocabulary() -> Vocabulary:
+    """Speak Moab, and show the queue as showq does."""
+    return attrs.evolve(WORDS, status=status.SHOWQ)
 
 
 @hookimpl
