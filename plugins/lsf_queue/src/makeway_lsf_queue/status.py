@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import datetime
 from collections.abc import Sequence
 
 from makeway.model import ClusterView, Job, JobState, Listing, Seconds, StatusCommand
@@ -51,7 +51,7 @@ def _submitted(job: Job) -> str:
     wall = job.spec.wall_submit
     if wall is None:
         return f"{job.spec.submit_at:g} s"
-    return time.strftime("%b %d %H:%M", time.gmtime(wall))
+    return f"{datetime.datetime.fromtimestamp(wall, tz=datetime.UTC):%b %d %H:%M}"
 
 
 def _why(job: Job) -> str:
