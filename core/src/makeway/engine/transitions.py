@@ -162,6 +162,12 @@ class Transitions:
         self._move(job, JobState.COMPLETING)
         self.actions.append(Kill(job, why))
 
+    def fail_instead(self, job: Job) -> None:
+        """Let a job that is leaving its nodes end as FAILED, not as it was told to; a requeue counts all the same."""
+        if self._leaving[job.id] == REQUEUE:
+            put(job, restarts=job.restarts + 1)
+        self._leaving[job.id] = JobState.FAILED
+
     def requeue_finished(self, job: Job, *, cleaned: bool) -> None:
         """A job ended by itself but counts as preempted: it waits again."""
         self.graces.pop(job.id, None)
