@@ -80,7 +80,9 @@ def test_tables_and_explain_speak_lsf() -> None:
     assert lines[1].split() == "JOBID USER STAT QUEUE FROM_HOST EXEC_HOST JOB_NAME SUBMIT_TIME".split()
     rows = {line.split()[0]: (line, below) for line, below in itertools.pairwise([*lines, ""]) if line}
     # The higher queue first, then who started first; pending jobs last.
-    assert [line.split()[0] for line in lines[2:] if line[:1].isdigit()] == "106 105 102 103 101 104 107".split()
+    assert [
+        line.split()[0] for line in lines[2:] if line[:1].isdigit()
+    ] == "106 105 102 103 101 104 107".split()
     assert rows["101"][0].split()[2:6] == ["SSUSP", "long", "-", "8*n02"]
     assert "SUSP_MBD_PREEMPT (0x00000080)" in rows["101"][1]
     assert "RUN" in rows["106"][0]

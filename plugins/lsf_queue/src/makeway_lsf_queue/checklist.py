@@ -75,7 +75,11 @@ def _out_of_reach(site: Site, job: Job, view: ClusterView) -> Iterator[Check]:
             setting = f"partition[{queue.index}].attributes.PRIORITY"
         found = f"no: {why}; running: {_few(running[name])}"
         yield Check(
-            code="Q6", verdict="warning", question=f"may it take jobs of queue {name}?", found=found, setting=setting
+            code="Q6",
+            verdict="warning",
+            question=f"may it take jobs of queue {name}?",
+            found=found,
+            setting=setting,
         )
 
 

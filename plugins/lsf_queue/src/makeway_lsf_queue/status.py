@@ -25,7 +25,9 @@ def show(view: ClusterView, now: Seconds) -> list[Listing]:
 
 
 def _started(site: Site, view: ClusterView) -> Sequence[Job]:
-    return sorted(view.active, key=lambda job: (-site.queue_of(job).priority, job.started_at or 0.0, job.index))
+    return sorted(
+        view.active, key=lambda job: (-site.queue_of(job).priority, job.started_at or 0.0, job.index)
+    )
 
 
 def _pending(site: Site, view: ClusterView) -> Sequence[Job]:

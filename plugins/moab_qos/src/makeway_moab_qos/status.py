@@ -18,7 +18,9 @@ _WIDE = 36
 
 def show(view: ClusterView, now: Seconds) -> list[Listing]:
     """Return the three tables; a job that does not run bears the reason in place of ``checkjob``."""
-    pending = sorted(view.pending, key=lambda job: (-start_priority(job, view, now), job.submit_at, job.index))
+    pending = sorted(
+        view.pending, key=lambda job: (-start_priority(job, view, now), job.submit_at, job.index)
+    )
     eligible = [job for job in pending if job.reason in _PLAIN and not job.held]
     blocked = [job for job in pending if job.reason not in _PLAIN or job.held]
     idle = "IDLE" if settings_of(view).maui else "eligible"
@@ -41,7 +43,11 @@ def _active(view: ClusterView, now: Seconds) -> Listing:
     shown = f"{len(jobs)} active jobs    {busy} of {procs} processors in use ({_share(busy, procs)})"
     footer = f"{shown}, {nodes.bit_count()} of {len(view.cluster.nodes)} nodes active"
     rows = tuple(
-        (*_first(job, view), _clock(_left(job, now)) if job.time_limit is not None else "-", _at(job.started_at))
+        (
+            *_first(job, view),
+            _clock(_left(job, now)) if job.time_limit is not None else "-",
+            _at(job.started_at),
+        )
         for job in jobs
     )
     return _listing("active", ("REMAINING", "STARTTIME"), rows, footer)
