@@ -62,6 +62,13 @@ class Deeds:
         action = self._open.get(serial)
         return action if action is not None and is_current(action) else None
 
+    def succeeded(self, serial: int) -> None:
+        """Settle an action that was performed; so were all that it rests on."""
+        action = self._open.get(serial)
+        if action is not None:
+            for other in (*action.after, serial):
+                self.settle(other)
+
     def settle(self, serial: int) -> None:
         """Forget an action whose outcome is known."""
         action = self._open.pop(serial, None)

@@ -31,6 +31,7 @@ from makeway.engine.placing import Placer
 from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
 from makeway.engine.reports import Reports
+from makeway.engine.rhythm import Grid
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
 from makeway.features import unknown_features, unreadable
@@ -64,6 +65,7 @@ from makeway.worlds.events import (
     NodesDrained,
     NodesUp,
     Noticed,
+    Performed,
     Started,
     Submitted,
 )
@@ -156,6 +158,14 @@ class Engine:
         self._marks = policies.implements("makeway_marks")
         self._plans_for_late = policies.implements("makeway_over_limit")
         self._enforce = scheduler.enforce_time_limits
+        clockwork = self.clockwork
+        self._passing = Grid(clockwork.sched_phase, clockwork.sched_interval)
+        self._backfilling = Grid(clockwork.bf_phase, clockwork.bf_interval)
+        self._sweeping = Grid(clockwork.limit_phase, clockwork.limit_sweep)
+        self._pass_point: Seconds | None = None
+        """The point of each grid that is reached in this step; None: none is."""
+        self._backfill_point: Seconds | None = None
+        self._sweep_point: Seconds | None = None
         self._last_backfill: Seconds | None = None
         self._grid_pass_at: Seconds | None = None
         self._bf_dirty = False
@@ -189,6 +199,8 @@ class Engine:
         :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
+        if self._periodic or self._sweeping.interval:
+            self._note_points(now)
         if now > ledger.now:
             ledger.now = now
             self._instant_steps = 0
@@ -224,6 +236,21 @@ class Engine:
         if self.deeds is not None and transitions.actions:
             return self.deeds.number(transitions.actions)
         return transitions.actions
+
+    def _note_points(self, now: Seconds) -> None:
+        """Note which points of the grids are reached, by what the engine asked for after the last step."""
+        last = self.ledger.now
+        waiting = bool(self.queue.waiting)
+        if self._periodic:
+            self._pass_point = self._passing.reached(self._pass_wake(last) if waiting else None, now)
+            if self._backfilling.interval:
+                self._backfill_point = self._backfilling.reached(
+                    self._backfilling.after(last) if waiting and self._bf_dirty else None, now
+                )
+        if self._sweeping.interval:
+            by_end = self.ledger.by_end
+            asked = self._sweeping.first_from(by_end[0][0], last) if by_end else None
+            self._sweep_point = self._sweeping.reached(asked, now)
 
     def _next_tick(self, gang: Gang) -> Seconds | None:
         at: object = gang.next_tick
@@ -262,6 +289,8 @@ class Engine:
             reports.failed(event)
         elif isinstance(event, Started):
             reports.started(event)
+        elif isinstance(event, Performed):
+            reports.performed(event)
         elif isinstance(event, Noticed):
             reports.noticed(event)
         elif isinstance(event, Checkpointed):
@@ -541,9 +570,10 @@ class Engine:
     # ------------------------------------------------------------------------- deadlines
     def _deadlines(self, now: Seconds) -> None:
         by_end = self.ledger.by_end
-        interval = self.clockwork.limit_sweep
-        if interval and not _on_grid(now, self.clockwork.limit_phase, interval):
-            return
+        if self._sweeping.interval:
+            if self._sweep_point is None:
+                return
+            now = self._sweep_point  # who is due since then is due at the next sweep
         due = [job for _, _, job in itertools.takewhile(lambda each: each[0] <= now + _TINY, by_end)]
         over = self.config.scheduler.over_time_limit
         late = []
@@ -589,9 +619,9 @@ class Engine:
     def _periodic_passes(self, now: Seconds) -> None:
         clockwork = self.clockwork
         transitions = self.transitions
-        on_grid = _on_grid(now, clockwork.sched_phase, clockwork.sched_interval)
-        on_grid = on_grid and self._grid_pass_at != now  # one look per interval
-        due = self.making_way.due(now) if on_grid else False
+        point = self._pass_point
+        on_grid = point is not None and self._grid_pass_at != now  # one look per interval
+        due = self.making_way.due(point) if on_grid and point is not None else False
         if transitions.changed:
             self._soon = True
         if due:
@@ -621,7 +651,7 @@ class Engine:
         transitions.left_nodes = False
         if self._type == "backfill" and self._bf_dirty:
             interval = clockwork.bf_interval
-            if not interval or (self._last_backfill != now and _on_grid(now, clockwork.bf_phase, interval)):
+            if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
                 before = self.ledger.version
                 self.backfill.run()
@@ -684,11 +714,12 @@ class Engine:
             elif first < wake:
                 wake = first
         if self.queue.waiting:
-            retry = self.making_way.next_retry(now) if self.making_way.retries else None
             if self._periodic:
-                wake = min([wake, *self._pass_wakes(now, retry)])
-            elif retry is not None and retry < wake:
-                wake = retry
+                wake = min([wake, *self._pass_wakes(now)])
+            elif self.making_way.retries:
+                retry = self.making_way.next_retry(now)
+                if retry is not None and retry < wake:
+                    wake = retry
         if wake == _NEVER:
             return None
         return wake if wake > now else now
@@ -696,47 +727,30 @@ class Engine:
     def _deadline_wake(self, first: Seconds, now: Seconds) -> Seconds:
         """Return when limits have to be looked at, if not simply at the first deadline."""
         over = self.config.scheduler.over_time_limit
-        interval = self.clockwork.limit_sweep
-        if interval:
-            return _grid_from(first, self.clockwork.limit_phase, interval, now)
+        if self._sweeping.interval:
+            return self._sweeping.first_from(first, now)
         return next((at + over for at, _, _ in self.ledger.by_end if at + over > now), _NEVER)
 
-    def _pass_wakes(self, now: Seconds, retry: Seconds | None) -> list[Seconds]:
-        clockwork = self.clockwork
+    def _pass_wake(self, now: Seconds) -> Seconds | None:
+        """Return the point of the grid at which the next full pass is wanted; None: none is."""
         wakes = []
         if self._soon:
-            wakes.append(_next_on_grid(now, clockwork.sched_phase, clockwork.sched_interval))
+            wakes.append(self._passing.after(now))
+        retry = self.making_way.next_retry(now) if self.making_way.retries else None
         if retry is not None:
-            wakes.append(_grid_from(retry, clockwork.sched_phase, clockwork.sched_interval, now))
-        if self._submit_pass_at is not None:
-            wakes.append(self._submit_pass_at)
-        if self._type == "backfill" and self._bf_dirty and clockwork.bf_interval:
-            wakes.append(_next_on_grid(now, clockwork.bf_phase, clockwork.bf_interval))
-        return wakes
+            wakes.append(self._passing.first_from(retry, now))
+        return min(wakes, default=None)
+
+    def _pass_wakes(self, now: Seconds) -> list[Seconds]:
+        wakes = [self._pass_wake(now), self._submit_pass_at]
+        if self._type == "backfill" and self._bf_dirty and self._backfilling.interval:
+            wakes.append(self._backfilling.after(now))
+        return [wake for wake in wakes if wake is not None]
 
     # --------------------------------------------------------------------------- results
     def metrics(self) -> Mapping[str, Any]:
         """Return the figures so far."""
         return self.recorder.metrics.as_dict(sum(node.cpus for node in self.ledger.cluster.nodes))
-
-
-def _on_grid(now: Seconds, phase: Seconds, interval: Seconds) -> bool:
-    offset = (now - phase) % interval
-    return offset < _TINY or interval - offset < _TINY
-
-
-def _next_on_grid(now: Seconds, phase: Seconds, interval: Seconds) -> Seconds:
-    """Return the first grid point after `now`."""
-    steps = (now - phase + _TINY) // interval
-    return phase + (steps + 1) * interval
-
-
-def _grid_from(at: Seconds, phase: Seconds, interval: Seconds, now: Seconds) -> Seconds:
-    """Return the first grid point not before `at`, and after `now`."""
-    later = max(at, now)
-    if later > now and _on_grid(later, phase, interval):
-        return later
-    return _next_on_grid(later, phase, interval)
 
 
 __all__ = ["Engine", "build_cluster"]

@@ -31,6 +31,7 @@ from makeway.worlds.events import (
     NodesDrained,
     NodesUp,
     Noticed,
+    Performed,
     Resume,
     Start,
     Started,
@@ -126,6 +127,8 @@ class Reports:
             self.no_news(event, f"the job is {job.state.value}", job.id)
             return
         self._confirmed[job.id] = job.starts
+        if self.deeds is not None:
+            self.deeds.succeeded(self.deeds.last(job, Start))
         self._failed_starts.pop(job.id, None)
         now = self._ledger.now
         at = now if event.at is None or event.at != event.at else event.at
@@ -229,7 +232,14 @@ class Reports:
         why = f"attempt {count + 1}" + (", by force" if forced else "")
         self._transitions.actions.append(Kill(job, why, attempt=count + 1, forced=forced))
 
-    # ------------------------------------------------------------------------------ failures
+    # ----------------------------------------------------------------------------- outcomes
+    def performed(self, event: Performed) -> None:
+        """An action has succeeded."""
+        if self.deeds is None or self.deeds.find(event.serial) is None:
+            self.no_news(event, "no such action is open")
+        else:
+            self.deeds.succeeded(event.serial)
+
     def failed(self, event: Failed) -> None:
         """An action was not performed."""
         action = self.deeds.find(event.serial) if self.deeds is not None else None
