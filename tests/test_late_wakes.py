@@ -156,8 +156,9 @@ def rests_on(found: Sequence[tuple[Seconds, tuple[Any, ...]]], until: Seconds) -
     the suspension that was decided.
     """
     before = [what for at, what in found if at <= until]
-    displaced = sum(what[0] == "preempt" for what in before)
-    return 1 + 3 * displaced + sum(what[2] == "SUSPENDED" for what in before)
+    displaced = sum(1 for what in before if what[0] == "preempt")
+    stopped = sum(1 for what in before if what[2] == "SUSPENDED")
+    return 1 + 3 * displaced + stopped
 
 
 def test_a_limit_is_enforced_though_the_clock_is_late() -> None:

@@ -149,6 +149,13 @@ class Recorder:
         if self._sink is not None:
             self._emit(now, "state", job, self._state_data(job, state, history))
 
+    def began_late(self, job: Job, at: Seconds) -> None:
+        """A job that was thought to run did so from `at` on; until then it waited for its processes."""
+        history = self.histories[job.id]
+        if history.state is _RUNNING and at > history.since:
+            history.intervals.append((_PENDING, history.since, at, None, job.restarts))
+            history.since = at
+
     def amended(self, job: Job, state: JobState) -> None:
         """The state that a job has just left was in truth `state`, RUNNING or SUSPENDED."""
         intervals = self.histories[job.id].intervals

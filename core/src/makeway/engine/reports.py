@@ -136,6 +136,8 @@ class Reports:
         at = min(max(at, began), now)
         self._recorder.note("started", job.id, now, since=tidy(at), incarnation=job.starts)
         if at > began:
+            if job.resumed_at == began and job.state is JobState.RUNNING:
+                self._recorder.began_late(job, at)
             self._ledger.began_late(job, at)
 
     def _start_failed(self, action: Start, event: Failed) -> None:

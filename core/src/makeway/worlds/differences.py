@@ -17,12 +17,15 @@ from makeway.worlds.events import (
     Cleaned,
     Event,
     Failed,
+    Finished,
     Kill,
     NodesDown,
     NodesDrained,
     NodesUp,
     Noticed,
+    Resume,
     Submitted,
+    Suspend,
 )
 from makeway.worlds.standing import Standing
 
@@ -75,7 +78,23 @@ def _of_job(engine: Engine, job: Job, survey: Survey) -> Event | None:
         return None
     if seen.state is job.state or seen.state is JobState.PENDING:
         return None  # as it should be, or about to start
-    return Noticed(job.id, seen.state, job.starts, BY)
+    if seen.state is JobState.COMPLETING and seen.ends_as is not None:
+        return Finished(job.id, seen.ends_as, False, job.starts)
+    return _never_done(engine, job, seen, survey) or Noticed(job.id, seen.state, job.starts, BY)
+
+
+def _never_done(engine: Engine, job: Job, seen: Seen, survey: Survey) -> Event | None:
+    """Return the failure of what was asked for last and is not known to have succeeded; None: it was done."""
+    if engine.deeds is None:
+        return None
+    stop, go_on = engine.deeds.last(job, Suspend), engine.deeds.last(job, Resume)
+    if seen.state is JobState.SUSPENDED and go_on > stop:
+        return Failed(go_on, f"{BY}: it is still stopped")
+    if seen.state is JobState.RUNNING and stop > go_on:
+        rest = [survey.jobs.get(action.job.id) for action in engine.deeds.resting_on(stop)]
+        if not any(other is not None and other.state is JobState.RUNNING for other in rest):
+            return Failed(stop, f"{BY}: it was never stopped")
+    return None
 
 
 def _of_leaving(engine: Engine, job: Job, seen: Seen | None, survey: Survey) -> Event | None:
