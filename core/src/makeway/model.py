@@ -1190,3 +1190,48 @@ class QueuedGang(Gang, Protocol):
         Each order is carried out before the next is asked for. Once somebody made way for a job, suspended or
         pending, the pass goes through the queue again from its head (scheduler `greedy` only).
         """
+
+
+class AdoptingSelector(Selector, Protocol):
+    """A selector whose books say more than the jobs that run; for those that shall go on exactly as they would have.
+
+    A selector without these methods is told of the starts in order, and then of the suspensions.
+    """
+
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+        """Fill the books of a new selector.
+
+        :param active: running and suspended jobs, in the order in which they started.
+        :param memory: what a selector of the same plugin handed over under the same configuration, perhaps some seconds
+            before; None: there is none, and the jobs have to do.
+        """
+
+
+class AdoptingGang(Gang, Protocol):
+    """An arbiter that remembers more than the jobs show: whose turn is next, who waits for whom.
+
+    An arbiter without these methods is told of the starts in order, those that run before those that are suspended.
+    """
+
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
+
+    def take_over(
+        self,
+        active: Sequence[Job],
+        leaving: Sequence[Job],
+        memory: Mapping[str, Any] | None,
+        view: ClusterView,
+    ) -> Iterable[GangOrder]:
+        """Fill the rows of a new arbiter.
+
+        :param active: running and suspended jobs, in the order in which they started.
+        :param leaving: jobs that have ended or been killed and still hold their nodes: `ended` is called once they
+            have left.
+        :param memory: what an arbiter of the same plugin handed over, perhaps some seconds before and under other
+            settings; None: there is none, and the jobs have to do.
+        :returns: what has to be done right now so that jobs are as the arbiter wants them; mostly nothing.
+        """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from makeway.model import Allocation, Job, JobState
+from makeway.model import Allocation, Cluster, Job, JobState
+from makeway.worlds.encoding import action_of_plain, action_to_plain
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
 
 _SWEEP = 256
@@ -55,13 +57,13 @@ class Deeds:
     def _rests(self, actions: Sequence[Action]) -> dict[int, list[int]]:
         """Return which starts and resumptions wait for which suspensions of the same step, by their places."""
         stops = {
-            action.job.id: at for at, action in enumerate(actions) if isinstance(action, Suspend) and _stays(action.job)
+            action.job.id: at
+            for at, action in enumerate(actions)
+            if isinstance(action, Suspend) and _stays(action.job)
         }
         begins = {action.job.id: at for at, action in enumerate(actions) if isinstance(action, Start)}
         self._stopped = {
-            job_id: each
-            for job_id, each in self._stopped.items()
-            if job_id not in stops and _stays(each[1])
+            job_id: each for job_id, each in self._stopped.items() if job_id not in stops and _stays(each[1])
         }
         rests: dict[int, list[int]] = {}
         for at, action in enumerate(actions) if stops else ():
@@ -129,7 +131,9 @@ class Deeds:
         return found
 
     def _undone(self, action: Action, serial: int) -> bool:
-        later: tuple[type[Action], ...] = (Kill,) if isinstance(action, Start | SendSignal) else (Kill, Suspend, Resume)
+        later: tuple[type[Action], ...] = (
+            (Kill,) if isinstance(action, Start | SendSignal) else (Kill, Suspend, Resume)
+        )
         if isinstance(action, Kill | Checkpoint):
             return False
         return any(self._last.get((action.job.id, kind), 0) > serial for kind in later)
@@ -137,6 +141,22 @@ class Deeds:
     def resting_on(self, serial: int) -> list[Action]:
         """Return the actions that are not performed if the one with `serial` failed, in order of their serials."""
         return [action for action in self._open.values() if serial in action.after and is_current(action)]
+
+    # ------------------------------------------------------------------------------ adoption
+    def hand_over(self, cluster: Cluster) -> dict[str, Any]:
+        """Return the next serial, what stopped each suspended job, and which actions may still have failed."""
+        stopped = {id: each[0] for id, each in self._stopped.items() if _stays(each[1])}
+        current = [action_to_plain(action, cluster) for action in self._open.values() if is_current(action)]
+        return {"next_serial": self.next_serial, "stopped": stopped, "open": current}
+
+    def take_over(self, memory: Mapping[str, Any], jobs: Mapping[str, Job], cluster: Cluster) -> None:
+        """Go on counting where another engine stood."""
+        self.next_serial = max(self.next_serial, memory["next_serial"])
+        for plain in memory["open"]:
+            action = action_of_plain(plain, jobs, cluster)
+            if action is not None:
+                self._remember(action)
+        self._stopped = {id: (serial, jobs[id]) for id, serial in memory["stopped"].items() if id in jobs}
 
 
 def _behind(actions: Sequence[Action], rests: Mapping[int, Sequence[int]]) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from makeway import rules
@@ -17,6 +17,7 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
 from makeway.engine import staying
+from makeway.engine.adoption import adopt, hand_over, take_in
 from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
@@ -53,8 +54,10 @@ from makeway.model import (
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.state import State
 from makeway.worlds.events import (
     Action,
+    Adopted,
     Checkpointed,
     Cleaned,
     Command,
@@ -295,6 +298,10 @@ class Engine:
             reports.noticed(event)
         elif isinstance(event, Checkpointed):
             reports.checkpointed(event)
+        elif isinstance(event, Adopted):
+            why = take_in(self, event.standing)
+            if why:
+                reports.no_news(event, why, event.standing.spec.id)
         else:
             reports.no_news(event, "no event of that kind is known")
 
@@ -332,45 +339,12 @@ class Engine:
         ledger = self.ledger
         transitions = self.transitions
         now = ledger.now
-        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
-        first = partitions[0]
-        qos = None
-        if spec.qos is not None:
-            qos = ledger.cluster.qos_named(spec.qos)
-            if qos is None and ledger.cluster.qos:
-                problem = problem or f"InvalidQOS: {spec.qos!r}"
         self._count += 1
-        limit = spec.time_limit
-        if limit is None:
-            limit = first.default_time if first.default_time is not None else first.max_time
-        required = excluded = 0
-        if spec.required_nodes or spec.excluded_nodes:
-            required, excluded, wrong = self._named_nodes(spec)
-            problem = problem or wrong
-        if spec.features:
-            problem = problem or unreadable(spec.features)
+        draft, problem = self._draft(spec, self._count)
         priority = spec.priority
         if priority is None and transitions.priorities is None:
             priority = transitions.next_priority() - spec.nice
-        draft = JobDraft(
-            spec=spec,
-            id=spec.id,
-            index=self._count,
-            user=spec.user,
-            account=spec.account,
-            partitions=partitions,
-            partition=first,
-            qos=qos,
-            submit_at=now,
-            eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
-            time_limit=limit,
-            priority=0 if priority is None else priority,
-            requeueable=spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
-            size=spec.min_nodes if spec.min_nodes > 1 else 1,
-            required=required,
-            excluded=excluded,
-            mcs_label=self._label(spec) if self._labels else None,
-        )
+        draft.priority = 0 if priority is None else priority
         job = ledger.enter(draft)
         if priority is None:
             put(job, priority=max(1, transitions.fresh_priority(job) - spec.nice))
@@ -391,6 +365,47 @@ class Engine:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self._reject(job, problem)
+
+    def _draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
+        """Return a job as it is when it is submitted now, its priority apart, and what is wrong with it."""
+        now = self.ledger.now
+        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
+        first = partitions[0]
+        qos = None
+        if spec.qos is not None:
+            cluster = self.ledger.cluster
+            qos = cluster.qos_named(spec.qos)
+            if qos is None and cluster.qos:
+                problem = problem or f"InvalidQOS: {spec.qos!r}"
+        limit = spec.time_limit
+        if limit is None:
+            limit = first.default_time if first.default_time is not None else first.max_time
+        required = excluded = 0
+        if spec.required_nodes or spec.excluded_nodes:
+            required, excluded, wrong = self._named_nodes(spec)
+            problem = problem or wrong
+        if spec.features:
+            problem = problem or unreadable(spec.features)
+        draft = JobDraft(
+            spec=spec,
+            id=spec.id,
+            index=index,
+            user=spec.user,
+            account=spec.account,
+            partitions=partitions,
+            partition=first,
+            qos=qos,
+            submit_at=now,
+            eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
+            time_limit=limit,
+            priority=0,
+            requeueable=spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
+            size=spec.min_nodes if spec.min_nodes > 1 else 1,
+            required=required,
+            excluded=excluded,
+            mcs_label=self._label(spec) if self._labels else None,
+        )
+        return draft, problem
 
     def _label(self, spec: JobSpec) -> str | None:
         return label_of(self._mcs, spec.user, spec.group, spec.account, spec.mcs_label)
@@ -746,6 +761,69 @@ class Engine:
         if self._type == "backfill" and self._bf_dirty and self._backfilling.interval:
             wakes.append(self._backfilling.after(now))
         return [wake for wake in wakes if wake is not None]
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> State:
+        """Return what the cluster is doing, so that another engine can go on from here; to be called between steps.
+
+        :raises PolicyError: a plugin hands over what JSON does not have.
+        """
+        return hand_over(self)
+
+    def adopt(self, state: State, source: str = "state") -> list[Action]:
+        """Take a state over that this engine did not bring about itself, before its first step.
+
+        :param source: name of the file, for messages.
+        :returns: what its arbiter orders when it sees the jobs; mostly nothing.
+        :raises ConfigError: with all that does not fit this cluster and these policies; the engine is of no use then.
+        """
+        return adopt(self, state, source)
+
+    def memory(self) -> dict[str, Any]:
+        """Return when passes are due, and the like; for `hand_over`."""
+        return {
+            "count": self._count,
+            "refused_het": dict(self._refused_het),
+            "last_backfill": self._last_backfill,
+            "grid_pass_at": self._grid_pass_at,
+            "bf_dirty": self._bf_dirty,
+            "submit_pass_at": self._submit_pass_at,
+            "soon": self._soon,
+            "tick_at": self._tick_at,
+        }
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._count = max(self._count, memory["count"])
+        self._refused_het = dict(memory["refused_het"])
+        self._last_backfill = memory["last_backfill"]
+        self._grid_pass_at = memory["grid_pass_at"]
+        self._bf_dirty = memory["bf_dirty"]
+        self._submit_pass_at = memory["submit_pass_at"]
+        self._soon = memory["soon"]
+        self._tick_at = memory["tick_at"]
+
+    @property
+    def last_index(self) -> int:
+        """Place of the last job in the job table so far."""
+        return self._count
+
+    def draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
+        """Return a job that was submitted before this engine came, and what is wrong with it here; empty: nothing."""
+        self._count = max(self._count, index)
+        return self._draft(spec, index)
+
+    def wake_up(self, pending: Iterable[Job]) -> None:
+        """Let a pass be made in the next step, and see which of the jobs that wait already wait for good."""
+        if not self.config.scheduler.enforce_part_limits:
+            for job in pending:
+                beyond = self._beyond(job)
+                if beyond:
+                    self.placer.beyond[job.id] = beyond
+        self.transitions.changed = True
+        self._soon = self._bf_dirty = True
+        if self.gang is not None:
+            self._tick_at = self._next_tick(self.gang)
 
     # --------------------------------------------------------------------------- results
     def metrics(self) -> Mapping[str, Any]:

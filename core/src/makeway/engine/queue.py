@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 import attrs
 
@@ -204,6 +205,52 @@ class Queue:
         if eligible or job.eligible_at <= now:
             self._admit(job, now)
 
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return where each pending job stands, for `take_over`."""
+        return {
+            "ranked": self.ranked,
+            "entries": [entry_to_plain(entry) for entry in self.entries],
+            "arrivals": [entry_to_plain(entry) for entry in self.arrivals if self._waits(entry[1])],
+            "bounced": [job.id for job in self.bounced if self._waits(job)],
+            "bounced_at": self._bounced_at,
+            "bounced_freed": self._bounced_freed,
+            "later": [[at, job.id] for at, _, job in sorted(self.later) if self._waits(job)],
+            "dependents": {
+                other: [job.id for job in jobs if self._waits(job)] for other, jobs in self.dependents.items()
+            },
+            "blockers": {job_id: sorted(others) for job_id, others in self._blockers.items()},
+        }
+
+    def _waits(self, job: Job) -> bool:
+        return self.waiting.get(job.id) is job
+
+    def take_over(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
+        """Let pending jobs stand where they stood in another queue."""
+        waiting = self.waiting = {job.id: job for job in jobs}
+        if not memory["ranked"]:
+            self._rank = None
+        self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
+        self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
+        if self._rank is not None:
+            self._ranks = {(job.index, partition.index): key[0] for key, job, partition in self.entries}
+        self.bounced = [waiting[job_id] for job_id in memory["bounced"]]
+        self._bounced_at, self._bounced_freed = memory["bounced_at"], memory["bounced_freed"]
+        self.later = [(at, waiting[job_id].index, waiting[job_id]) for at, job_id in memory["later"]]
+        self.dependents = {
+            other: [waiting[job_id] for job_id in ids if job_id in waiting]
+            for other, ids in memory["dependents"].items()
+        }
+        self._blockers = {job_id: set(others) for job_id, others in memory["blockers"].items()}
+
+    def adopt(self, jobs: Iterable[Job], now: Seconds) -> None:
+        """Let jobs that wait already stand where they would after their submission; their reasons stay."""
+        for job in jobs:
+            reason = job.reason
+            self.add(job, now)
+            if reason:
+                put(job, reason=reason)
+
     def ordered(self) -> list[Entry]:
         """Return the eligible entries in their order."""
         return list(self.entries)
@@ -231,6 +278,21 @@ def face_of(job: Job, partition: Partition) -> Job:
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the place of a job in the order of ranks; without, in the default order."""
     return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+def entry_to_plain(entry: Entry) -> list[Any]:
+    """Return an entry as job, partition and key, in values that JSON has."""
+    key, job, partition = entry
+    return [job.id, partition.name, list(key)]
+
+
+def entry_of_plain(plain: Sequence[Any], jobs: Mapping[str, Job]) -> Entry:
+    """Return the entry that `entry_to_plain` made plain."""
+    job_id, name, key = plain
+    job = jobs[job_id]
+    rank, tier, priority, submit_at, index, place = key
+    partition = next(each for each in job.partitions if each.name == name)
+    return (rank, tier, priority, submit_at, index, place), job, partition
 
 
 def by_default(entry: Entry) -> Key:

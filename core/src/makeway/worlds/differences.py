@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from makeway.engine.engine import Engine
 from makeway.model import Job, JobState
+from makeway.state import Standing, held_of
 from makeway.worlds.api import Seen, Survey
 from makeway.worlds.events import (
     Adopted,
@@ -27,7 +28,6 @@ from makeway.worlds.events import (
     Submitted,
     Suspend,
 )
-from makeway.worlds.standing import Standing
 
 BY = "survey"
 """Who is said to have done what a survey found out."""
@@ -123,10 +123,10 @@ def _of_stranger(engine: Engine, seen: Seen) -> Event | None:
         Standing(
             spec=seen.spec,
             state=seen.state,
-            incarnation=max(1, seen.incarnation),
-            allocation=seen.allocation,
+            starts=max(1, seen.incarnation),
+            allocation=None if seen.allocation is None else held_of(engine.ledger.cluster, seen.allocation),
             started_at=seen.started_at,
-            ran=seen.ran or 0.0,
+            ran=seen.ran,
         )
     )
 

@@ -19,6 +19,7 @@ victims        order of the candidates and search (4)
 methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`
 fairshare      usage and targets (3.2 X3, 8.1)
+adoption       what is handed over to another engine
 arbiter        who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
 diagnose       the check list (12): `checklist`, `checks_of_jobs`,
@@ -59,6 +60,7 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway_moab_qos import (
+    adoption,
     arbiter,
     closing,
     credentials,
@@ -188,6 +190,18 @@ def makeway_jobs_named(expression: str, command: str, view: ClusterView) -> list
 def makeway_manual(command: str, job: Job, user: str | None, view: ClusterView) -> str | None:
     """Refuse what somebody may not do."""
     return manual.refusal(command, job, user, view)
+
+
+@hookimpl
+def makeway_hand_over(view: ClusterView) -> dict[str, Any] | None:
+    """Hand over usage, frozen priorities and reservations."""
+    return adoption.hand_over(view)
+
+
+@hookimpl
+def makeway_take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
+    """Go on with them."""
+    adoption.take_over(memory, view)
 
 
 @hookimpl
