@@ -12,7 +12,7 @@ from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.readers.foreign import adapted
 from makeway.settings import structure
-from makeway_lsf_queue.lint import findings
+from makeway_lsf_queue.check import findings
 from makeway_lsf_queue.readers import keywords
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
 from makeway_lsf_queue.readers.tables import SECTIONS

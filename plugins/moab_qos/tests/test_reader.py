@@ -19,8 +19,8 @@ from makeway.hostlist import expand_hostlist
 from makeway.readers.foreign import Adapted
 from makeway.settings import structure
 from makeway_moab_qos import times
+from makeway_moab_qos.check import findings
 from makeway_moab_qos.hosts import matching
-from makeway_moab_qos.lints import findings
 from makeway_moab_qos.parameters import CREDENTIAL_ATTRIBUTES, PLAIN, WEIGHTS
 from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings

@@ -26,7 +26,7 @@ reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
 vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
 status          what ``bjobs`` prints
-lint            what ``makeway check`` finds
+check           what ``makeway check`` finds
 readers         lsb.queues and the files beside it (9)
 =============== =========================================================================
 """
@@ -57,7 +57,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, checklist, lint, opening, pacing, reserve, status
+from makeway_lsf_queue import actions, admission, check, checklist, opening, pacing, reserve, status
 from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
@@ -82,7 +82,7 @@ def makeway_config_readers() -> list[LsbQueuesReader]:
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find what the daemons would warn of, and what hardly means what it seems to."""
-    return lint.findings(cluster, settings[Settings])
+    return check.findings(cluster, settings[Settings])
 
 
 @hookimpl

@@ -23,7 +23,7 @@ adoption       what is handed over to another engine
 arbiter        who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
 diagnose       the check list (12): `checklist`, `checks_of_jobs`,
-               `checks_of_settings`; `lints`: the same before anything runs
+               `checks_of_settings`; `check`: the same before anything runs
 vocabulary     names; `status`: what ``showq`` prints (12.2)
 closing        nodes that a job must leave alone (7.2)
 recordings     what Maui itself did, for ``makeway verify``, and
@@ -62,12 +62,12 @@ from makeway.model import (
 from makeway_moab_qos import (
     adoption,
     arbiter,
+    check,
     closing,
     credentials,
     diagnose,
     expressions,
     limits,
-    lints,
     manual,
     methods,
     order,
@@ -107,7 +107,7 @@ def makeway_vocabulary() -> Vocabulary:
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find slips of the configuration (K21) and methods that the resource manager lacks."""
-    return lints.findings(cluster, settings[Settings])
+    return check.findings(cluster, settings[Settings])
 
 
 @hookimpl

@@ -25,7 +25,7 @@ order, arbiter the queue with suspended jobs in it (3.2, 5)
 admission      what keeps jobs out; calendar: enforced resumption (5.4)
 vnodes         the selector ``openpbs/vnodes``
 reader         sched_config and the output of qmgr (6); `grammar`: their lines
-lint, diagnose what ``makeway check`` and ``makeway explain`` say
+check          what ``makeway check`` says; diagnose: ``makeway explain``
 ============== ===================================================================
 """
 
@@ -54,7 +54,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_openpbs_sched import actions, admission, calendar, diagnose, lint, order
+from makeway_openpbs_sched import actions, admission, calendar, check, diagnose, order
 from makeway_openpbs_sched.arbiter import Arbiter
 from makeway_openpbs_sched.candidates import candidates, mode_of
 from makeway_openpbs_sched.reader import SchedConfigReader
@@ -78,7 +78,7 @@ def makeway_config_readers() -> list[ForeignReader]:
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find what OpenPBS would refuse, or does unexpectedly."""
-    return lint.findings(cluster, settings[Settings])
+    return check.findings(cluster, settings[Settings])
 
 
 @hookimpl

@@ -11,7 +11,7 @@ import attrs
 from makeway.errors import ConfigError, nearest
 from makeway.foreign import ForeignConfig, Source
 from makeway.settings import structure
-from makeway_lsf_queue import lint, values
+from makeway_lsf_queue import check, values
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.groups import hosts_in
 from makeway_lsf_queue.readers import keywords, tables
@@ -103,7 +103,7 @@ def _translated(draft: Draft, said: list[str], name: str) -> ForeignConfig:
     made = _tables(draft, said)
     settings = structure(made["policy"]["settings"][NAME], Settings, name)
     places = _places(draft) | places_of(made["node"], draft)
-    for finding in lint.load_time(build_site(cluster_of(made), settings)):
+    for finding in check.load_time(build_site(cluster_of(made), settings)):
         said.append(str(finding.at(places)).removeprefix("warning: "))
     said += _without_effect(draft.idle)
     return ForeignConfig(tables=made, warnings=tuple(said), places=places)
