@@ -20,7 +20,7 @@ methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`
 fairshare      usage and targets (3.2 X3, 8.1)
 adoption       what is handed over to another engine
-arbiter        who was suspended goes on (7.4)
+resume         who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
 diagnose       the check list (12): `checklist`, `checks_of_jobs`,
                `checks_of_settings`; `check`: the same before anything runs
@@ -61,7 +61,6 @@ from makeway.model import (
 )
 from makeway_moab_qos import (
     adoption,
-    arbiter,
     check,
     closing,
     credentials,
@@ -72,6 +71,7 @@ from makeway_moab_qos import (
     methods,
     order,
     recordings,
+    resume,
     status,
     victims,
 )
@@ -119,7 +119,7 @@ def makeway_displaces_by(view: ClusterView) -> Grouping | None:
 @hookimpl
 def makeway_gang(view: ClusterView) -> Gang | None:
     """Resume who was suspended."""
-    return arbiter.arbiter(view)
+    return resume.arbiter(view)
 
 
 @hookimpl

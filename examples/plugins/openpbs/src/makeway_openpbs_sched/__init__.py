@@ -21,7 +21,7 @@ candidates     whom, in which order (2.5, 3.3)
 reasons        what blocks, and who can help (3.4)
 search         take, cull, let off (3.5, 3.6)
 actions        how victims make way (4)
-order, arbiter the queue with suspended jobs in it (3.2, 5)
+order, resume  the queue with suspended jobs in it (3.2, 5)
 admission      what keeps jobs out; calendar: enforced resumption (5.4)
 vnodes         the selector ``openpbs/vnodes``
 reader         sched_config and the output of qmgr (6); `grammar`: their lines
@@ -55,9 +55,9 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway_openpbs_sched import actions, admission, calendar, check, diagnose, order
-from makeway_openpbs_sched.arbiter import Arbiter
 from makeway_openpbs_sched.candidates import candidates, mode_of
 from makeway_openpbs_sched.reader import SchedConfigReader
+from makeway_openpbs_sched.resume import Arbiter
 from makeway_openpbs_sched.search import search
 from makeway_openpbs_sched.settings import Settings
 from makeway_openpbs_sched.site import site_of
