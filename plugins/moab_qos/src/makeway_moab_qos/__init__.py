@@ -16,7 +16,7 @@ priority       start and run priority (4.2, 8)
 order          the queue; marks of backfilled jobs (7.3)
 conditions     who may preempt whom: conditions, context, guards (3, 6)
 victims        order of the candidates and search (4)
-methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
+actions        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`
 fairshare      usage and targets (3.2 X3, 8.1)
 adoption       what is handed over to another engine
@@ -61,6 +61,7 @@ from makeway.model import (
 )
 from makeway_moab_qos import (
     adoption,
+    actions,
     check,
     closing,
     credentials,
@@ -68,7 +69,6 @@ from makeway_moab_qos import (
     expressions,
     limits,
     manual,
-    methods,
     order,
     recordings,
     resume,
@@ -163,7 +163,7 @@ def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) 
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
     """Say how each job would make way."""
-    return [methods.method(job, view).mode for job in jobs]
+    return [actions.method(job, view).mode for job in jobs]
 
 
 @hookimpl
@@ -171,13 +171,13 @@ def makeway_preempt_action(
     victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
 ) -> list[Plan]:
     """Suspend, checkpoint, requeue or cancel."""
-    return methods.plans(victims, modes, view)
+    return actions.plans(victims, modes, view)
 
 
 @hookimpl
 def makeway_over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
     """Preempt jobs over their limit, if WCVIOLATIONACTION says so."""
-    return methods.over_limit(jobs, view)
+    return actions.over_limit(jobs, view)
 
 
 @hookimpl
