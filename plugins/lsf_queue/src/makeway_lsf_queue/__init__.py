@@ -24,7 +24,7 @@ admission       what keeps pending and suspended jobs out; opening: windows of q
 pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
-vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
+vocabulary      names and numbers (10); explain: what ``makeway explain`` goes through
 status          what ``bjobs`` prints
 check           what ``makeway check`` finds
 readers         lsb.queues and the files beside it (9)
@@ -57,7 +57,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, check, checklist, opening, pacing, reserve, status
+from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
 from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
@@ -144,7 +144,7 @@ def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) 
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Name each limit with its count, and what else keeps a job from preempting."""
-    return checklist.checks(job, view, now)
+    return explain.checks(job, view, now)
 
 
 @hookimpl

@@ -22,8 +22,8 @@ fairshare      usage and targets (3.2 X3, 8.1)
 adoption       what is handed over to another engine
 resume         who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
-diagnose       the check list (12): `checklist`, `checks_of_jobs`,
-               `checks_of_settings`; `check`: the same before anything runs
+explain        the check list (12), by questions about jobs and settings
+check          the same before anything runs
 vocabulary     names; `status`: what ``showq`` prints (12.2)
 closing        nodes that a job must leave alone (7.2)
 recordings     what Maui itself did, for ``makeway verify``, and
@@ -60,12 +60,12 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway_moab_qos import (
-    adoption,
     actions,
+    adoption,
     check,
     closing,
     credentials,
-    diagnose,
+    explain,
     expressions,
     limits,
     manual,
@@ -207,4 +207,4 @@ def makeway_take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Go through the check list."""
-    return diagnose.checks(job, view, now)
+    return explain.checks(job, view, now)

@@ -25,7 +25,7 @@ order, resume  the queue with suspended jobs in it (3.2, 5)
 admission      what keeps jobs out; calendar: enforced resumption (5.4)
 vnodes         the selector ``openpbs/vnodes``
 reader         sched_config and the output of qmgr (6); `grammar`: their lines
-check          what ``makeway check`` says; diagnose: ``makeway explain``
+check, explain what ``makeway check`` and ``makeway explain`` say
 ============== ===================================================================
 """
 
@@ -54,7 +54,7 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_openpbs_sched import actions, admission, calendar, check, diagnose, order
+from makeway_openpbs_sched import actions, admission, calendar, check, explain, order
 from makeway_openpbs_sched.candidates import candidates, mode_of
 from makeway_openpbs_sched.reader import SchedConfigReader
 from makeway_openpbs_sched.resume import Arbiter
@@ -150,7 +150,7 @@ def makeway_preempt_action(victims: Sequence[Job], view: ClusterView, now: Secon
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Go through what a preemption takes."""
-    return diagnose.checks(job, view, now, site_of(view))
+    return explain.checks(job, view, now, site_of(view))
 
 
 VOCABULARY = Vocabulary(
