@@ -401,6 +401,12 @@ class JobSpec:
     het_id: str | None = None
     """Id shared by the components of a heterogeneous job; None: an ordinary job."""
     het_offset: int = 0
+    array_id: str | None = None
+    """Id of the array that it is a task of; None: it is no task."""
+    array_task: int = 0
+    """Its index in the array."""
+    array_limit: int | None = None
+    """How many tasks of its array may be at work at a time; None: as many as fit."""
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
     on_term: str = "default"

@@ -336,7 +336,8 @@ def queue(engine: Engine, at: Seconds, command: str = "") -> str:
 
 def _listed(listing: Listing) -> str:
     widths = [
-        max([len(heading), *(len(row[at]) for row in listing.rows)]) for at, heading in enumerate(listing.headings)
+        max([len(heading), *(len(row[at]) for row in listing.rows)])
+        for at, heading in enumerate(listing.headings)
     ]
     right = [heading in listing.right for heading in listing.headings]
 

@@ -129,7 +129,11 @@ def _check_map(config: Config, source: str) -> None:
     help="Show the queue at this second, as the status command of the scheduler does; repeatable.",
 )
 @click.option(
-    "--squeue-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as squeue of Slurm has it."
+    "--squeue-at",
+    type=Duration(),
+    multiple=True,
+    metavar="SECONDS",
+    help="The same as squeue of Slurm has it.",
 )
 @click.option(
     "--bjobs-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as bjobs of LSF has it."

@@ -60,7 +60,8 @@ class Commands:
         named = self._policies.jobs_named(command.job_id, command.name, command.user, self._ledger)
         if not named:
             self._recorder.refused(command, "it names no job", self._ledger.now)
-        for job_id in named:
+        tasks = self._queue.throttle.tasks_of
+        for job_id in [each for name in named for each in tasks(name) or (name,)]:
             each = command._replace(job_id=job_id)
             try:
                 self._do(each)

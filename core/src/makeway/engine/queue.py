@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from makeway.engine.ledger import Ledger, put
+from makeway.engine.throttle import WAITS, Throttle
 from makeway.model import Job, JobState, Partition, Seconds
 
 Key = tuple[int, int, int, float, int, int]
@@ -45,6 +46,8 @@ class Queue:
         """A heap of jobs that become eligible by the clock, with the instant."""
         self.dependents: dict[str, list[Job]] = {}
         """Jobs that wait for the end of another, by the id of that one."""
+        self.throttle = Throttle()
+        """The tasks of job arrays."""
         self._blockers: dict[str, set[str]] = {}
         self._rank: Callable[[Job], int | None] | None = None
         self._ranks: dict[tuple[int, int], int] = {}
@@ -68,6 +71,10 @@ class Queue:
             has been given back later.
         """
         self.waiting[job.id] = job
+        if job.spec.array_id is not None:
+            self.throttle.came(job)
+            if job.restarts:
+                self._next_tasks(job, now, ended=False)
         if bounced and not job.held:
             self.bounced.append(job)
             self._bounced_at, self._bounced_freed = now, self._ledger.freed
@@ -77,7 +84,7 @@ class Queue:
         if not needed and job.priority and job.eligible_at <= now:
             self._insert(job)
             return
-        missing = {other for other in needed if other in self._ledger.jobs} if needed else None
+        missing = set(self._live(needed)) if needed else None
         if missing and job.restarts == 0:
             self._blockers[job.id] = missing
             for other in sorted(missing):
@@ -95,7 +102,25 @@ class Queue:
         else:
             self._insert(job)
 
+    def _live(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the jobs named that have not ended; of an array all its tasks."""
+        for name in names:
+            if name in self._ledger.jobs:
+                yield name
+            else:
+                yield from self.throttle.tasks_of(name)
+
+    def _next_tasks(self, job: Job, now: Seconds, *, ended: bool) -> bool:
+        """Let others of a task's array have their turn; say whether there were any."""
+        came = [each for each in self.throttle.left(job, ended=ended) if self.waiting.get(each.id) is each]
+        for each in came:
+            self._admit(each, now)
+        return bool(came)
+
     def _insert(self, job: Job) -> None:
+        if not self.throttle.lets_in(job):
+            self._ledger.wait_for(job, WAITS)
+            return
         tried = False
         for partition in job.partitions:
             if not (partition.up and partition.accepts):
@@ -165,7 +190,7 @@ class Queue:
 
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""
-        freed = False
+        freed = self._next_tasks(job, now, ended=True)
         for dependent in self.dependents.pop(job.id, ()):
             missing = self._blockers.get(dependent.id)
             if missing is None:
@@ -202,6 +227,8 @@ class Queue:
         eligible = any(entry[1] is job for entry in self.entries)
         self._drop_entries(job)
         put(job, priority=priority)
+        if not priority:
+            self._next_tasks(job, now, ended=False)
         if eligible or job.eligible_at <= now:
             self._admit(job, now)
 
@@ -220,6 +247,7 @@ class Queue:
                 other: [job.id for job in jobs if self._waits(job)] for other, jobs in self.dependents.items()
             },
             "blockers": {job_id: sorted(others) for job_id, others in self._blockers.items()},
+            "turns": self.throttle.hand_over(),
         }
 
     def _waits(self, job: Job) -> bool:
@@ -242,9 +270,11 @@ class Queue:
             for other, ids in memory["dependents"].items()
         }
         self._blockers = {job_id: set(others) for job_id, others in memory["blockers"].items()}
+        self.throttle.take_over(self._ledger.jobs, memory.get("turns"))
 
     def adopt(self, jobs: Iterable[Job], now: Seconds) -> None:
         """Let jobs that wait already stand where they would after their submission; their reasons stay."""
+        self.throttle.take_over(self._ledger.jobs, None)
         for job in jobs:
             reason = job.reason
             self.add(job, now)

@@ -137,7 +137,7 @@ class Transitions:
         if self.gang is not None:
             self._tell_gang_of_end(job)
         ledger.forget(job)
-        if self.queue.dependents:
+        if self.queue.dependents or self.queue.throttle:
             self.queue.ended(job, ledger.now)
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
