@@ -15,7 +15,7 @@ controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
 jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once
 protection      vetoes (4)
-candidates      whom, in which order (3.3, 3.5, 5.3)
+victims         whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
 limits, groups  job slot limits (5); counting: who is kept out by them
 resources       shared resources, memory (8)
@@ -58,12 +58,12 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
-from makeway_lsf_queue.candidates import candidates, mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.readers.reader import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
+from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
 
 

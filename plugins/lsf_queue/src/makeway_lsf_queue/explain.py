@@ -12,12 +12,12 @@ from makeway.bitmap import NodeBits
 from makeway.hostlist import fold_hostlist
 from makeway.model import Check, ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue import counting, jobs, resources
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.relation import why_not
 from makeway_lsf_queue.settings import NAME
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.victims import mode_of
 
 PASS, FAIL = "pass", "fail"
 _SHOWN = 5

@@ -15,11 +15,11 @@ from typing import Any
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
 from makeway_lsf_queue import admission, jobs, opening, reserve, staying
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
 from makeway_lsf_queue.survey import survey_of
+from makeway_lsf_queue.victims import mode_of
 
 _TINY = 1e-6
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from makeway.model import ClusterView, Job, JobState, Seconds, Stay, SuspendedBy
 from makeway_lsf_queue import counting, opening, resources
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.counting import Counted, Verdict
 from makeway_lsf_queue.limits import Counts, limits_of
 from makeway_lsf_queue.settings import NAME
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used, could_resume
+from makeway_lsf_queue.victims import mode_of
 
 _OPTION = f'policy.settings."{NAME}"'
 

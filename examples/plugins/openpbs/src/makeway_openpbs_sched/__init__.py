@@ -17,7 +17,7 @@ targets        preempt_targets (1.7)
 windows        prime time
 site           all of it together: what the rules ask about jobs (2)
 requests, room what jobs ask for, what vnodes have free (1.9)
-candidates     whom, in which order (2.5, 3.3)
+victims        whom, in which order (2.5, 3.3)
 reasons        what blocks, and who can help (3.4)
 search         take, cull, let off (3.5, 3.6)
 actions        how victims make way (4)
@@ -55,12 +55,12 @@ from makeway.model import (
     Vocabulary,
 )
 from makeway_openpbs_sched import actions, admission, calendar, check, explain, order
-from makeway_openpbs_sched.candidates import candidates, mode_of
 from makeway_openpbs_sched.reader import SchedConfigReader
 from makeway_openpbs_sched.resume import Arbiter
 from makeway_openpbs_sched.search import search
 from makeway_openpbs_sched.settings import Settings
 from makeway_openpbs_sched.site import site_of
+from makeway_openpbs_sched.victims import candidates, mode_of
 
 
 @hookimpl
