@@ -18,7 +18,7 @@ from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
 from makeway.record import History
 from makeway.replay import Options, replay
-from makeway_lsf_queue.readers.reader import LsbQueuesReader
+from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import WORDS
 from makeway_testing import TableRun, replay_table
 

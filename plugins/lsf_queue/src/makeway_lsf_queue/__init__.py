@@ -27,7 +27,7 @@ actions, resume making way, going on, migrating (6)
 vocabulary      names and numbers (10); explain: what ``makeway explain`` goes through
 status          what ``bjobs`` prints
 check           what ``makeway check`` finds
-readers         lsb.queues and the files beside it (9)
+reader          lsb.queues and the files beside it (9)
 =============== =========================================================================
 """
 
@@ -59,7 +59,7 @@ from makeway.model import (
 )
 from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.readers.reader import LsbQueuesReader
+from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings

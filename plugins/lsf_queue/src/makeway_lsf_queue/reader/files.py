@@ -14,12 +14,12 @@ from makeway.settings import structure
 from makeway_lsf_queue import check, values
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.groups import hosts_in
-from makeway_lsf_queue.readers import keywords, tables
-from makeway_lsf_queue.readers.grammar import Messages
-from makeway_lsf_queue.readers.hosts import drop_wrong_hosts, places_of
-from makeway_lsf_queue.readers.lsf_conf import lsf_conf
-from makeway_lsf_queue.readers.sound import cluster_of, drop_wrong_values, slots
-from makeway_lsf_queue.readers.tables import Draft
+from makeway_lsf_queue.reader import keywords, tables
+from makeway_lsf_queue.reader.grammar import Messages
+from makeway_lsf_queue.reader.hosts import drop_wrong_hosts, places_of
+from makeway_lsf_queue.reader.lsf_conf import lsf_conf
+from makeway_lsf_queue.reader.sound import cluster_of, drop_wrong_values, slots
+from makeway_lsf_queue.reader.tables import Draft
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.values import WrongValueError
 from makeway_lsf_queue.windows import Clock

@@ -9,8 +9,8 @@ import attrs
 
 from makeway.errors import nearest
 from makeway_lsf_queue.controls import job_controls, terminate_when
-from makeway_lsf_queue.readers import keywords
-from makeway_lsf_queue.readers.grammar import (
+from makeway_lsf_queue.reader import keywords
+from makeway_lsf_queue.reader.grammar import (
     Messages,
     Section,
     is_horizontal,
