@@ -17,15 +17,13 @@ from typing import Any
 import attrs
 
 from makeway.config import Config
-from makeway.history import History, Preemption, submission
+from makeway.history import RECORD_VERSION, History, Preemption, submission
 from makeway.hostlist import fold_hostlist
 from makeway.metrics import tidy
 from makeway.model import Cluster, Node, Seconds
 from makeway.record import Recorder
 from makeway.replay import Run
 
-RECORD_VERSION = 1
-"""Version of the shape; grows when a key changes its meaning or goes. New keys may come without."""
 _SEPARATORS = (",", ":")
 
 

@@ -17,7 +17,7 @@ class Line:
 
     at: Seconds
     kind: str
-    """state, adopted, reason, preempt, decision, refused, rejected, not_preempted, checkpoint."""
+    """state, reason, preempt, decision, refused, rejected, not_preempted, checkpoint."""
     job: str
     data: Mapping[str, Any]
 
@@ -29,6 +29,8 @@ class Line:
 Interval = tuple[JobState, Seconds, Seconds, Allocation | None, int]
 """State, start, end, what was held, and the number of restarts before."""
 
+RECORD_VERSION = 1
+"""Version of the record's shape; grows when a key changes its meaning or goes. New keys may come without."""
 DECISIONS_KEPT = 200
 """How many decisions a job's history holds at the most; further ones that let it wait are only counted."""
 NAMES_KEPT = 100

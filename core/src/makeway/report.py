@@ -6,7 +6,8 @@ Several runs are shown side by side, one column each.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from makeway.engine.engine import Engine
-from makeway.model import Job, JobState, Listing, Seconds, Stay, SuspendedBy, Vocabulary
+from makeway.metrics import median
+from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.readers.api import Rejected, Workload
 from makeway.record import Recorder
 from makeway.replay import Run
@@ -153,17 +155,20 @@ def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
             yield Text(text, style="yellow")
 
 
-_AVERAGES: Mapping[str, Callable[[Sequence[Seconds]], Seconds]] = {
+_AVERAGES: Mapping[str, Callable[[array[float]], Seconds]] = {
     "mean wait": statistics.fmean,
-    "median wait": statistics.median,
+    "median wait": median,
     "max wait": max,
 }
+
+
+_NO_WAITS = array("d")
 
 
 def _waits(column: Column) -> Table:
     shown = table(_words(column).noun("partition"), "started", *_AVERAGES)
     for partition in column.run.recorder.cluster.partitions:
-        waits: Sequence[Seconds] = column.run.recorder.metrics.waits_in.get(partition.name, ())
+        waits = column.run.recorder.metrics.waits_in.get(partition.name, _NO_WAITS)
         shown.add_row(partition.name, f"{len(waits):,}", *_averages(waits))
     return shown
 
@@ -174,13 +179,13 @@ def _waits_beside(columns: Sequence[Column]) -> Table:
     waits = [column.run.recorder.metrics.waits_in for column in columns]
     names = dict.fromkeys(p.name for c in columns for p in c.run.recorder.cluster.partitions)
     for name in names:
-        cells = [[f"{len(each.get(name, ())):,}", *_averages(each.get(name, ()))] for each in waits]
+        cells = [[f"{len(each.get(name, _NO_WAITS)):,}", *_averages(each.get(name, _NO_WAITS))] for each in waits]
         for at, heading in enumerate(("started", *_AVERAGES)):
             shown.add_row("" if at else name, heading, *(cell[at] for cell in cells))
     return shown
 
 
-def _averages(waits: Sequence[Seconds]) -> list[str]:
+def _averages(waits: array[float]) -> list[str]:
     return [clock(average(waits)) if waits else "" for average in _AVERAGES.values()]
 
 
@@ -315,78 +320,13 @@ _SHORT = {
 }
 
 
-SQUEUE = "squeue"
-"""The status command of Slurm; that of a site whose policies bring none."""
-
-
-def queue(engine: Engine, at: Seconds, command: str = "") -> str:
-    """Return what a status command would print at the instant `at`.
-
-    :param command: `SQUEUE`, or the name of the site's own; empty: the site's own.
-    """
+def squeue(engine: Engine, at: Seconds) -> str:
+    """Return what ``squeue -S i`` would print at the instant `at`."""
     words = engine.policies.vocabulary()
-    if words.status is None:
-        return squeue(engine, at, words)
-    if command == SQUEUE:
-        return squeue(engine, at, Vocabulary())  # words of another scheduler have no place in it
-    title = f"{words.status.name} {words.status.options}".rstrip()
-    shown = (_listed(listing) for listing in words.status.show(engine.ledger, at))
-    return "\n".join([f"{title} at {instant(at)}", "\n\n".join(shown)])
-
-
-def _listed(listing: Listing) -> str:
-    widths = [
-        max([len(heading), *(len(row[at]) for row in listing.rows)])
-        for at, heading in enumerate(listing.headings)
-    ]
-    right = [heading in listing.right for heading in listing.headings]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = (
-            cell.rjust(width) if last else cell.ljust(width)
-            for cell, width, last in zip(cells, widths, right, strict=True)
-        )
-        return "  ".join(parts).rstrip()
-
-    lines = [listing.title] if listing.title else []
-    lines.append(line(listing.headings))
-    for at, row in enumerate(listing.rows):
-        lines += [line(row), *(f"  {note}" for note in listing.notes.get(at, ()))]
-    return "\n".join([*lines, *([listing.footer] if listing.footer else [])])
-
-
-_STATES = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING)
-"""In the order in which squeue sorts them."""
-
-
-def _as_squeue_sorts(job: Job) -> tuple[object, ...]:
-    """Return the key of ``squeue``'s own order, P,t,-p."""
-    return (
-        # 1. the partitions' names
-        _places(job),
-        # 2. the state
-        _STATES.index(job.state) if job.state in _STATES else len(_STATES),
-        # 3. the higher priority, then the job table
-        -job.priority,
-        job.index,
-    )
-
-
-def _places(job: Job) -> str:
-    return job.partition.name if job.allocation else ",".join(p.name for p in job.partitions)
-
-
-def squeue(engine: Engine, at: Seconds, words: Vocabulary) -> str:
-    """Return what ``squeue`` would print at the instant `at`, in the words of a scheduler.
-
-    Of another scheduler than Slurm, without a status command of its own, in the order of the job table.
-    """
-    jobs: Iterable[Job] = engine.ledger.jobs.values()
-    if words.noun(SQUEUE) == SQUEUE:
-        jobs = sorted(jobs, key=_as_squeue_sorts)
+    jobs = engine.ledger.jobs.values()
     rows = [_headings(words), *(_squeue_row(engine, job, at, words) for job in jobs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [f"{words.noun(SQUEUE)} at {instant(at)}"]
+    lines = [f"{words.noun('squeue')} at {instant(at)}"]
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
         lines.append(" ".join([*cells, row[-1]]).rstrip())
@@ -410,7 +350,8 @@ def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tup
     if state == job.state.value:
         state = _SHORT.get(job.state, state)
     ran = _minutes(job.ran_until(at))
-    return (job.id, _places(job), job.spec.name, job.user, state, ran, str(size), where)
+    place = job.partition.name if allocation else ",".join(p.name for p in job.partitions)
+    return (job.id, place, job.spec.name, job.user, state, ran, str(size), where)
 
 
 def _minutes(seconds: Seconds) -> str:

@@ -6,6 +6,7 @@ module    what it owns
 group     exit statuses, and what an error looks like
 inputs    configurations of any kind, workloads, people's commands
 changes   ``--set`` and ``--compare``: one key changed from the command line
+brought   commands that other distributions bring
 outputs   files that appear whole or not at all
 terminal  where tables, notes and progress go
 ========  ====================================================================

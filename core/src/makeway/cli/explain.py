@@ -58,7 +58,7 @@ def explain(
         format=format,
         limit=limit,
         until=until,
-        queues={},
+        squeue_at=(),
         check_invariants=False,
         all_rejected=True,
     )

@@ -23,6 +23,7 @@ from typing import Any
 
 import click
 
+from makeway.cli import brought
 from makeway.errors import ConfigError, MakewayError, PluginError
 
 FAILED, REFUSED, UNUSABLE, INTERRUPTED = 1, 2, 3, 130
@@ -80,6 +81,24 @@ class Guarded(click.Group):
             click.echo(f"makeway: {_told(error)[0]}", err=True)
             _leave_output(error)
             raise click.exceptions.Exit(FAILED) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, those that other distributions bring after the own ones."""
+        own = list(self.commands)
+        return [*own, *(name for name in brought.names(brought.COMMANDS) if name not in own)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command; import it if another distribution brings it."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        if cmd_name in brought.KNOWN or cmd_name in brought.names(brought.COMMANDS):
+            try:
+                return brought.command(cmd_name)
+            except PluginError as error:
+                click.echo(f"makeway: {error}", err=True)
+                ctx.exit(REFUSED)
+        return None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into a text and an exit status, and warnings into a line each."""

@@ -1,20 +1,27 @@
-"""Write the records of runs: ``--json`` as one document, ``--log`` line by line."""
+"""Write the records of runs: ``--json`` as one document, ``--log`` line by line, ``--report`` as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from makeway.archive import About, JsonArchive, heading
+from makeway.cli import brought
 from makeway.cli.outputs import Output
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
-from makeway.model import Cluster
+from makeway.model import NOTHING, Cluster
 from makeway.readers.api import Workload
 from makeway.record import Line, to_json
 from makeway.replay import Run
+from makeway.report import Column
+
+PageWriter = Callable[[Sequence[tuple[Path, str]], Callable[[str], object]], None]
+"""Takes records with what their runs are called, and where the page goes."""
 
 
 @attrs.define
@@ -50,9 +57,13 @@ class Keeper:
             self.write(Line(run.ended_at, "metrics", "", figures))
 
     def write_json(
-        self, output: Output, run: Run, figures: Mapping[str, Any], compared: Mapping[str, Mapping[str, Any]]
+        self,
+        to: Callable[[str], object],
+        run: Run,
+        figures: Mapping[str, Any],
+        compared: Mapping[str, Mapping[str, Any]] = NOTHING,
     ) -> None:
-        """Write the whole record into `output`.
+        """Hand the whole record to `to`, piece by piece.
 
         :param compared: metrics of the runs that it is compared with, by label.
         """
@@ -61,7 +72,28 @@ class Keeper:
         more: dict[str, Any] = {"metrics": dict(figures)}
         if compared:
             more["compared"] = {label: dict(each) for label, each in compared.items()}
-        self.archive.write(output.write, run, self._about, more)
+        self.archive.write(to, run, self._about, more)
 
 
-__all__ = ["Keeper"]
+def page_writer() -> PageWriter:
+    """Return what writes pages.
+
+    :raises PluginError: the package that brings it is not installed.
+    """
+    found: PageWriter = brought.load(brought.PAGES, "html", "makeway-report")
+    return found
+
+
+def write_page(write: PageWriter, output: Output, kept: Sequence[tuple[Keeper, Column]]) -> None:
+    """Write one page about all runs; their records lie beside it until it is there."""
+    with tempfile.TemporaryDirectory(dir=output.folder, prefix=".records.") as folder:
+        records = []
+        for at, (keeper, column) in enumerate(kept):
+            path = Path(folder) / f"{at}.json"
+            with path.open("w", encoding="utf-8") as stream:
+                keeper.write_json(stream.write, column.run, column.figures)
+            records.append((path, column.label))
+        write(records, output.write)
+
+
+__all__ = ["Keeper", "page_writer", "write_page"]

@@ -22,18 +22,18 @@ from makeway.cli.listing import in_short
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
-from makeway.cli.records import Keeper
+from makeway.cli.records import Keeper, page_writer, write_page
 from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
-from makeway.model import NOTHING, Seconds, Vocabulary
+from makeway.model import NOTHING, Seconds
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
 from makeway.readers.mapping import check_mapping
 from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
-from makeway.report import SQUEUE, Column, left_out, queue, rejections, summary
+from makeway.report import Column, left_out, rejections, squeue, summary
 from makeway.runners.api import RunnerFactory
 from makeway.worlds.events import Event
 
@@ -53,8 +53,7 @@ class Request:
     format: str | None
     limit: int | None
     until: Seconds | None
-    queues: Mapping[str, tuple[Seconds, ...]]
-    """Status command (empty: the site's own) -> the instants at which it is shown."""
+    squeue_at: tuple[Seconds, ...]
     check_invariants: bool
     all_rejected: bool
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
@@ -111,6 +110,12 @@ def _check_map(config: Config, source: str) -> None:
 @click.option("--json", "json_file", metavar="FILE", help="Write jobs, preemptions and metrics.")
 @click.option("--log", "log_file", metavar="FILE", help="Write the record, one JSON line each.")
 @click.option(
+    "--report",
+    "report_file",
+    metavar="FILE",
+    help="Write a page for a browser: who made way, when, for whom, and what it cost; with --compare all runs.",
+)
+@click.option(
     "--rejected",
     "rejected_file",
     metavar="FILE",
@@ -122,24 +127,11 @@ def _check_map(config: Config, source: str) -> None:
     help="Exit with 0 although rows of the workload cannot be used or jobs can never run here.",
 )
 @click.option(
-    "--queue-at",
-    type=Duration(),
-    multiple=True,
-    metavar="SECONDS",
-    help="Show the queue at this second, as the status command of the scheduler does; repeatable.",
-)
-@click.option(
     "--squeue-at",
     type=Duration(),
     multiple=True,
     metavar="SECONDS",
-    help="The same as squeue of Slurm has it.",
-)
-@click.option(
-    "--bjobs-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as bjobs of LSF has it."
-)
-@click.option(
-    "--showq-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as showq of Moab has it."
+    help="Show the queue at this second; repeatable.",
 )
 @click.option(
     "--compare",
@@ -178,12 +170,10 @@ def replay(
     actions: tuple[str, ...],
     json_file: str | None,
     log_file: str | None,
+    report_file: str | None,
     rejected_file: str | None,
     allow_unusable: bool,
-    queue_at: tuple[Seconds, ...],
     squeue_at: tuple[Seconds, ...],
-    bjobs_at: tuple[Seconds, ...],
-    showq_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
     check_invariants: bool,
     world: str | None,
@@ -209,14 +199,12 @@ def replay(
     }
     loose = load_files(plugin_files)
     odd: list[str] = []
-    shown = {"": queue_at, SQUEUE: squeue_at, "bjobs": bjobs_at, "showq": showq_at}
     for label, each in variants.items():
         source = str(config) if label == CONFIGURED else f"--compare {label}"
         policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
         odd += (f"{source}: {text}" for text in refusals(each, policies))
-        _check_commands(shown, policies.vocabulary(), source)
-    _check_times(shown, until)
-    outputs = (("--json", json_file), ("--log", log_file), ("--rejected", rejected_file))
+    _check_times(squeue_at, until)
+    outputs = (("--json", json_file), ("--log", log_file), ("--report", report_file), ("--rejected", rejected_file))
     check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
     request = Request(
         loaded=loaded,
@@ -224,7 +212,7 @@ def replay(
         format=format,
         limit=limit,
         until=until,
-        queues=shown,
+        squeue_at=squeue_at,
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
         plugins=loose,
@@ -234,17 +222,21 @@ def replay(
     more = filter(None, (in_short(loaded.unmodelled, config.name),))
     note("warning", (*loaded.warnings, *more, *odd, *old))
     queues: list[str] = []
+    write = page_writer() if report_file is not None else None
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
-        keeper = Keeper(log=files.get("--log"))
-        if "--json" in files:
-            keeper.archive = stack.enter_context(JsonArchive(files["--json"].folder))
+        keepers = [Keeper(log=None if at else files.get("--log")) for at in range(len(variants))]
+        for option, kept in (("--json", keepers[:1]), ("--report", keepers)):
+            for keeper in kept if option in files else ():
+                keeper.archive = stack.enter_context(JsonArchive(files[option].folder))
         columns = [
-            _column(request, label, each, queues, keeper if not at else Keeper())
-            for at, (label, each) in enumerate(variants.items())
+            _column(request, label, each, queues, keeper)
+            for keeper, (label, each) in zip(keepers, variants.items(), strict=True)
         ]
-        _write(columns, files, keeper)
-    on_stderr = STDOUT in (json_file, log_file, rejected_file)
+        _write(columns, files, keepers[0])
+        if write is not None:
+            write_page(write, files["--report"], list(zip(keepers, columns, strict=True)))
+    on_stderr = STDOUT in (json_file, log_file, report_file, rejected_file)
     note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
     show([*queues, *summary(columns), *_about_the_site(loaded)], err=on_stderr)
     lost = left_out(columns)
@@ -278,21 +270,11 @@ def _about_the_site(loaded: Loaded) -> list[Text]:
     return [Text("\n".join(lines))] if loaded.matters else []
 
 
-def _check_commands(shown: Mapping[str, Sequence[Seconds]], words: Vocabulary, source: str) -> None:
-    """Refuse the status command of a scheduler that the policies of a site do not imitate."""
-    own = words.status.name if words.status is not None else words.noun(SQUEUE)
-    for command, instants in shown.items():
-        if instants and command not in ("", SQUEUE, own):
-            text = f"got {command}, but {source} is of a site whose command is {own}; use --queue-at"
-            raise ConfigError(f"--{command}-at", [Problem("", text)])
-
-
-def _check_times(shown: Mapping[str, Sequence[Seconds]], until: Seconds | None) -> None:
-    for command, instants in shown.items():
-        late = [at for at in instants if until is not None and at > until]
-        if late:
-            problem = Problem("", f"got {late[0]:g}, which is after --until {until:g}")
-            raise ConfigError(f"--{command or 'queue'}-at", [problem])
+def _check_times(squeue_at: Sequence[Seconds], until: Seconds | None) -> None:
+    late = [at for at in squeue_at if until is not None and at > until]
+    if late:
+        problem = Problem("", f"got {late[0]:g}, which is after --until {until:g}")
+        raise ConfigError("--squeue-at", [problem])
 
 
 # -------------------------------------------------------------------------------------- a run
@@ -313,7 +295,7 @@ def _column(
         keep=checker is not None,
         archive=keeper.archive,
         started=keeper.started,
-        snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
+        snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
         runner=request.runner,
         trace=switched_on(TRACE),
         plugins=request.plugins,
@@ -384,15 +366,13 @@ def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
 
 
 def _snapshots(
-    shown: Mapping[str, Sequence[Seconds]], into: list[str], of: str
+    instants: Sequence[Seconds], into: list[str], of: str
 ) -> Mapping[Seconds, Callable[[Engine], None]]:
     def look(at: Seconds, engine: Engine) -> None:
-        for command, instants in shown.items():
-            if at in instants:
-                heading, _, rest = queue(engine, at, command).partition("\n")
-                into.append(f"{heading}{of}\n{rest}")
+        heading, _, rest = squeue(engine, at).partition("\n")
+        into.append(f"{heading}{of}\n{rest}")
 
-    return {at: functools.partial(look, at) for instants in shown.values() for at in instants}
+    return {at: functools.partial(look, at) for at in instants}
 
 
 # -------------------------------------------------------------------------------------- files
@@ -400,7 +380,7 @@ def _write(columns: Sequence[Column], files: Mapping[str, Output], keeper: Keepe
     first = columns[0]
     if "--json" in files:
         compared = {each.label: each.figures for each in columns[1:]}
-        keeper.write_json(files["--json"], first.run, first.figures, compared)
+        keeper.write_json(files["--json"].write, first.run, first.figures, compared)
     if "--rejected" in files:
         lines = rejections(first.workload, first.run.recorder)
         files["--rejected"].write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,54 @@
+"""Find commands, and writers of pages, that other distributions bring.
+
+A distribution offers a command by an entry point of the group ``makeway.commands`` (name of the command -> a click
+command), a writer of pages by one of ``makeway.pages``. They are imported when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+import click
+
+from makeway.errors import PluginError
+
+COMMANDS = "makeway.commands"
+PAGES = "makeway.pages"
+KNOWN = {"report": "makeway-report"}
+"""Commands that are not installed with the core -> the package that brings them."""
+
+
+def names(group: str) -> list[str]:
+    """Return the names offered in `group`."""
+    return sorted({point.name for point in metadata.entry_points(group=group)})
+
+
+def load(group: str, name: str, package: str) -> Any:
+    """Import what is offered under `name`.
+
+    :param package: who would bring it.
+    :raises PluginError: nobody does, two do, or it cannot be imported.
+    """
+    points = {point.value: point for point in metadata.entry_points(group=group, name=name)}
+    if not points:
+        raise PluginError(f"{name!r} needs the package {package}: pip install {package}")
+    if len(points) > 1:
+        raise PluginError(f"several distributions offer {name!r} ({', '.join(sorted(points))}); uninstall one")
+    (point,) = points.values()
+    try:
+        return point.load()
+    except Exception as error:
+        who = point.dist.name if point.dist is not None else point.value
+        raise PluginError(f"{name!r} of {who} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def command(name: str) -> click.Command:
+    """Import the command called `name`.
+
+    :raises PluginError: as `load`; what is offered is no command.
+    """
+    found = load(COMMANDS, name, KNOWN.get(name, f"makeway-{name}"))
+    if not isinstance(found, click.Command):
+        raise PluginError(f"the command {name!r} is {found!r:.80}; allowed: a click command")
+    return found
