@@ -109,7 +109,7 @@ def test_one_name_per_plugin(folder: Path) -> None:
     project = _settings(folder)["project"]
     package = f"makeway_{folder.name}"
     assert project["name"] == package.replace("_", "-")
-    modules = project["entry-points"]["makeway"].values()
+    modules = [module for group in project["entry-points"].values() for module in group.values()]
     assert {re.split("[.:]", module)[0] for module in modules} == {package}
     assert (folder / "src" / package / "py.typed").is_file()
     assert (folder / "README.md").is_file()
@@ -135,25 +135,6 @@ def test_distributions_need_the_core_and_what_the_layers_grant(folder: Path) -> 
     }
     ours = [name for name in project["dependencies"] if re.match(r"makeway\b", name)]
     assert sorted(ours) == sorted(f"{name}>=0.1,<0.2" for name in ("makeway", *granted))
-
-
-VENDORS = {
-    "plugins/moab_qos/src/makeway_moab_qos": ("order", "recordings", "status", "vocabulary"),
-    "plugins/lsf_queue/src/makeway_lsf_queue": ("status", "vocabulary"),
-    "examples/plugins/openpbs/src/makeway_openpbs_sched": ("order",),
-}
-"""Plugins that imitate another scheduler, and what each has beside what all have."""
-FLOOR_PLAN = ("actions", "check", "explain", "limits", "reader", "resume", "settings", "victims")
-RETIRED = ("arbiter", "candidates", "checklist", "diagnose", "lint", "lints", "methods", "readers")
-
-
-@pytest.mark.parametrize("folder", VENDORS)
-def test_vendors_share_a_floor_plan(folder: str) -> None:
-    """The same name for the same thing, so that who knows one finds it in another."""
-    found = {path.stem for path in (ROOT / folder).iterdir()}
-    missing = {*FLOOR_PLAN, *VENDORS[folder]} - found
-    assert not missing
-    assert not found.intersection(RETIRED)
 
 
 def test_every_distribution_carries_the_licence() -> None:

@@ -90,8 +90,7 @@ def _select(draft: Draft) -> str:
         return f"select/{below}"
     if setting is None or name not in _SELECT_ALIASES:
         return name
-    tell = draft.refuser(setting) if name == "select/serial" else draft.reporter(setting)
-    tell(f"{name} is taken as {_SELECT_ALIASES[name]}, which took its place")
+    draft.warn(setting, f"{name} was dropped by Slurm; taken as {_SELECT_ALIASES[name]}")
     return _SELECT_ALIASES[name]
 
 

@@ -1,0 +1,115 @@
+"""Render the page: one file, nothing of which is fetched, nothing of which may be executed but our own scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from makeway.cli.replay import CONFIGURED
+from makeway.readers.record import RecordFile, read_record
+from makeway_report import figures
+from makeway_report.collect import Collected, collect
+
+LIBRARY = "vendor/uplot/uPlot.iife.min.js"
+SCRIPTS = (
+    *("static/data.js", "static/series.js", "static/words.js", "static/theme.js", "static/state.js"),
+    *("static/density.js", "static/gantt.js", "static/strip.js", "static/charts.js"),
+    *("static/tables.js", "static/panel.js", "static/keys.js", "static/main.js"),
+)
+STYLES = ("vendor/uplot/uPlot.min.css", "static/page.css")
+_ESCAPES = {
+    ord("<"): "\\u003c",
+    ord(">"): "\\u003e",
+    ord("&"): "\\u0026",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+
+
+def write(records: Sequence[tuple[Path, str]], to: Callable[[str], object], title: str = "") -> None:
+    """Write the page of some records.
+
+    :param records: each with what its run is called.
+    :param to: takes the text, piece by piece.
+    :raises ConfigError: a record cannot be read.
+    """
+    opened = [(read_record(path), label) for path, label in records]
+    write_runs([collect(record, label) for record, label in opened], to, title)
+
+
+def write_runs(runs: Sequence[Collected], to: Callable[[str], object], title: str = "") -> None:
+    """Write the page of runs that are ready for it."""
+    script = f'{_joined([LIBRARY])}\n(() => {{\n"use strict";\n{_joined(SCRIPTS)}\n}})();'
+    style = _joined(STYLES)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("makeway_report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("page.html.jinja").stream(
+        title=title or _title(runs),
+        runs=[run.about for run in runs],
+        blocks=[run.data for run in runs],
+        about=_embedded([run.about for run in runs]),
+        figures=figures.FIGURES,
+        rows=figures.rows([run.about["metrics"] for run in runs]),
+        script=script,
+        style=style,
+        policy=_policy(script, style),
+    )
+    for piece in page:
+        to(piece)
+
+
+def _title(runs: Sequence[Collected]) -> str:
+    """Return the names of the runs; those of one replay are called by its workload."""
+    names = list(dict.fromkeys(run.about["label"] for run in runs))
+    return str(runs[0].about["workload"]) if names[0] == CONFIGURED else ", ".join(names)
+
+
+def labels(records: Sequence[tuple[Path, RecordFile]]) -> list[str]:
+    """Return what runs are called: by their files' names, with the folder where those are alike."""
+    stems = [path.name.partition(".")[0] or path.name for path, _ in records]
+    if len(set(stems)) == len(stems):
+        return stems
+    return [f"{path.resolve().parent.name}/{stem}" for (path, _), stem in zip(records, stems, strict=True)]
+
+
+def _joined(names: Sequence[str]) -> str:
+    parts = []
+    for name in names:
+        text = resources.files("makeway_report").joinpath(name).read_text(encoding="utf-8").strip()
+        if "</script" in text or "</style" in text:
+            raise AssertionError(f"{name} would end its own element")
+        parts.append(text)
+    return "\n".join(parts)
+
+
+def _embedded(value: Any) -> str:
+    """Return JSON that is safe within a script element."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _policy(script: str, style: str) -> str:
+    """Return the content security policy: nothing but this script and this style."""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+__all__ = ["labels", "write", "write_runs"]
