@@ -189,7 +189,8 @@ class _Site:
         draw = self.draw
         args = self._args(number)
         if self.backfill and self.maybe(0.07):
-            args += [":", *self._args(number)]
+            # sbatch refuses --mem-per-cpu behind another component's --mem.
+            args += [":", *(word for word in self._args(number) if not word.startswith("--mem"))]
         job: Table = {"at": at, "name": f"j{number}", "runtime": draw.randint(3, 12), "args": args}
         if self.maybe(0.2):
             job |= {"step": True, "on_term": draw.choice(("default", "exit", "ignore"))}

@@ -178,6 +178,44 @@ def test_an_end_in_the_last_moments_of_the_observation() -> None:
     assert compare(run, record([("RUNNING", 0, 5, "n1"), ("RUNNING", 17, 27.3, "n1")])).agrees
 
 
+def test_cpus_and_reasons_are_details() -> None:
+    """They differ like nodes: the story is the same."""
+    spans: Spans = [("RUNNING", 0.25, 27.2, "n1"), ("COMPLETED", 27.2, 28.0, "")]
+    run = recording(spans=spans)
+    job = run.jobs["low"]
+    first = attrs.evolve(job.intervals[0], cpu_ids={"n1": (0, 1, 4)})
+    run = attrs.evolve(run, jobs={"low": attrs.evolve(job, intervals=(first, *job.intervals[1:]))})
+    other = record([("RUNNING", 0, 27, "n1")], restarts=0)
+    for text, agrees in (("0-1,4", True), ("0-2", False)):
+        other["jobs"]["1"]["intervals"][0]["cpus"] = {"n1": text}
+        found = compare(run, other)
+        assert (found.agrees, found.same_story) == (agrees, True)
+    assert (
+        str(found.differences[0])
+        == "low: CPUs at 0.25 s: recorded RUNNING on CPUs n1:0,1,4, replayed on n1:0,1,2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "agrees"),
+    [
+        ("Resources", "Priority", True),
+        ("ReqNodeNotAvail,_UnavailableNodes:n1", "ReqNodeNotAvail", True),
+        ("Licenses", "Resources", False),
+    ],
+)
+def test_why_a_job_still_waits(recorded: str, replayed: str, agrees: bool) -> None:
+    """Which of Resources and Priority is shown depends on which scheduler looked last."""
+    run = recording("PENDING", [("PENDING", 0.0, 28.0, "")])
+    job = run.jobs["low"]
+    waits = attrs.evolve(job.intervals[0], reasons=([3.2, "None"], [4.2, recorded]))
+    run = attrs.evolve(run, jobs={"low": attrs.evolve(job, intervals=(waits,))})
+    other = record([], "PENDING", 0)
+    other["jobs"]["1"]["reason"] = replayed
+    found = compare(run, other)
+    assert (found.agrees, found.same_story) == (agrees, True)
+
+
 def test_flicker_is_overlooked() -> None:
     """An interval of half a second joins what came before it."""
     spans: Spans = [

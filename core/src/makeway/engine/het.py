@@ -117,7 +117,7 @@ class HetStarter:
             return False
         have = reachable.bit_count()
         for part in components:
-            self._ledger.wait_for(part, "BadConstraints")
+            self._ledger.wait_for(part, "Resources")
             self._note(
                 part,
                 "waits",

@@ -2,8 +2,9 @@
 
 Judging follows ``shared/oracle/FORMAT.md``: the sequence of states first, then the boundaries
 within a tolerance, then final state, restarts and nodes. COMPLETING counts as part of what came
-before it, and intervals shorter than `SHORT` are mere flicker. Differences in nodes are a class of
-their own, since a scenario may leave the choice among equal nodes open.
+before it, and intervals shorter than `SHORT` are mere flicker. Differences in nodes, in CPUs, and in why a job
+still waits at the end are a class of their own, since a scenario may leave the choice among equal nodes open.
+Exit codes, `squeue` tables and what commands answered are not compared.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Span:
     nodes: tuple[str, ...] = ()
     """What it held while running or suspended, in index order."""
     restart: int = 0
+    cpus: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    """Numbers of its CPUs on each node; empty: not known."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +68,8 @@ class Story:
     spans: tuple[Span, ...]
     final_state: str
     restarts: int
+    reason: str = ""
+    """Why it waits, if it does to the end; empty: not known."""
 
 
 Stories = Mapping[str, Story]
@@ -80,6 +85,12 @@ class Aspect(enum.Enum):
     FINAL_STATE = "final state"
     RESTARTS = "restarts"
     NODES = "nodes"
+    CPUS = "CPUs"
+    REASON = "reason"
+    """Why it still waits at the end."""
+
+
+_DETAILS = frozenset((Aspect.NODES, Aspect.CPUS, Aspect.REASON))
 
 
 @attrs.frozen
@@ -110,8 +121,8 @@ class Comparison:
 
     @property
     def same_story(self) -> bool:
-        """Whether all but the nodes agrees."""
-        return all(each.aspect is Aspect.NODES for each in self.differences)
+        """Whether all but nodes, CPUs and reasons agrees."""
+        return all(each.aspect in _DETAILS for each in self.differences)
 
     @property
     def agrees(self) -> bool:
@@ -159,10 +170,13 @@ def stories_of_recording(recording: Recording) -> Stories:
 
 def _recorded_story(job: RecordedJob) -> Story:
     spans = (
-        Span(each.state, each.start, each.end, _sorted_nodes(each.nodes), each.restart)
+        Span(each.state, each.start, each.end, _sorted_nodes(each.nodes), each.restart, each.cpu_ids)
         for each in job.intervals
     )
-    return Story(spans=tuple(spans), final_state=job.final_state or REFUSED, restarts=job.restarts)
+    final = job.final_state or REFUSED
+    told = job.intervals[-1].reasons if job.intervals and final == "PENDING" else ()
+    reason = str(told[-1][1]) if told else ""
+    return Story(spans=tuple(spans), final_state=final, restarts=job.restarts, reason=reason)
 
 
 @attrs.frozen(kw_only=True)
@@ -181,6 +195,7 @@ class _ReplayedJob:
     submit: Seconds
     final_state: str
     restarts: int = 0
+    reason: str = ""
     intervals: tuple[_ReplayedInterval, ...] = ()
 
 
@@ -217,11 +232,21 @@ def _replayed_story(job: _ReplayedJob, where: str) -> Story:
         restart = max(restart, each.restart)
         if each.start > clock:
             spans.append(Span("PENDING", clock, each.start, (), restart))
-        spans.append(Span(each.state, each.start, each.end, _names(each.nodes, where), restart))
+        cpus = {node: _numbers(text, where) for node, text in each.cpus.items()}
+        spans.append(Span(each.state, each.start, each.end, _names(each.nodes, where), restart, cpus))
         clock = each.end
     if job.final_state in _ENDED and (not spans or spans[-1].state != job.final_state):
         spans.append(Span(job.final_state, clock, clock, (), job.restarts))
-    return Story(spans=tuple(spans), final_state=job.final_state, restarts=job.restarts)
+    reason = job.reason if job.final_state == "PENDING" else ""
+    return Story(spans=tuple(spans), final_state=job.final_state, restarts=job.restarts, reason=reason)
+
+
+def _numbers(text: str, where: str) -> tuple[int, ...]:
+    """Read ``0-3,5``."""
+    try:
+        return tuple(int(number) for number in expand_hostlist(f"[{text}]")) if text else ()
+    except ValueError as error:
+        raise ConfigError("record", [Problem(f"{where}.intervals", str(error))]) from None
 
 
 def _names(text: str, where: str) -> tuple[str, ...]:
@@ -278,7 +303,7 @@ def tell(story: Story, short: Seconds = SHORT) -> Story:
     for span in story.spans:
         before = told[-1] if told else None
         if before is not None and (_is_flicker(span, short) or _continues(before, span)):
-            told[-1] = attrs.evolve(before, end=span.end)
+            told[-1] = attrs.evolve(before, end=span.end, cpus=before.cpus or span.cpus)
         elif not _is_flicker(span, short):
             told.append(span if span.state in _ON_NODES else attrs.evolve(span, nodes=()))
     if told and told[0].state == "PENDING":
@@ -325,6 +350,14 @@ def _outcomes(name: str, mine: Story, other: Story) -> Iterator[Difference]:
     if mine.restarts != other.restarts:
         counts = str(mine.restarts), str(other.restarts)
         yield Difference(Aspect.RESTARTS, name, None, *counts)
+    if mine.reason and other.reason and _kind_of(mine.reason) != _kind_of(other.reason):
+        yield Difference(Aspect.REASON, name, None, mine.reason, other.reason)
+
+
+def _kind_of(reason: str) -> str:
+    """Return a reason without the nodes behind it; which of the first two is shown depends on who looked last."""
+    word = reason.partition(",")[0]
+    return "Resources" if word == "Priority" else word
 
 
 def _spans(
@@ -347,6 +380,9 @@ def _spans(
         if left.nodes != right.nodes:
             lists = (f"{left.state} on {_folded(left.nodes)}", f"on {_folded(right.nodes)}")
             yield Difference(Aspect.NODES, name, left.start, *lists)
+        elif left.cpus and right.cpus and dict(left.cpus) != dict(right.cpus):
+            shown = (f"{left.state} on CPUs {_listed(left.cpus)}", f"on {_listed(right.cpus)}")
+            yield Difference(Aspect.CPUS, name, left.start, *shown)
 
 
 def _other_states(name: str, mine: Sequence[Span], other: Sequence[Span]) -> Difference:
@@ -361,6 +397,10 @@ def _other_states(name: str, mine: Sequence[Span], other: Sequence[Span]) -> Dif
 
 def _outline(span: Span) -> str:
     return f"{span.state}@{span.start:.1f}"
+
+
+def _listed(cpus: Mapping[str, Sequence[int]]) -> str:
+    return " ".join(f"{node}:{','.join(map(str, numbers))}" for node, numbers in sorted(cpus.items()))
 
 
 def _folded(names: Sequence[str]) -> str:
