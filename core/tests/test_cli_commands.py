@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from makeway import registry
 from makeway.config import parse_toml
+from makeway.registry import finding
 
 Run = Callable[..., Any]
 Install = Callable[..., None]
@@ -512,13 +515,25 @@ def test_a_broken_plugin_does_not_stop_the_listing(run: Run, install: Install) -
 
 
 def test_a_selected_plugin_that_is_missing(run: Run, config: Path) -> None:
-    """Is named with what would bring it, after the list."""
+    """Is named with the nearest one, after the list; the name of a package is not guessed."""
     config.write_text(config.read_text().replace("partition_prio", "partition_pri"))
     done = run("plugins", "--config", config)
     assert done.status == 1
     assert "select/linear" in done.out
     assert "no plugin named 'preempt/partition_pri' is installed" in done.err
-    assert "'pip install makeway-preempt-partition-pri'" in done.err
+    assert "did you mean 'preempt/partition_prio'" in done.err
+    assert "pip install" not in done.err
+
+
+def test_packages_of_this_project_are_known_by_name() -> None:
+    """Every plugin of a distribution under plugins/ is listed with it."""
+    brought = {}
+    for path in sorted((Path(__file__).parents[2] / "plugins").glob("*/pyproject.toml")):
+        project = tomllib.loads(path.read_text())["project"]
+        names = project.get("entry-points", {}).get("makeway", {})
+        brought |= dict.fromkeys(names, project["name"])
+    assert {name: finding._OURS.get(name) for name in brought} == brought
+    assert registry.how_to_get("lsf/queue") == "'pip install makeway-lsf-queue' brings it"
 
 
 # ---------------------------------------------------------------------------------------- verify

@@ -530,8 +530,12 @@ def makeway_preempt_candidates(
 ) -> Candidates | None:
     """Name the jobs that `preemptor` may displace, cheapest to lose first, and how each makes way.
 
-    Called once per blocked pending job and scheduling pass, after `makeway_admit`. Not called while
-    preemption is off. Decision hook of the kind *preempt candidates*.
+    Called for a pending job that finds no room, or that a liftable limit keeps out. How many jobs that are depends
+    on the scheduler: under ``easy`` only the first job that waits may have others make way; under ``builtin`` the
+    first one of each partition; under ``backfill`` and ``greedy`` every job that is tried. Called again for the
+    same job whenever it is tried again, and for estimates of its start; once for all jobs of one kind where the
+    plugin tells kinds apart (`makeway_preemptor_kind`). Not called while preemption is off. Decision hook of the
+    kind *preempt candidates*.
 
     :param preemptor: the pending job; its partition and QOS exist.
     :param active: all running and suspended jobs, in job-table order.

@@ -64,6 +64,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook_func(_is_enum, _member)
     converter.register_structure_hook_func(_is_sequence, lambda v, t: _sequence(converter, v, t))
     converter.register_structure_hook_func(_is_mapping, lambda v, t: _mapping(converter, v, t))
+    converter.register_structure_hook_func(_is_literal, _literal)
     converter.register_structure_hook_func(_is_union, lambda v, t: _union(converter, v, t))
     converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(converter, cls))
     converter.register_unstructure_hook_func(
@@ -113,6 +114,24 @@ def _member(value: Any, wanted: Any) -> Any:
         return options[value]
     close = nearest(str(value), options)
     raise _Wrong(f"got {_shown(value)}; allowed: {', '.join(options)}{close}")
+
+
+def _is_literal(wanted: Any) -> bool:
+    return typing.get_origin(wanted) is typing.Literal
+
+
+def _literal(value: Any, wanted: Any) -> Any:
+    options = typing.get_args(wanted)
+    for option in options:
+        if type(value) is type(option) and value == option:
+            return option
+    shown = [_toml(option) for option in options]
+    close = nearest(value, map(str, options)) if isinstance(value, str) else ""
+    raise _Wrong(f"got {_shown(value)}; allowed: {', '.join(shown)}{close}")
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _is_sequence(wanted: Any) -> bool:

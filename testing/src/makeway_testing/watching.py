@@ -90,6 +90,8 @@ def _shown(
     # pluggy reads the names of the arguments off the function's code.
     listed = ", ".join(offered)
     shown: Callable[..., Any] = eval(f"lambda {listed}: answered({listed})", {"answered": answered})
+    marks = {name: value for name, value in vars(function).items() if name.startswith("makeway_")}
+    vars(shown).update(marks)  # what decorators of `makeway.hookspecs` say of it
     return hookimpl(shown)
 
 

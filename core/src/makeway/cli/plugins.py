@@ -130,7 +130,7 @@ def _missing(found: Sequence[Described], selected: Sequence[str]) -> list[str]:
     names = [each.installed.name for each in found]
     return [
         f"no plugin named {name!r} is installed{nearest(name, names)}; "
-        f"'pip install {registry.pip_name(name)}' would bring it if that package exists"
+        f"{registry.how_to_get(name)}"
         for name in selected
         if name not in names
     ]

@@ -17,7 +17,7 @@ worlds     the one world that a config names
 from __future__ import annotations
 
 from makeway.registry.asking import guarded
-from makeway.registry.finding import GROUP, Installed, installed, load, offers, pip_name
+from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name
 from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.policies import KINDS, Policies, gang_of, names_in
 from makeway.registry.worlds import build_world, full_name, world_settings
@@ -33,6 +33,7 @@ __all__ = [
     "full_name",
     "gang_of",
     "guarded",
+    "how_to_get",
     "installed",
     "load",
     "names_in",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -88,8 +88,34 @@ def running_version() -> str:
         return CONTRACT_VERSION
 
 
+_OURS: Mapping[str, str] = {
+    "gang/timeslice": "makeway-slurm",
+    "lsf/queue": "makeway-lsf-queue",
+    "moab/qos": "makeway-moab-qos",
+    "moab/tasks": "makeway-moab-qos",
+    "preempt/partition_prio": "makeway-preempt-partition-prio",
+    "preempt/qos": "makeway-preempt-qos",
+    "select/cons_tres": "makeway-select-cons-tres",
+    "select/linear": "makeway-select-linear",
+}
+"""Plugin -> the distribution of this project that brings it. A test holds it to the distributions."""
+
+
+def how_to_get(name: str) -> str:
+    """Say how a plugin that is not installed can be had.
+
+    Names of other packages are not guessed: anybody may register them.
+    """
+    if name in _OURS:
+        return f"'pip install {_OURS[name]}' brings it"
+    return (
+        "its own documentation says which package brings it, and its name must stand among the entry points of "
+        f"the group {GROUP!r}; a file of your own is named by --plugin {name}=FILE"
+    )
+
+
 def pip_name(name: str) -> str:
-    """Return the pip package that would bring the plugin `name`, by the naming rule of this project."""
+    """Return the name that this project's rule gives to a new package with the plugin `name`."""
     return "makeway-" + name.replace("/", "-").replace("_", "-")
 
 
@@ -134,7 +160,7 @@ def _load(name: str, points: Sequence[metadata.EntryPoint]) -> tuple[Any, Instal
         names = sorted({point.name for point in points})
         raise PluginError(
             f"no plugin named {name!r}; installed: {', '.join(names) or 'none'}"
-            f"{nearest(name, names)}; 'pip install {pip_name(name)}' would bring it if that package exists"
+            f"{nearest(name, names)}; {how_to_get(name)}"
         )
     point, item = found
     _check_version(str(item), item.wants, running_version(), "requires makeway")
