@@ -527,7 +527,7 @@ def test_a_selected_plugin_that_is_missing(run: Run, config: Path) -> None:
 
 def test_packages_of_this_project_are_known_by_name() -> None:
     """Every plugin of a distribution under plugins/ is listed with it."""
-    brought = {}
+    brought: dict[str, str] = {}
     for path in sorted((Path(__file__).parents[2] / "plugins").glob("*/pyproject.toml")):
         project = tomllib.loads(path.read_text())["project"]
         names = project.get("entry-points", {}).get("makeway", {})

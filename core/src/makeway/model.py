@@ -141,6 +141,7 @@ class ModeSetting:
     action: PreemptMode | None = None
     """None: only modifiers were given."""
     flags: frozenset[ModeFlag] = frozenset()
+    """Modifiers beside the action; empty: none."""
 
     def words(self) -> tuple[str, ...]:
         """Return the spelling used in the config, action first."""
@@ -153,6 +154,7 @@ class OverSubscribe:
     """How many jobs may share a resource of a partition."""
 
     sharing: Sharing = Sharing.NO
+    """Whether jobs share at all."""
     count: int = 1
     """Jobs per resource under YES and FORCE; 1 otherwise."""
 
@@ -166,21 +168,29 @@ class Node:
     """One machine."""
 
     name: str
+    """Host name."""
     index: int
     """Place in index order: names sorted naturally."""
     cpus: int = 1
+    """CPUs that jobs may have: cores, or hardware threads where these are counted."""
     sockets: int = 1
+    """Number of sockets."""
     cores_per_socket: int = 1
+    """Cores of one socket."""
     threads_per_core: int = 1
+    """Hardware threads of one core."""
     memory_mb: int = 1
+    """Memory of the machine."""
     mem_spec_limit_mb: int = 0
     """Memory kept for the system, never given to jobs."""
     weight: int = 1
     """Lower is used first."""
     features: frozenset[str] = frozenset()
+    """Words that jobs may ask for (`JobSpec.features`)."""
     gres: Mapping[str, int] = attrs.field(factory=dict)
     """Counted resources such as ``gpu``; typed ones also as ``gpu:a100``."""
     up: bool = True
+    """Whether it is in service when the run begins; `ClusterView.up` says what holds now."""
     record: int = 0
     """Which configuration record (NodeName line, ``[[node]]`` table) described it."""
     load: float = 0.0
@@ -204,13 +214,17 @@ class Partition:
     """Nodes with common limits and a preemption rule (LSF queue, Moab class)."""
 
     name: str
+    """Name, as jobs give it."""
     index: int = 0
     """Place in the configuration."""
     nodes: NodeBits = 0
+    """Its nodes, in service or not."""
     priority_tier: int = 1
     """Rank; higher may preempt lower, and is tried first."""
     priority_job_factor: int = 1
+    """What the partition adds to priorities under ``multifactor``."""
     oversubscribe: OverSubscribe = OverSubscribe()
+    """How many jobs may share a resource here."""
     exclusive_user: bool = False
     """Nodes are owned by one user while a job of this partition runs there."""
     preempt_mode: ModeSetting | None = None
@@ -220,19 +234,25 @@ class Partition:
     qos: str | None = None
     """QOS of the partition; None: it has none."""
     default: bool = False
+    """Whether jobs that name no partition come here."""
     max_time: Seconds | None = None
     """Longest time limit; None: unlimited."""
     default_time: Seconds | None = None
     """Limit of jobs that ask for none; None: `max_time`."""
     min_nodes: int = 0
+    """Fewest nodes per job."""
     max_nodes: int | None = None
     """Most nodes per job; None: unlimited."""
     def_mem_per_cpu: int | None = None
+    """What a job that asks for no memory gets per CPU; None: as the cluster says."""
     def_mem_per_node: int | None = None
+    """The same per node; None: as the cluster says."""
     max_mem_per_cpu: int | None = None
+    """Most memory per CPU; None: as the cluster says."""
     max_mem_per_node: int | None = None
-    """Memory defaults and caps in MB; None: the cluster-wide ones apply."""
+    """Most memory per node; None: as the cluster says."""
     max_cpus_per_node: int | None = None
+    """Most CPUs of a node that jobs of the partition use together; None: all."""
     select_parameters: tuple[str, ...] = ()
     """Overrides of the selector's parameters (CR_Core ...); empty: the cluster's."""
     lln: bool = False
@@ -250,18 +270,23 @@ class Qos:
     """A service class that may carry preempt rules."""
 
     name: str
+    """Name, as jobs give it."""
     index: int = 0
+    """Place in the configuration."""
     priority: int = 0
+    """Rank among QOS; higher is better."""
     preempt: frozenset[str] = frozenset()
     """Names of the QOS whose jobs it may preempt; not transitive."""
     preempt_mode: ModeSetting | None = None
     """None: the cluster-wide mode applies."""
     grace_time: Seconds = 0.0
+    """A victim's time from notice to action."""
     exempt_time: Seconds | None = None
     """None: not set here; 0 counts as set."""
     flags: frozenset[str] = frozenset()
     """OverPartQOS, NoReserve, ... as sacctmgr spells them."""
     attributes: Mapping[str, Any] = NOTHING
+    """Settings that only a plugin knows."""
 
 
 @attrs.frozen(kw_only=True)
@@ -269,15 +294,23 @@ class Cluster:
     """What does not change during a run: nodes in index order, partitions, QOS, licences."""
 
     name: str = "cluster"
+    """Name of the cluster."""
     nodes: tuple[Node, ...] = ()
+    """All nodes, in index order."""
     partitions: tuple[Partition, ...] = ()
+    """All partitions, as configured."""
     qos: tuple[Qos, ...] = ()
+    """All QOS, as configured."""
     licenses: Mapping[str, int] = attrs.field(factory=dict)
+    """Licence -> how many there are."""
     def_mem_per_cpu: int | None = None
+    """What a job that asks for no memory gets per CPU; None: nothing."""
     def_mem_per_node: int | None = None
+    """The same per node; None: nothing."""
     max_mem_per_cpu: int | None = None
+    """Most memory per CPU; None: any."""
     max_mem_per_node: int | None = None
-    """Memory defaults and caps in MB; None: none."""
+    """Most memory per node; None: any."""
     attributes: Mapping[str, Any] = NOTHING
     """Settings that only a plugin knows, by file or plugin."""
 
@@ -327,7 +360,9 @@ class UserSignal:
     """A signal that a job asked for ahead of its end (``--signal=[R][B]:USR1@300``)."""
 
     name: str
+    """Name without SIG: ``USR1``."""
     lead: Seconds = 60.0
+    """How long before the end it is sent."""
     batch_only: bool = False
     """B: the batch shell alone gets it."""
     borrows_reservation: bool = False
@@ -339,14 +374,21 @@ class JobSpec:
     """What was submitted: one job, or one component of a heterogeneous job."""
 
     id: str
+    """Id, unique in the run; components of a heterogeneous job have ids of their own (``7+1``)."""
     name: str = ""
+    """Name of the job; empty: none was given."""
     user: str = "user"
+    """Who submitted it."""
     group: str | None = None
+    """The user's group; None: not known."""
     account: str | None = None
+    """The account that is charged; None: none was given."""
     partitions: tuple[str, ...] = ()
     """Partitions to try, any of them; empty: the default one."""
     qos: str | None = None
+    """Name of the QOS asked for; None: none."""
     submit_at: Seconds = 0.0
+    """When it was submitted."""
     begin_at: Seconds | None = None
     """Not before this instant; None: at once."""
     run_time: Seconds | None = None
@@ -354,53 +396,75 @@ class JobSpec:
     time_limit: Seconds | None = None
     """Requested limit; None: the partition's."""
     min_nodes: int = 1
+    """Fewest nodes asked for."""
     max_nodes: int | None = None
     """Most nodes the user accepts, and the number aimed at; None: none was given."""
     tasks: int | None = None
+    """Tasks over all nodes; None: not said."""
     cpus_per_task: int = 1
+    """CPUs of each task."""
     tasks_per_node: int | None = None
+    """Tasks on each node; None: not said."""
     tasks_per_socket: int | None = None
+    """Most tasks on a socket; None: any."""
     tasks_per_core: int | None = None
+    """Most tasks on a core; None: any."""
     threads_per_core: int | None = None
+    """Hardware threads used of each core; None: not said."""
     sockets_per_node: int | None = None
+    """Sockets that a node must have at the least; None: any."""
     cores_per_socket: int | None = None
+    """Cores that a socket must have at the least; None: any."""
     min_cpus_per_node: int = 1
+    """CPUs that each node must offer at the least."""
     distribution: str | None = None
     """``-m``: how tasks are laid over nodes and sockets; None: the default."""
     spread: bool = False
+    """Whether it asked for as many nodes as possible."""
     memory_mb_per_node: int | None = None
     """None: none asked; 0: all memory of each node."""
     memory_mb_per_cpu: int | None = None
+    """Memory asked for per CPU; None: none."""
     gres: Mapping[str, int] = NOTHING
     """Counted resources per node."""
     gres_total: Mapping[str, int] = NOTHING
     """Counted resources over the whole job (``--gpus``)."""
     licenses: Mapping[str, int] = NOTHING
+    """Licence -> how many it wants."""
     licenses_any: bool = False
     """True: one of `licenses` is enough (``a:1|b:1``)."""
     exclusive: Exclusive | None = None
+    """With whom it refuses to share its nodes; None: with nobody in particular."""
     oversubscribe: bool = False
     """The user offered to share."""
     contiguous: bool = False
+    """Whether its nodes have to be neighbours."""
     features: str = ""
     """Expression of required features: ``a&b``, ``a|b``, ``[a|b]``, ``a*2&b``."""
     required_nodes: tuple[str, ...] = ()
+    """Names of nodes that must be among its nodes."""
     excluded_nodes: tuple[str, ...] = ()
+    """Names of nodes that must not."""
     priority: int | None = None
     """Given priority; None: by order of submission; 0: held."""
     nice: int = 0
+    """What is taken off its priority."""
     requeue: bool | None = None
     """Whether it may be requeued; None: the cluster's default."""
     batch: bool = True
     """False: interactive (salloc, srun); never requeued."""
     signal: UserSignal | None = None
+    """The signal that it wants ahead of its end; None: none."""
     mcs_label: str | None = None
+    """Security label that it was submitted with; None: none."""
     reservation: str | None = None
+    """Reservation that it was submitted to; None: none."""
     depends_on: tuple[str, ...] = ()
     """Job ids that must have ended."""
     het_id: str | None = None
     """Id shared by the components of a heterogeneous job; None: an ordinary job."""
     het_offset: int = 0
+    """Which component of a heterogeneous job it is; the leader is 0."""
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
     on_term: str = "default"
@@ -412,7 +476,7 @@ class JobSpec:
     attributes: Mapping[str, Any] = NOTHING
     """Whatever else the workload said."""
     wall_submit: float | None = None
-    """Submission as Unix time, where the workload has it."""
+    """Submission as Unix time; None: the workload does not say."""
     source: str = ""
     """Place in the workload (``file:line``), for messages."""
 
@@ -437,6 +501,7 @@ class Allocation:
     """What a job holds: nodes, and what of each."""
 
     nodes: NodeBits
+    """The nodes, as a bitmap."""
     node_indices: tuple[int, ...]
     """The same nodes as indices, ascending; the tuples below run parallel to it."""
     cpus: tuple[int, ...] | None = None
@@ -446,7 +511,9 @@ class Allocation:
     memory_mb: tuple[int, ...] | None = None
     """Memory charged on each node; None: memory is not tracked."""
     gres: Mapping[str, tuple[int, ...]] = NOTHING
+    """Counted resource -> how many on each node."""
     licenses: Mapping[str, int] = NOTHING
+    """Licence -> how many it holds."""
     shared: bool = False
     """Whether the selector counts the job as one that shares its nodes."""
     marks: frozenset[str] = frozenset()
@@ -463,15 +530,21 @@ class JobDraft:
     """A job that the engine is still making; as long as its fields can be set, that takes a quarter of the time."""
 
     spec: JobSpec
+    """What was submitted."""
     id: str
+    """Id, as submitted."""
     index: int
+    """Place in the job table (order of submission); the last part of every order."""
     user: str
+    """Who submitted it."""
     account: str | None
+    """The account that is charged; None: none was given."""
     partitions: tuple[Partition, ...]
     """All that it was submitted to, as configured."""
     partition: Partition
     """Where it runs, or is being tried."""
     qos: Qos | None
+    """Its service class; None: it has none."""
     submit_at: Seconds
     """Last submission; a requeue renews it."""
     eligible_at: Seconds
@@ -481,25 +554,31 @@ class JobDraft:
     priority: int
     """Higher first; 0: held."""
     requeueable: bool
+    """Whether it may be requeued."""
     size: int
     """Nodes asked for at the least."""
     state: JobState = JobState.PENDING
+    """Where it stands."""
     reason: str = "None"
     """Why it waits, in the field's words (Priority, Resources, BeginTime, ...)."""
     started_at: Seconds | None = None
-    """Start of this incarnation."""
+    """Start of this incarnation; None: it has not started since it was last (re)queued."""
     resumed_at: Seconds | None = None
-    """Last start or resume."""
+    """Last start or resume; None: it does not run."""
     ran: Seconds = 0.0
     """Running time of this incarnation up to `resumed_at`."""
     end_at: Seconds | None = None
     """When its time limit strikes if it keeps running; None: never."""
     suspended_at: Seconds | None = None
+    """When it was stopped; None: it is not suspended."""
     suspended_by: SuspendedBy | None = None
+    """Who stopped it; None: it is not suspended."""
     allocation: Allocation | None = None
+    """What it holds; None: nothing."""
     starts: int = 0
     """How often it was started, starts that failed included: the number of its incarnation."""
     restarts: int = 0
+    """How often it was requeued."""
     preemptions: int = 0
     """How often it had to make way."""
     preemptions_before: int = 0
@@ -513,7 +592,7 @@ class JobDraft:
     preempt_at: Seconds | None = None
     """When it was told to make way; None: nobody told it in this incarnation."""
     asked_at: Seconds | None = None
-    """When it last had others killed or requeued as a preemptor."""
+    """When it last had others killed or requeued as a preemptor; None: never in this incarnation."""
     asked_nodes: NodeBits = 0
     """Where it wanted to start then; empty: it never asked in this incarnation."""
     checkpointed: Seconds = 0.0
@@ -525,8 +604,11 @@ class JobDraft:
     lost: Seconds = 0.0
     """Running time that requeues and cancels threw away so far."""
     mcs_label: str | None = None
+    """Security label in force; None: none."""
     required: NodeBits = 0
+    """Nodes that must be among its nodes."""
     excluded: NodeBits = 0
+    """Nodes that must not."""
     marks: frozenset[str] = frozenset()
     """What policies remember about it (`makeway_marks`); a requeue takes all away."""
 
@@ -563,6 +645,7 @@ class Usage:
     """What some jobs hold together."""
 
     jobs: int = 0
+    """How many jobs."""
     cpus: int = 0
     """CPUs charged; all those of a node where whole nodes are held."""
     nodes: int = 0
@@ -581,6 +664,7 @@ class Placement:
     """A place where a job could start now."""
 
     allocation: Allocation
+    """What it would hold."""
     overlays: bool = False
     """Whether it lies on cores of active jobs, which the gang arbiter will stop."""
     why: str = ""
@@ -598,7 +682,9 @@ class Blocked:
     resource: str = "nodes"
     """What is short: nodes, cpus, memory, gres, licences."""
     wanted: float = 0
+    """How much of `resource` it needs; 0: not said."""
     available: float = 0
+    """How much of it there is for this job."""
     detail: str = ""
     """A sentence for people."""
     never: bool = False
@@ -620,6 +706,7 @@ class Forecast:
     """When a job could start if jobs end as their limits say."""
 
     at: Seconds
+    """When it could start."""
     nodes: NodeBits
     """Nodes it would take, or that must be kept for it."""
     preempts: bool = False
@@ -635,6 +722,7 @@ class Candidates:
     """Whom a pending job may displace, cheapest to lose first."""
 
     jobs: tuple[Job, ...] = ()
+    """The candidates, cheapest to lose first; some of ``active``, none twice."""
     modes: tuple[PreemptMode, ...] = ()
     """How each would make way; parallel to `jobs`."""
     protected: Mapping[str, str] = NOTHING
@@ -692,6 +780,7 @@ class Choice:
     """What a search found: a placement, and who has to make way for it."""
 
     placement: Placement
+    """Where the job starts once its victims have gone."""
     victims: tuple[int, ...] = ()
     """Positions in the candidates, in the order in which they are to be told."""
     method: str = ""
@@ -719,6 +808,7 @@ class Plan:
     """The steps by which one victim makes way."""
 
     job: Job
+    """The victim."""
     mode: PreemptMode
     """What is done in the end."""
     notice: tuple[Signal, ...] = ()
@@ -778,11 +868,15 @@ class GangOrder:
     """One order of the gang arbiter."""
 
     verb: GangVerb
+    """What is to be done."""
     job: Job
+    """The job that it is done to."""
     mode: PreemptMode = PreemptMode.SUSPEND
+    """PREEMPT only: how the job makes way."""
     because_of: Job | None = None
     """The job that takes its place; None: nobody in particular."""
     why: str = ""
+    """For `explain` and records; empty: nothing is said."""
     allocation: Allocation | None = None
     """RESUME only: what it holds from now on, as much as before on the same nodes; None: what it holds."""
     trades: tuple[tuple[Job, Allocation], ...] = ()
@@ -1028,6 +1122,7 @@ class Cover:
     """
 
     wanted: int
+    """How many nodes it needs."""
     free: int
     """How many usable nodes nobody has to leave."""
     blockers: Mapping[int, tuple[int, ...]]

@@ -51,6 +51,9 @@ def _entry(trial: Trial) -> dict[str, Any]:
         "contract": CONTRACT_VERSION,
         "hooks": {hook: trial.calls[hook] for hook in trial.hooks},
         "scenes": trial.scenes,
+        "candidates_named": trial.named,
+        "victims_taken": trial.victims,
+        "not_put_to_the_test": dict(trial.untested),
         "warnings": trial.warnings,
         "faults": trial.faults,
     }
@@ -70,8 +73,12 @@ def _show(trial: Trial) -> None:
         for hook in trial.hooks:
             shown.add_row(hook, f"{trial.calls[hook]:,}" if trial.calls[hook] else "not called for")
         lines.append(shown)
+        if "makeway_preempt_candidates" in trial.hooks:
+            lines.append(f"{trial.named:,} candidates named, {trial.victims:,} victims taken")
+    lines += [f"not put to the test: {hook}: {why}" for hook, why in trial.untested]
     count = len(trial.faults)
-    lines.append(
-        f"{trial.name}: {count} fault{'s' * (count > 1)}" if count else f"{trial.name}: no fault found"
-    )
+    found = f"{count} fault{'s' * (count > 1)}" if count else "no fault found"
+    if trial.untested and not count:
+        found += " in what was put to the test"
+    lines.append(f"{trial.name}: {found}")
     show(lines)

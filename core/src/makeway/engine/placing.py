@@ -471,16 +471,20 @@ class Placer:
             return ""
         if len(candidates.vacated) == len(candidates.jobs):
             return "what suspended jobs hold would not be enough"
-        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs), own=False)
-        for candidate, mode in self.policies.together(job, candidates):
-            attempt.remove(candidate, mode)
-        if isinstance(self.probe(attempt), Placement):
+        if self._traces and self.recorder.traces(job) and self._would_help(job, allowed, candidates):
             return "the search chose nobody, though removing all candidates would make room"
         ledger, why = self.ledger, "removing all candidates would not make room"
         shut = functools.reduce(operator.or_, (each.nodes for each in candidates.jobs)) & ledger.completing
         if not shut:
             return why
         return f"{why} while job {', '.join(ledger.leaving(shut))} is leaving {self.recorder.node_list(shut)}"
+
+    def _would_help(self, job: Job, allowed: NodeBits, candidates: Candidates) -> bool:
+        """Whether the job would fit with all candidates gone, whatever the search said; worked out for people."""
+        attempt = self._attempt(job, self._nodes_with(job, allowed, candidates.jobs), own=False)
+        for candidate, mode in self.policies.together(job, candidates):
+            attempt.remove(candidate, mode)
+        return isinstance(self.probe(attempt), Placement)
 
     def _not_for(self, job: Job, candidates: Candidates) -> str:
         """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""

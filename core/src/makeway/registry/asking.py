@@ -203,6 +203,8 @@ class Asker:
         hook = self._hooks_by_code().get(frame.f_code)
         if hook is not None:
             return hook
+        if frame.f_locals.get("self") is self:
+            return None  # asking on behalf of somebody, in whatever module
         _, plugin, name = self._built.get(id(frame.f_locals.get("self")), (None, "", ""))
         if plugin:
             return plugin, name

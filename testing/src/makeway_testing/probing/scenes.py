@@ -98,7 +98,8 @@ def _tables(policy: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
 
 def _job(id: str, submit: float, nodes: int, run_time: float, partition: str, **more: Any) -> dict[str, Any]:
     table = {"id": id, "submit": submit, "nodes": nodes, "run_time": run_time, "partition": partition}
-    return {"qos": "normal", "time_limit": run_time + 30.0, **table, **more}
+    given = {"qos": "normal", "time_limit": run_time + 30.0, **table, **more}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 _JOBS = [
@@ -115,6 +116,12 @@ _JOBS = [
     _job("11", 41, 1, 5, "low", user="ann", account="physics", qos="scavenger"),
     _job("12", 200, 2, 50, "low", user="ann", account="physics", batch=False),
     _job("13", 210, 4, 10, "high", user="bob", account="physics"),
+    # Nobody's account, no QOS, no limit: what a policy must not take for granted.
+    _job("14", 300, 2, 60, "mid", user="dan", qos=None, time_limit=None),
+    _job("15", 305, 1, 20, "mid", user="eve", account="biology", group="staff", time_limit=None),
+    _job("16", 310, 3, 15, "high", user="ann", account="physics", qos=None, time_limit=None),
+    _job("17", 312, 1, 15, "high", user="dan", qos="urgent"),
+    _job("18", 314, 1, 30, "low", user="dan", qos="scavenger"),
 ]
 _COMMANDS: tuple[tuple[Seconds, Event], ...] = (
     (5.0, Command("suspend", "1", "ann")),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,23 +13,45 @@ import attrs
 from makeway.config import build_cluster
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, InvariantError, MakewayError, OutOfTime, PluginError, PolicyError
-from makeway.model import Candidates, JobState
+from makeway.model import Blocked, Candidates, Job, JobState
 from makeway.record import Line, Recorder
 from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
 from makeway.registry.fitting import fits, who_is
-from makeway.replay import Options, answerable, drive
+from makeway.replay import Options, Run, answerable, drive
 from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
+from makeway_testing.probing import probes
 from makeway_testing.probing.listing import LISTING, wrong_listings
 from makeway_testing.probing.scenes import Scene, scenes
 from makeway_testing.probing.stand import STAND_INS
+from makeway_testing.watching import plain
 
 _MOST = 10
 """Faults that are told apart; more of them say nothing new."""
-_UNTIL = 20_000.0
+_UNTIL = 5_000.0
 """Seconds after which a scene is over, whatever still waits."""
+_SAYS = {
+    "makeway_preempt_candidates": "named a candidate",
+    "makeway_protect": "protected anybody",
+    "makeway_search": "chose anybody",
+    "makeway_admit": "kept a job out",
+    "makeway_closed_nodes": "closed a node",
+    "makeway_over_limit": "planned anything",
+    "makeway_explain": "said anything",
+}
+"""Hook -> what an answer does that puts its rule to the test."""
+_FOR_EVER = 30
+"""Times that one job makes way in a scene of some minutes, if jobs displace one another for ever."""
+_DECIDES = (*probes.TIMED, "makeway_search", "makeway_over_limit")
+"""Hooks whose answers are compared when scenes are played again."""
+_PLACE = re.compile(r" at 0x[0-9a-f]+")
+"""Where something lies in memory, which tells nothing."""
+_NUISANCES = ("requeue, easy", "cancel, greedy", "suspend+gang, backfill")
+"""Scenes that are played again under other circumstances."""
+_BUSY = "requeue, greedy"
+"""The scene that is played with many jobs: each that waits asks for candidates."""
 _PURE = ("makeway_preempt_candidates", "makeway_protect", "makeway_queue_order", "makeway_preempt_mode")
 """Hooks that are asked twice each time."""
 
@@ -43,15 +67,31 @@ class Trial:
     hooks: tuple[str, ...] = ()
     calls: Counter[str] = attrs.field(factory=Counter)
     """Hook -> how often it was called."""
+    spoke: Counter[str] = attrs.field(factory=Counter)
+    """Hook -> how often its answer named, kept out, closed, ordered or planned anything."""
+    named: int = 0
+    """Candidates, over all answers."""
+    victims: int = 0
+    """Preemptions in all scenes."""
     scenes: int = 0
     faults: list[str] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)
+    transcript: list[str] | None = None
+    """All answers, one text each; None: they are not kept."""
+    watch: probes.Stopwatch | None = None
+    """Times single answers; None: nobody asks."""
     _known: set[Any] = attrs.field(factory=set)
 
     @property
-    def uncalled(self) -> tuple[str, ...]:
-        """Hooks that nothing in the scenes called for."""
-        return tuple(hook for hook in self.hooks if not self.calls[hook])
+    def untested(self) -> tuple[tuple[str, str], ...]:
+        """Hooks of which the scenes say nothing, each with the reason."""
+        found = []
+        for hook in self.hooks:
+            if not self.calls[hook]:
+                found.append((hook, "never called"))
+            elif hook in _SAYS and not self.spoke[hook]:
+                found.append((hook, f"it never {_SAYS[hook]}"))
+        return tuple(found)
 
     def blame(self, hook: str, message: str, job: str | None = None) -> None:
         """Note a fault of a hook."""
@@ -118,7 +158,10 @@ def _try_listings(trial: Trial) -> None:
 def _try_scenes(trial: Trial, settings: Mapping[str, Any]) -> None:
     if not set(trial.hooks) - set(LISTING):
         return
-    for scene in scenes(trial.name, trial.hooks, settings):
+    played = list(scenes(trial.name, trial.hooks, settings))
+    # First, while the plugin has had no occasion to remember anything.
+    _try_nuisances(trial, [scene for scene in played if scene.title in _NUISANCES])
+    for scene in played:
         trial.scenes += 1
         try:
             _play(trial, scene)
@@ -127,10 +170,61 @@ def _try_scenes(trial: Trial, settings: Mapping[str, Any]) -> None:
             return
         except InvariantError as error:
             trial.note(PluginError(f"{who_is(trial.name, trial.installed)}, scene {scene.title!r}: {error}"))
+            return
         except MakewayError as error:
             trial.note(error)
             if isinstance(error.__cause__, OutOfTime):
                 return  # each further scene would take as long
+    if not trial.faults:
+        _try_growth(trial, next(scene for scene in played if scene.title == _BUSY))
+
+
+def _try_nuisances(trial: Trial, played: Sequence[Scene]) -> None:
+    """Play scenes again under circumstances that no decision may depend on."""
+    package = str(getattr(trial.plugin, "__name__", "")).partition(".")[0]
+    for scene in played:
+        who = f"{who_is(trial.name, trial.installed)}, scene {scene.title!r}"
+        try:
+            for found in probes.nuisances_of(scene, lambda each: _transcript(trial, each), package):
+                trial.note(PluginError(f"{who}: it {found}"))
+        except MakewayError as error:
+            trial.note(error)
+        if trial.faults:
+            return
+
+
+def _transcript(trial: Trial, scene: Scene) -> str:
+    """Return all that the plugin answered in a scene, and what came of it, as text."""
+    alone = Trial(trial.name, trial.installed, trial.plugin, trial.hooks)
+    alone.transcript = []
+    summary = _play(alone, scene)
+    outcome = {key: summary[key] for key in ("jobs", "preemptions")}
+    return "\n".join([*alone.transcript, json.dumps(outcome, default=str)])
+
+
+def _try_growth(trial: Trial, scene: Scene) -> None:
+    """Time single answers with few and with many jobs; what seems slow is timed again, as machines are busy."""
+    if not set(trial.hooks) & set(probes.TIMED):
+        return
+    try:
+        found = _growth(trial, scene)
+        again = _growth(trial, scene) if found else {}
+    except MakewayError as error:
+        trial.note(error)
+        return
+    for hook in found.keys() & again.keys():
+        trial.blame(hook, again[hook])
+
+
+def _growth(trial: Trial, scene: Scene) -> dict[str, str]:
+    """Return hook -> what is said of one that takes too long."""
+    took = []
+    for size in probes.SIZES:
+        alone = Trial(trial.name, trial.installed, trial.plugin, trial.hooks)
+        alone.watch = probes.Stopwatch()
+        _play(alone, probes.many(scene, size), checked=False)
+        took.append(alone.watch.took)
+    return dict(probes.growth(*took))
 
 
 class _Counting(Policies):
@@ -143,10 +237,31 @@ class _Counting(Policies):
         if "makeway_settings" in trial.hooks:
             trial.calls["makeway_settings"] += 1
 
+    def _ask(self, call: Call, hook: str, about: Job | None, arguments: Mapping[str, Any]) -> Any:
+        """Ask the plugin on trial with a stopwatch, or an ear for what it opens."""
+        trial = self._trial
+        if call.plugin != trial.name:
+            return super()._ask(call, hook, about, arguments)
+        if trial.watch is not None:
+            with trial.watch.timing(hook):
+                return super()._ask(call, hook, about, arguments)
+        with probes.listening() as heard:
+            answer = super()._ask(call, hook, about, arguments)
+        if heard and hook not in LISTING:
+            trial.blame(hook, f"reaches out of the run: {heard[0]}; a policy looks at its arguments only")
+        return answer
+
     def _show(self, call: Call, hook: str, arguments: Mapping[str, Any], answer: Any) -> None:
-        if call.plugin != self._trial.name:
+        trial = self._trial
+        if call.plugin != trial.name or trial.watch is not None:
             return
-        self._trial.calls[hook] += 1
+        trial.calls[hook] += 1
+        if _says_something(answer):
+            trial.spoke[hook] += 1
+        if isinstance(answer, Candidates) and isinstance(answer.jobs, tuple | list):
+            trial.named += len(answer.jobs)
+        if trial.transcript is not None and hook in _DECIDES:
+            trial.transcript.append(f"{hook}: {_PLACE.sub('', str(plain(answer)))}")
         if hook in _PURE and answer is not None and _essence(call(arguments)) != _essence(answer):
             about = arguments.get("preemptor")
             text = "answers the same question in another way when asked again; it must depend on its arguments only"
@@ -172,9 +287,17 @@ def _essence(answer: Any) -> Any:
     return list(answer) if isinstance(answer, tuple | list) else None
 
 
-def _play(trial: Trial, scene: Scene) -> None:
-    """Let the plugin answer in one scene, and look at what came of it.
+def _says_something(answer: Any) -> bool:
+    """Whether an answer names, orders or plans anything."""
+    if isinstance(answer, Candidates):
+        return bool(answer.jobs)
+    return not isinstance(answer, Blocked) and answer is not None and answer not in ((), [], {}, 0)
 
+
+def _play(trial: Trial, scene: Scene, *, checked: bool = True) -> dict[str, Any]:
+    """Let the plugin answer in one scene, look at what came of it, and return the summary.
+
+    :param checked: False: the invariants and explain are left out.
     :raises MakewayError: it fails.
     """
     policies = _Counting(trial, scene)
@@ -188,13 +311,21 @@ def _play(trial: Trial, scene: Scene) -> None:
     engine.trust()
     world = SimulatedWorld(scene.jobs, engine.clockwork, scene.commands)
     checks = _checks(scene)
-    drive(engine, world, Options(until=_UNTIL, after_step=lambda engine: _look(engine, checks)))
+
+    def look(engine: Engine) -> None:
+        if checked:
+            _look(engine, checks)
+        _stop_going_in_circles(trial, scene, recorder)
+
+    ended_at = drive(engine, world, Options(until=_UNTIL, after_step=look))
+    trial.victims += len(recorder.preemptions)
     if policies.observers_failed():
         trial.blame("makeway_on_line", "raised an error; the log says which")
     left = list(_unfinished(engine))
     if left:
         jobs = f"job {left[0]} has" if len(left) == 1 else f"jobs {', '.join(left)} have"
         trial.warnings.append(f"scene {scene.title!r}: {jobs} not ended after {_UNTIL:g} s")
+    return Run(engine=engine, recorder=recorder, ended_at=ended_at).summary()
 
 
 def _checks(scene: Scene) -> Any:
@@ -209,6 +340,18 @@ def _look(engine: Engine, check: Any) -> None:
     for job in engine.ledger.pending[:2]:
         with answerable(engine.policies):
             engine.policies.explain(job, engine.ledger)
+
+
+def _stop_going_in_circles(trial: Trial, scene: Scene, recorder: Recorder) -> None:
+    """End a scene in which jobs displace one another for ever.
+
+    :raises InvariantError: they do.
+    """
+    if len(recorder.preemptions) > _FOR_EVER:
+        most = max(recorder.histories.values(), key=lambda history: history.preempted)
+        if most.preempted > _FOR_EVER:
+            text = f"job {most.job.id} made way {most.preempted} times for others that make way for it"
+            raise InvariantError(f"jobs displace one another for ever: {text}")
 
 
 def _unfinished(engine: Engine) -> Iterator[str]:
