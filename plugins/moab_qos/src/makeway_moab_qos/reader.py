@@ -44,6 +44,8 @@ PLUGIN = "moab/qos"
 _RESERVED = re.compile(r"USERESERVED:([\w.\-]+)")
 _LIMIT = re.compile(r"[EO]?M(AX|IN)[.A-Z]")
 """Attributes of a credential that limit its jobs, those of one credential within another included."""
+_SLIP = "PREEMPTIONPOLICY"
+"""What some of the vendor's pages call PREEMPTPOLICY (9)."""
 _ALIKE = 0.86
 """How much an unknown name has to resemble a known one for a guess."""
 _TELLTALE = re.compile(
@@ -143,8 +145,8 @@ class Draft:
     def _unknown(self, entry: Entry) -> None:
         self.unknown[entry.spelled] = ""
         known = [*PLAIN, *WEIGHTS, *CREDENTIALS, *CLOCK, *RECORDS]
-        if entry.param == "PREEMPTIONPOLICY":
-            self.warn(entry.place, "PREEMPTIONPOLICY is no parameter and is ignored; PREEMPTPOLICY is meant")
+        if entry.param == _SLIP:
+            self.warn(entry.place, f"{_SLIP} is no parameter and is ignored; PREEMPTPOLICY is meant")
         elif self.maui and entry.param.upper() in known:
             self.warn(entry.place, f"{entry.spelled} is ignored: Maui compares the case of names")
         elif guess := difflib.get_close_matches(entry.param, known, 1, _ALIKE):
@@ -445,7 +447,7 @@ def _mode(policy: str) -> str:
 def knows(param: str) -> bool:
     """Whether a parameter is one of the scheduler's, modelled or without effect."""
     tables = (PLAIN, CREDENTIALS, CLOCK, RECORDS, WITHOUT_EFFECT)
-    return _weight(param) is not None or any(param in table for table in tables)
+    return _weight(param) is not None or param == _SLIP or any(param in table for table in tables)
 
 
 def _weight(param: str) -> tuple[str, bool] | None:
