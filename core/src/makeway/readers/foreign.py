@@ -14,6 +14,7 @@ from makeway.errors import ConfigError, Problem, place_of, reason_of
 from makeway.foreign import ForeignReader, ForeignWorkloadReader, Source
 from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
+from makeway.readers.seen import Seen
 from makeway.settings import structure
 
 
@@ -109,7 +110,7 @@ class AdaptedWorkload:
         found = self.inner.translate(FileSource(path))
         if options.progress is not None:
             options.progress(path.stat().st_size)
-        seen: set[str] = set()
+        seen = Seen()
         for spec in found.jobs:
             if spec.id in seen:
                 raise ConfigError(str(path), [Problem(spec.source, f"job {spec.id!r} was there before")])

@@ -22,6 +22,7 @@ from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, JobSpec, UserSignal
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import read_text, shown
+from makeway.readers.seen import Seen
 from makeway.settings import structure
 
 _JSON_ARRAY = re.compile(r"\s*\[\s*[{\]]")
@@ -421,7 +422,7 @@ def _ids(tables: Sequence[tuple[_Place, JobTable]], problems: list[Problem]) -> 
     given = [None if table.id is None else str(table.id) for _, table in tables]
     taken = {job for job in given if job is not None}
     free = (str(number) for number in itertools.count(1) if str(number) not in taken)
-    seen: set[str] = set()
+    seen = Seen()
     for (place, _), job in zip(tables, given, strict=True):
         if job is not None and job in seen:
             problems.append(Problem(f"{place.path}.id", f"job {shown(job)} was there before"))

@@ -26,6 +26,7 @@ from makeway.model import Exclusive, JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
+from makeway.readers.seen import Seen
 
 COLUMNS = 18
 _MOST_PROCESSORS = 10_000_000
@@ -191,7 +192,7 @@ def _read_header(path: Path, lines: Iterator[Line]) -> tuple[dict[str, str], Lin
 
 
 def _usable_rows(lines: Iterator[Line], workload: Workload) -> Iterator[_Row]:
-    seen: set[str] = set()
+    seen = Seen()
     for number, line in lines:
         columns = line.split()
         if not columns or columns[0].startswith(";"):

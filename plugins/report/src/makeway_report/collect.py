@@ -130,8 +130,10 @@ class Collector:
         self.unit = 1 if whole else 1000
         if len(work) <= MOST_JOBS:
             return None, len(work)
-        least = sorted(work, reverse=True)[MOST_JOBS - 1]
-        return bytearray(amount >= least and amount > 0 for amount in work), len(work)
+        kept = bytearray(len(work))
+        for at in sorted(range(len(work)), key=lambda at: -work[at])[:MOST_JOBS]:
+            kept[at] = work[at] > 0
+        return kept, len(work)
 
     def _orders(self) -> dict[str, list[str]]:
         """Return partitions and QOS from the highest to the lowest."""

@@ -23,6 +23,7 @@ from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
+from makeway.readers.seen import Seen
 from makeway_slurm.readers.sacct_rows import (
     ELAPSED,
     JOB_ID,
@@ -163,7 +164,7 @@ def _column_problems(where: str, columns: Sequence[str]) -> Iterator[Problem]:
 
 # ----------------------------------------------------------------------------------------- rows
 def _usable_rows(lines: Iterator[Line], layout: Layout, workload: Workload) -> Iterator[_Row]:
-    seen: set[str] = set()
+    seen = Seen()
     steps = spread = 0
     for number, line in lines:
         if layout.is_header(line):
