@@ -28,8 +28,10 @@ from makeway.errors import Finding, PluginError
 from makeway.events import Command
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
+from makeway.record import Recorder
 from makeway.registry import Policies, build_world
 from makeway.replay import Options, Run, replay
+from makeway.state import read_state, write_state
 
 ROOT = Path(__file__).parent.parent
 HOOKS = [name for name in vars(hookspecs) if name.startswith("makeway_")]
@@ -429,6 +431,19 @@ def test_hook_explain() -> None:
     assert [(check.code, check.verdict, check.found) for check in told] == [("E1", "fail", "none is")]
 
 
+def test_hook_hand_over_and_take_over() -> None:
+    """What the example counted goes by way of JSON to the plugin of the next engine."""
+    handing, taking = plugin("makeway_hand_over"), plugin("makeway_take_over")
+    handing.__dict__["used"], taking.__dict__["used"] = {"ann": 7.0}, {}
+    first = replay(config(), TWO, (), Options(plugins={"example": handing}, until=5.0)).engine
+    assert first.policies.hand_over(first.ledger) == {"example": {"used": {"ann": 7.0}}}
+    state = read_state(write_state(first.hand_over()), "test")
+    settings = config()
+    policies = Policies(settings, {"example": taking})
+    assert Engine(settings, Recorder(build_cluster(settings)), policies).adopt(state) == []
+    assert taking.__dict__["used"] == {"ann": 7.0}
+
+
 def test_hook_on_line() -> None:
     """The observer sees the preemption."""
     SEEN.clear()
@@ -440,5 +455,6 @@ def test_every_hook_is_tested() -> None:
     """Each hook has a test of its own here."""
     tested = {name for name in globals() if name.startswith("test_hook_")}
     together = {f"makeway_{kind}" for kind in ("config_readers", "workload_readers", "runners", "recordings")}
+    together |= {"makeway_hand_over", "makeway_take_over"}
     for name in HOOKS:
         assert name in together or name.replace("makeway_", "test_hook_") in tested, name

@@ -137,6 +137,25 @@ def test_distributions_need_the_core_and_what_the_layers_grant(folder: Path) -> 
     assert sorted(ours) == sorted(f"{name}>=0.1,<0.2" for name in ("makeway", *granted))
 
 
+VENDORS = {
+    "plugins/moab_qos/src/makeway_moab_qos": ("order", "recordings", "status", "vocabulary"),
+    "plugins/lsf_queue/src/makeway_lsf_queue": ("status", "vocabulary"),
+    "examples/plugins/openpbs/src/makeway_openpbs_sched": ("order",),
+}
+"""Plugins that imitate another scheduler, and what each has beside what all have."""
+FLOOR_PLAN = ("actions", "check", "explain", "limits", "reader", "resume", "settings", "victims")
+RETIRED = ("arbiter", "candidates", "checklist", "diagnose", "lint", "lints", "methods", "readers")
+
+
+@pytest.mark.parametrize("folder", VENDORS)
+def test_vendors_share_a_floor_plan(folder: str) -> None:
+    """The same name for the same thing, so that who knows one finds it in another."""
+    found = {path.stem for path in (ROOT / folder).iterdir()}
+    missing = {*FLOOR_PLAN, *VENDORS[folder]} - found
+    assert not missing
+    assert not found.intersection(RETIRED)
+
+
 def test_every_distribution_carries_the_licence() -> None:
     """Each project holds a copy: a link out of the project breaks its sdist."""
     licence = (ROOT / "LICENSE").read_text()

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from makeway.config import Config
 from makeway.hookspecs import hookimpl
 from makeway.model import JobState
-from makeway_slurm.gang_timeslice import GangPartition
+from makeway_slurm.gang_timeslice.rows import GangPartition
 from makeway_testing import cluster, one_node, replay_table
 from makeway_testing.strategies import (
     POLICIES,

@@ -114,8 +114,8 @@ def test_doubled_ids_are_told(run: Run, with_jobs: Path) -> None:
 
 def test_a_config_of_no_known_kind(run: Run, tmp_path: Path) -> None:
     """What is known is listed."""
-    path = tmp_path / "sched_config"
-    path.write_text("round_robin: False all\n")
+    path = tmp_path / "notes.txt"
+    path.write_text("these are no settings\n")
     done = run("replay", path)
     assert done.status == 2
     assert "known: TOML, slurm.conf" in done.err

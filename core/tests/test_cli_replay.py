@@ -145,9 +145,39 @@ def test_squeue_at(run: Run, with_jobs: Path) -> None:
         "",
         "squeue at 12 s",
         "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)",
-        "    1       low long  ada PD 0:00     2 (Resources)",
         "    2      high rush  eve  R 0:02     1 n1",
+        "    1       low long  ada PD 0:00     2 (Resources)",
     ]
+
+
+def test_squeue_sorts_as_squeue_does(run: Run, tmp_path: Path) -> None:
+    """Its manual: by default P,t,-p: the partition's name, the state (pending first), the higher priority."""
+    jobs = [
+        ("r1", "b", 1, 0), ("r2", "b", 1, 0), ("p1", "b", 4, 1), ("p2", "b", 4, 1), ("x", "a", 1, 0),
+    ]  # fmt: skip
+    text = ['[[node]]\nname = "n1"\ncpus = 4\n[[partition]]\nname = "b"\n[[partition]]\nname = "a"']
+    text += ['[policy]\nselect = "select/cons_tres"\nselect_parameters = ["CR_Core"]']
+    text += ['[[qos]]\nname = "low"\npriority = 1\n[[qos]]\nname = "high"\npriority = 2']
+    text += ['[scheduler]\npriority = "multifactor"\npriority_weights = { qos = 100 }']
+    text += [
+        f'[[job]]\nid = "{name}"\nuser = "u"\npartition = "{place}"\ntasks = {tasks}\nsubmit = {at}\nrun_time = 99\n'
+        f'qos = "{"high" if name in ("p2", "r2") else "low"}"'
+        for name, place, tasks, at in jobs
+    ]
+    path = tmp_path / "site.toml"
+    path.write_text("\n".join(text))
+    lines = run("replay", path, "--queue-at", 5).out.splitlines()
+    assert lines[0] == "squeue at 5 s"
+    assert [line.split()[0] for line in lines[2:7]] == ["x", "p2", "p1", "r2", "r1"]
+
+
+@pytest.mark.parametrize("command", ["bjobs", "showq"])
+def test_the_status_command_of_another_scheduler_is_refused(run: Run, with_jobs: Path, command: str) -> None:
+    """Nobody here speaks as LSF or Moab does."""
+    done = run("replay", with_jobs, f"--{command}-at", 5)
+    assert done.status == 2
+    assert f"--{command}-at: got {command}" in done.err
+    assert "whose command is squeue; use --queue-at" in done.err
 
 
 def test_set_changes_a_key(run: Run, with_jobs: Path) -> None:

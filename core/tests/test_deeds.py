@@ -40,12 +40,12 @@ def test_a_start_waits_for_the_jobs_stopped_on_its_cores() -> None:
     assert (first.serial, first.incarnation, first.after) == (1, 1, ())
     assert first.allocation is engine.ledger.jobs["low"].allocation
 
-    start, stop = engine.step(5.0, [Submitted(HIGH)])
+    stop, start = engine.step(5.0, [Submitted(HIGH)])
     assert isinstance(start, Start)
     assert isinstance(stop, Suspend)
-    assert (start.serial, stop.serial) == (2, 3)
-    assert start.after == (3,)
+    assert (stop.serial, start.serial) == (2, 3)
     assert stop.after == ()
+    assert start.after == (2,)
 
     (resume,) = engine.step(9.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
     assert isinstance(resume, Resume)

@@ -194,6 +194,11 @@ def test_a_suspended_job_that_is_requeued_is_held() -> None:
         pytest.param("10 release a", "the job is not held", id="release what is not held"),
         pytest.param("10 cancel x", "the job is unknown or has ended", id="an unknown job"),
         pytest.param("150 cancel a", "the job is unknown or has ended", id="a finished job"),
+        pytest.param(
+            "150 requeue a",
+            "the job is unknown or has ended; Slurm would run an ended one again, which is not modelled",
+            id="a finished job to be run again",
+        ),
         pytest.param("10 start b", "there is no room: Resources", id="start without room"),
         pytest.param("10 start a", "the job is running, not pending", id="start a running job"),
     ],

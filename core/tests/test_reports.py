@@ -152,7 +152,7 @@ def test_a_suspension_that_failed_leaves_the_victim_running() -> None:
     """Its preemptor waits; nobody asks again for ``suspend_wait``; the victim's limit counts on."""
     bench = Bench(**SUSPEND)
     bench(0.0, Submitted(LOW))
-    start, stop = bench(10.0, Submitted(HIGH))
+    stop, start = bench(10.0, Submitted(HIGH))
     assert start.after == (stop.serial,)
     actions = bench(12.0, Failed(stop.serial, "2 processes in D"))
     assert set(words(actions)) <= {"Resume low"}  # which is harmless: it never stopped
@@ -164,14 +164,14 @@ def test_a_suspension_that_failed_leaves_the_victim_running() -> None:
     assert "2 processes in D" in high.reason
     assert bench(30.0) == []
     again = bench(72.0)
-    assert words(again) == ["Start high", "Suspend low"]
+    assert words(again) == ["Suspend low", "Start high"]
 
 
 def test_the_start_that_rests_on_it_is_given_up_once() -> None:
     """The world reports it as failed too, which is no news; it does not count against the job."""
     bench = Bench(failures=FailureTable(start_hold_after=1), **SUSPEND)
     bench(0.0, Submitted(LOW))
-    start, stop = bench(10.0, Submitted(HIGH))
+    stop, start = bench(10.0, Submitted(HIGH))
     bench(12.0, Failed(stop.serial, "no"), Failed(start.serial, "no"))
     assert not bench.job("high").held
     assert sum(bench.engine.reports.unheeded.values()) == 1
@@ -181,7 +181,7 @@ def test_the_two_failures_may_come_in_either_order() -> None:
     """The victim goes on and the preemptor waits all the same."""
     bench = Bench(**SUSPEND)
     bench(0.0, Submitted(LOW))
-    start, stop = bench(10.0, Submitted(HIGH))
+    stop, start = bench(10.0, Submitted(HIGH))
     bench(12.0, Failed(start.serial, "it rests on another"), Failed(stop.serial, "no"))
     assert bench.job("low").state is JobState.RUNNING
     assert bench.job("high").state is JobState.PENDING

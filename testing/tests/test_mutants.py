@@ -620,7 +620,7 @@ class NeverCleans(SimulatedRunner):
 
     def _kill(self, job: Job, now: float, incarnation: int) -> None:
         """Break the rule."""
-        process = self._processes.pop(job.id, None)
+        process = self.processes.pop(job.id, None)
         if process is not None:
             process.serial = -1
 

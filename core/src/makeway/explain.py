@@ -207,9 +207,9 @@ def _heading(run: Run, history: History) -> Iterator[str]:
     job, spec = history.job, history.job.spec
     name = f" ({spec.name})" if spec.name else ""
     partitions = ", ".join(partition.name for partition in job.partitions)
-    qos = f", QOS {job.qos.name}" if job.qos is not None else ""
-    limit = "no time limit" if job.time_limit is None else f"limit {clock(job.time_limit)}"
     words = _words(run)
+    qos = f", {words.noun('QOS')} {job.qos.name}" if job.qos is not None else ""
+    limit = "no time limit" if job.time_limit is None else f"limit {clock(job.time_limit)}"
     size = count(job.size, words.noun("node"))
     yield (
         f"job {job.id}{name} of user {job.user}: {size}, {limit}, "

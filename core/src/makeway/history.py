@@ -17,7 +17,7 @@ class Line:
 
     at: Seconds
     kind: str
-    """state, reason, preempt, decision, refused, rejected, not_preempted, checkpoint."""
+    """state, adopted, reason, preempt, decision, refused, rejected, not_preempted, checkpoint."""
     job: str
     data: Mapping[str, Any]
 

@@ -465,6 +465,12 @@ class JobSpec:
     """Id shared by the components of a heterogeneous job; None: an ordinary job."""
     het_offset: int = 0
     """Which component of a heterogeneous job it is; the leader is 0."""
+    array_id: str | None = None
+    """Id of the array that it is a task of; None: it is no task."""
+    array_task: int = 0
+    """Its index in the array."""
+    array_limit: int | None = None
+    """How many tasks of its array may be at work at a time; None: as many as fit."""
     steps: bool = False
     """Works in job steps: only these receive the SIGTERM of a grace time."""
     on_term: str = "default"
@@ -898,6 +904,35 @@ class Stay:
 
 
 @attrs.frozen(kw_only=True)
+class Listing:
+    """A table of what a status command prints."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """Cells, as many as there are headings."""
+    notes: Mapping[int, tuple[str, ...]] = attrs.field(factory=dict)
+    """Number of a row -> lines below it."""
+    title: str = ""
+    """A line above the table."""
+    footer: str = ""
+    """Lines below it."""
+    right: frozenset[str] = frozenset()
+    """Headings of columns that stand to the right."""
+
+
+@attrs.frozen(kw_only=True)
+class StatusCommand:
+    """The command with which a scheduler's users look at its queue."""
+
+    name: str
+    """``bjobs``; it is asked for by ``--bjobs-at``."""
+    options: str = ""
+    """Options with which it prints the same, for the heading."""
+    show: Callable[[ClusterView, Seconds], Sequence[Listing]]
+    """Returns what it prints at an instant, at or after the view's own, before anything happens then; pure."""
+
+
+@attrs.frozen(kw_only=True)
 class Vocabulary:
     """The words of another scheduler, for what is shown to people."""
 
@@ -912,6 +947,8 @@ class Vocabulary:
     """
     nouns: Mapping[str, str] = NOTHING
     """Thing (partition, node, squeue, ST) -> word."""
+    status: StatusCommand | None = None
+    """The scheduler's own status command; None: the table of ``squeue``, with these words in it."""
 
     def state(self, state: JobState, by: SuspendedBy | None = None, *, held: bool = False) -> str:
         """Return the word for a state.
@@ -1253,4 +1290,49 @@ class QueuedGang(Gang, Protocol):
 
         Each order is carried out before the next is asked for. Once somebody made way for a job, suspended or
         pending, the pass goes through the queue again from its head (scheduler `greedy` only).
+        """
+
+
+class AdoptingSelector(Selector, Protocol):
+    """A selector whose books say more than the jobs that run; for those that shall go on exactly as they would have.
+
+    A selector without these methods is told of the starts in order, and then of the suspensions.
+    """
+
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+        """Fill the books of a new selector.
+
+        :param active: running and suspended jobs, in the order in which they started.
+        :param memory: what a selector of the same plugin handed over under the same configuration, perhaps some seconds
+            before; None: there is none, and the jobs have to do.
+        """
+
+
+class AdoptingGang(Gang, Protocol):
+    """An arbiter that remembers more than the jobs show: whose turn is next, who waits for whom.
+
+    An arbiter without these methods is told of the starts in order, those that run before those that are suspended.
+    """
+
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
+
+    def take_over(
+        self,
+        active: Sequence[Job],
+        leaving: Sequence[Job],
+        memory: Mapping[str, Any] | None,
+        view: ClusterView,
+    ) -> Iterable[GangOrder]:
+        """Fill the rows of a new arbiter.
+
+        :param active: running and suspended jobs, in the order in which they started.
+        :param leaving: jobs that have ended or been killed and still hold their nodes: `ended` is called once they
+            have left.
+        :param memory: what an arbiter of the same plugin handed over, perhaps some seconds before and under other
+            settings; None: there is none, and the jobs have to do.
+        :returns: what has to be done right now so that jobs are as the arbiter wants them; mostly nothing.
         """

@@ -120,6 +120,33 @@ class Recorder:
         if self._sink is not None:
             self._emit(now, "state", job, {"state": "PENDING", "reason": job.reason, **submission(job)})
 
+    def adopted(self, job: Job, now: Seconds, first_start: Seconds | None) -> None:
+        """A job was there before this run, or before the engine that goes on with it.
+
+        :param first_start: of its first incarnation; None: it never ran.
+        """
+        known = self.histories.get(job.id)
+        if known is not None:  # the record goes on under another engine
+            known.job = job
+            return
+        state = job.state
+        metrics = self.metrics
+        history = self.histories[job.id] = History(
+            job, now, state=state, first_start=first_start, preempted=job.preemptions, number=metrics.jobs
+        )
+        metrics.jobs += 1
+        if metrics.first_submit is None:
+            metrics.first_submit = now
+        if self.listens:
+            self._at(now)
+        if state is not _PENDING:
+            history.allocation = job.allocation
+        elif self.listens and job.reason:
+            history.waiting = now, job.reason
+        if self._sink is not None:
+            data = {**self._state_data(job, state, history), "started_at": job.started_at, **submission(job)}
+            self._emit(now, "adopted", job, data)
+
     def moved(self, job: Job, state: JobState, now: Seconds) -> None:
         """A job is in another state from now on."""
         history = self.histories[job.id]
@@ -148,6 +175,13 @@ class Recorder:
             history.allocation = None
         if self._sink is not None:
             self._emit(now, "state", job, self._state_data(job, state, history))
+
+    def began_late(self, job: Job, at: Seconds) -> None:
+        """A job that was thought to run did so from `at` on; until then it waited for its processes."""
+        history = self.histories[job.id]
+        if history.state is _RUNNING and at > history.since:
+            history.intervals.append((_PENDING, history.since, at, None, job.restarts))
+            history.since = at
 
     def amended(self, job: Job, state: JobState) -> None:
         """The state that a job has just left was in truth `state`, RUNNING or SUSPENDED."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,7 +17,7 @@ from rich.text import Text
 
 from makeway.engine.engine import Engine
 from makeway.metrics import median
-from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
+from makeway.model import Job, JobState, Listing, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.readers.api import Rejected, Workload
 from makeway.record import Recorder
 from makeway.replay import Run
@@ -320,13 +320,78 @@ _SHORT = {
 }
 
 
-def squeue(engine: Engine, at: Seconds) -> str:
-    """Return what ``squeue -S i`` would print at the instant `at`."""
+SQUEUE = "squeue"
+"""The status command of Slurm; that of a site whose policies bring none."""
+
+
+def queue(engine: Engine, at: Seconds, command: str = "") -> str:
+    """Return what a status command would print at the instant `at`.
+
+    :param command: `SQUEUE`, or the name of the site's own; empty: the site's own.
+    """
     words = engine.policies.vocabulary()
-    jobs = engine.ledger.jobs.values()
+    if words.status is None:
+        return squeue(engine, at, words)
+    if command == SQUEUE:
+        return squeue(engine, at, Vocabulary())  # words of another scheduler have no place in it
+    title = f"{words.status.name} {words.status.options}".rstrip()
+    shown = (_listed(listing) for listing in words.status.show(engine.ledger, at))
+    return "\n".join([f"{title} at {instant(at)}", "\n\n".join(shown)])
+
+
+def _listed(listing: Listing) -> str:
+    widths = [
+        max([len(heading), *(len(row[at]) for row in listing.rows)])
+        for at, heading in enumerate(listing.headings)
+    ]
+    right = [heading in listing.right for heading in listing.headings]
+
+    def line(cells: Sequence[str]) -> str:
+        parts = (
+            cell.rjust(width) if last else cell.ljust(width)
+            for cell, width, last in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(parts).rstrip()
+
+    lines = [listing.title] if listing.title else []
+    lines.append(line(listing.headings))
+    for at, row in enumerate(listing.rows):
+        lines += [line(row), *(f"  {note}" for note in listing.notes.get(at, ()))]
+    return "\n".join([*lines, *([listing.footer] if listing.footer else [])])
+
+
+_STATES = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING)
+"""In the order in which squeue sorts them."""
+
+
+def _as_squeue_sorts(job: Job) -> tuple[object, ...]:
+    """Return the key of ``squeue``'s own order, P,t,-p."""
+    return (
+        # 1. the partitions' names
+        _places(job),
+        # 2. the state
+        _STATES.index(job.state) if job.state in _STATES else len(_STATES),
+        # 3. the higher priority, then the job table
+        -job.priority,
+        job.index,
+    )
+
+
+def _places(job: Job) -> str:
+    return job.partition.name if job.allocation else ",".join(p.name for p in job.partitions)
+
+
+def squeue(engine: Engine, at: Seconds, words: Vocabulary) -> str:
+    """Return what ``squeue`` would print at the instant `at`, in the words of a scheduler.
+
+    Of another scheduler than Slurm, without a status command of its own, in the order of the job table.
+    """
+    jobs: Iterable[Job] = engine.ledger.jobs.values()
+    if words.noun(SQUEUE) == SQUEUE:
+        jobs = sorted(jobs, key=_as_squeue_sorts)
     rows = [_headings(words), *(_squeue_row(engine, job, at, words) for job in jobs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [f"{words.noun('squeue')} at {instant(at)}"]
+    lines = [f"{words.noun(SQUEUE)} at {instant(at)}"]
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
         lines.append(" ".join([*cells, row[-1]]).rstrip())
@@ -350,8 +415,7 @@ def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tup
     if state == job.state.value:
         state = _SHORT.get(job.state, state)
     ran = _minutes(job.ran_until(at))
-    place = job.partition.name if allocation else ",".join(p.name for p in job.partitions)
-    return (job.id, place, job.spec.name, job.user, state, ran, str(size), where)
+    return (job.id, _places(job), job.spec.name, job.user, state, ran, str(size), where)
 
 
 def _minutes(seconds: Seconds) -> str:

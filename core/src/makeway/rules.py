@@ -204,6 +204,11 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 1.5",
     ),
+    "killed_at_resume_fails": Rule(
+        "a job that gang kills or requeues in the moment in which a person resumes it ends as FAILED (a defect)",
+        "1",
+        section="slurm-gang-and-select 1.5, 2.4",
+    ),
     "gang_skips_grace": Rule(
         "gang kills and requeues without grace time or notice (a defect)",
         "1",

@@ -18,8 +18,8 @@ from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
 from makeway.record import History
 from makeway.replay import Options, replay
-from makeway_lsf_queue.readers.reader import LsbQueuesReader
-from makeway_lsf_queue.vocabulary import VOCABULARY
+from makeway_lsf_queue.reader.files import LsbQueuesReader
+from makeway_lsf_queue.vocabulary import WORDS
 from makeway_testing import TableRun, replay_table
 
 _QUEUE = re.compile(r"(\S+)\s+(\d+)\s*\{([^}]*)\}\s*(.*)")
@@ -50,7 +50,7 @@ class Trial:
                     state = each
             if now >= history.since:
                 state = history.state
-            states[job] = VOCABULARY.state(state)
+            states[job] = WORDS.state(state)
         return states
 
     def starts(self, job: str) -> list[float]:
@@ -64,7 +64,7 @@ class Trial:
 
     def reason(self, job: str) -> str:
         """Return why a job waits in the end, in LSF's words."""
-        return VOCABULARY.reason(self.table.reason(job))
+        return WORDS.reason(self.table.reason(job))
 
     def host(self, job: str) -> str:
         """Return where a job ran last."""

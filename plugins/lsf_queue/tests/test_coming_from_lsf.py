@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from makeway_lsf_queue.readers import keywords
+from makeway_lsf_queue.reader import keywords
 
 PAGE = (Path(__file__).parents[3] / "docs" / "coming-from-lsf.md").read_text()
 NAMED = {word for span in re.findall(r"`([^`]+)`", PAGE) for word in re.findall(r"[A-Z][A-Z0-9_/]+", span)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -74,15 +75,18 @@ def test_replay() -> None:
 
 def test_tables_and_explain_speak_lsf() -> None:
     """States, reasons with numbers, the limit and the count."""
-    table = _makeway("replay", SITE / "lsb.queues", JOBS, "--squeue-at", "720").output
-    assert "bjobs at 720 s\nJOBID  QUEUE NAME USER  STAT  TIME HOSTS HOSTLIST(REASON)\n" in table
-    rows = {
-        line.split()[0]: line for line in table.splitlines() if line.split()[:1] and line.split()[0].isdigit()
-    }
-    assert "SSUSP" in rows["101"]
-    assert "SUSP_MBD_PREEMPT (0x00000080)" in rows["101"]
-    assert "RUN" in rows["106"]
-    assert "PEND_UGRP_PJOB_LIMIT (604)" in rows["107"]  # 12 slots, 8 of them taken, 8 wanted
+    table = _makeway("replay", SITE / "lsb.queues", JOBS, "--bjobs-at", "720").output
+    lines = table[table.index("bjobs -u all") : table.index("7 jobs of")].splitlines()
+    assert lines[1].split() == "JOBID USER STAT QUEUE FROM_HOST EXEC_HOST JOB_NAME SUBMIT_TIME".split()
+    rows = {line.split()[0]: (line, below) for line, below in itertools.pairwise([*lines, ""]) if line}
+    # The higher queue first, then who started first; pending jobs last.
+    assert [
+        line.split()[0] for line in lines[2:] if line[:1].isdigit()
+    ] == "106 105 102 103 101 104 107".split()
+    assert rows["101"][0].split()[2:6] == ["SSUSP", "long", "-", "8*n02"]
+    assert "SUSP_MBD_PREEMPT (0x00000080)" in rows["101"][1]
+    assert "RUN" in rows["106"][0]
+    assert "PEND_UGRP_PJOB_LIMIT (604)" in rows["107"][1]  # 12 slots, 8 of them taken, 8 wanted
     told = _makeway("explain", SITE / "lsb.queues", JOBS, "--job", "107").output
     assert (
         "MAX_JOBS of group chem in lsb.users is 12; 8 in use (8 suspended), 8 wanted; suspended jobs count"
@@ -90,6 +94,7 @@ def test_tables_and_explain_speak_lsf() -> None:
     )
     assert "unless PREEMPT_FOR has GROUP_MAX" in told
     lift = 'policy.settings."lsf/queue".params.PREEMPT_FOR="LEAST_RUN_TIME MINI_JOB GROUP_MAX"'
-    lifted = _makeway("replay", SITE / "lsb.queues", JOBS, "--squeue-at", "720", "--set", lift).output
-    row = next(line for line in lifted.splitlines() if line.split()[:1] == ["107"])
-    assert "PEND_HOST_LESS_SLOTS (1303)" in row, "then only room is short"
+    lifted = _makeway("replay", SITE / "lsb.queues", JOBS, "--bjobs-at", "720", "--set", lift).output
+    lines = lifted.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.split()[:1] == ["107"])
+    assert "PEND_HOST_LESS_SLOTS (1303)" in lines[at + 1], "then only room is short"

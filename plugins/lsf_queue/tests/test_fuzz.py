@@ -12,10 +12,10 @@ from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.readers.foreign import adapted
 from makeway.settings import structure
-from makeway_lsf_queue.lint import findings
-from makeway_lsf_queue.readers import keywords
-from makeway_lsf_queue.readers.reader import LsbQueuesReader
-from makeway_lsf_queue.readers.tables import SECTIONS
+from makeway_lsf_queue.check import findings
+from makeway_lsf_queue.reader import keywords
+from makeway_lsf_queue.reader.files import LsbQueuesReader
+from makeway_lsf_queue.reader.tables import SECTIONS
 from makeway_lsf_queue.settings import Settings
 
 VALUES = st.one_of(

@@ -10,9 +10,9 @@ from makeway.config import dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
-from makeway_lsf_queue.readers.grammar import Messages, logical_lines, pairs, rows, sections
-from makeway_lsf_queue.readers.lsf_conf import lsf_conf
-from makeway_lsf_queue.readers.reader import LsbQueuesReader
+from makeway_lsf_queue.reader.files import LsbQueuesReader
+from makeway_lsf_queue.reader.grammar import Messages, logical_lines, pairs, rows, sections
+from makeway_lsf_queue.reader.lsf_conf import lsf_conf
 from makeway_lsf_queue.windows import Clock, is_open, windows_of
 
 HOSTS = "Begin Host\nHOST_NAME MXJ JL/U\nh1 2 ()\nh[2-3] 1 -\nEnd Host\n"

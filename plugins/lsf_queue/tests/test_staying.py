@@ -9,7 +9,7 @@ import pytest
 
 from makeway.config import build_cluster
 from makeway.settings import structure
-from makeway_lsf_queue.lint import findings
+from makeway_lsf_queue.check import findings
 from makeway_lsf_queue.settings import Settings
 
 Lsf = Callable[..., Any]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from makeway.cli import cli
 from makeway_lsf_queue.values import WrongValueError
-from makeway_lsf_queue.vocabulary import VOCABULARY
+from makeway_lsf_queue.vocabulary import WORDS
 from makeway_lsf_queue.windows import Clock, is_open, next_change, time_windows
 
 Lsf = Callable[..., Any]
@@ -95,7 +95,7 @@ def test_why_it_is_stopped(lsf: Lsf) -> None:
     said = {}
     for name in "AL":
         job = table.history(name).job
-        said[name] = VOCABULARY.suspension(job.state, job.suspended_by, job.marks)
+        said[name] = WORDS.suspension(job.state, job.suspended_by, job.marks)
     assert said["A"].startswith("SUSP_QUEUE_WINDOW (0x00000008)")
     assert said["L"].startswith("SUSP_MBD_PREEMPT (0x00000080)")
 
@@ -217,4 +217,4 @@ def test_people_are_told(lsf: Lsf, tmp_path: Path) -> None:
     reasons = [line.partition("SUSP_")[2].partition(" ")[0] for line in lines if "SSUSP on" in line]
     assert reasons == ["QUEUE_WINDOW", "MBD_PREEMPT"]
     assert "PEND_QUE_WINDOW (302)" in told("explain", *files, "--job", "B")
-    assert "SUSP_QUEUE_WINDOW (0x00000008)" in told("replay", *files, "--squeue-at", "4000")
+    assert "SUSP_QUEUE_WINDOW (0x00000008)" in told("replay", *files, "--bjobs-at", "4000")

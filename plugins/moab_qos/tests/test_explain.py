@@ -118,3 +118,40 @@ def test_why_a_suspended_job_stays_suspended(explain: Any, runs: int, more: str,
     """7.4: the hold-down of 60 s or MINADMINSTIME, and who runs on its processors, each from when to when."""
     jobs = {"L": {"qos": "low", "submit": 0}, "H": {"qos": "high", "submit": 10, "run_time": runs}}
     assert stayed(explain("L", jobs, SUSPEND + more)) == lines
+
+
+# ----------------------------------------------------------------------------------- Moab's words
+def test_explain_speaks_moab(explain: Any) -> None:
+    """Class, not partition; Idle and Suspended, not PENDING and SUSPENDED (12.2)."""
+    text = explain("L", {"L": {"qos": "low", "submit": 0}, "H": {"qos": "high", "submit": 10}}, SUSPEND)
+    assert "class batch, QoS low, submitted" in text
+    assert "10 s to 1,010 s: Suspended on n1" in text
+    assert "Completed at" in text
+    assert "partition" not in text
+    waits = explain("H", {"L": {"submit": 0}, "H": {"qos": "high", "submit": 10}})
+    assert "10 s to 1,000 s: too few processors are available" in waits
+
+
+def test_showq(explain: Any, tmp_path: Path) -> None:
+    """Active jobs with the least time left first, eligible ones by priority, and who is held; each with its mark."""
+    jobs = {
+        "L": {"qos": "low", "submit": 0, "tasks": 2, "time_limit": 2000},
+        "S": {"submit": 0, "tasks": 2, "time_limit": 1000},
+        "W": {"submit": 10, "tasks": 4, "time_limit": 100000},
+        "V": {"qos": "low", "submit": 20, "tasks": 4, "time_limit": 600},
+        "B": {"submit": 30, "priority": 0},
+    }
+    explain("W", jobs)
+    words = ["replay", tmp_path / "moab.cfg", "--nodes", tmp_path / "nodes.toml"]
+    for option in ("--queue-at", "--showq-at"):
+        done = CliRunner().invoke(cli, [*map(str, words), option, "40"])
+        shown = done.output[done.output.index("showq at 40 s") : done.output.index("Total jobs:")]
+        rows = [line.split() for line in shown.splitlines() if line[:1] in tuple("LSWVB")]
+        assert rows == [
+            ["S", "u_S", "Running", "2", "0:16:00", "0", "s"],
+            ["L-", "u_L", "Running", "2", "0:32:40", "0", "s"],
+            ["V", "u_V", "Idle", "4", "0:10:00", "20", "s"],  # QoS low: 100 and 0 minutes; W has 0
+            ["W", "u_W", "Idle", "4", "1:03:46:40", "10", "s"],
+            ["B", "u_B", "Hold", "4", "0:16:40", "30", "s"],
+        ]
+        assert "4 of 4 processors in use (100.00%)" in shown

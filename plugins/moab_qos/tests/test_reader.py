@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from makeway.cli.inputs import check_plugins
 from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
+from makeway.foreign import LeftOut
 from makeway.hostlist import expand_hostlist
 from makeway.readers.foreign import Adapted
 from makeway.settings import structure
 from makeway_moab_qos import times
+from makeway_moab_qos.check import findings
 from makeway_moab_qos.hosts import matching
-from makeway_moab_qos.lints import findings
 from makeway_moab_qos.parameters import CREDENTIAL_ATTRIBUTES, PLAIN, WEIGHTS
 from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings
@@ -131,7 +132,7 @@ def test_unknown_parameters_are_named_in_one_warning(read: Any) -> None:
     """Sorted, attributes with their parameter."""
     found = read("FOO 1\nBAR 2\nQOSCFG[q] WEATHER=fine\nLOGLEVEL 3\n")
     assert "not modelled, and ignored: BAR, FOO, QOSCFG WEATHER" in found.warnings
-    assert "of no consequence for who runs: LOGLEVEL" in found.warnings
+    assert found.idle == (LeftOut(name="LOGLEVEL", places=("moab.cfg:4",)),)
 
 
 def test_a_slip_is_guessed_in_the_one_warning(read: Any) -> None:

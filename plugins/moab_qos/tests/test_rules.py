@@ -9,7 +9,7 @@ import pytest
 from makeway.errors import Finding
 from makeway.model import JobState
 from makeway_moab_qos.capabilities import TABLE, can
-from makeway_moab_qos.lints import findings
+from makeway_moab_qos.check import findings
 from makeway_moab_qos.settings import ResourceManager
 
 PAIR = ("L(low,4p,q10)", "H(high,4p,q0)")

@@ -115,7 +115,7 @@ def test_63_comment_continuation_case(settings_of: Any) -> None:
 
 
 def test_64_values_are_case_sensitive(read: Any, play: Any) -> None:
-    """``preemptor`` is no flag; the lint guesses."""
+    """``preemptor`` is no flag; the check guesses."""
     line = "QOSCFG[high] QFLAGS=preemptor"
     assert any("did you mean 'PREEMPTOR'" in warning for warning in read(line).warnings)
     assert play("L(low,4p,q10)", "H(high,4p)", line).victims == []
@@ -145,7 +145,7 @@ def test_67_the_vendors_slip(read: Any, play: Any) -> None:
     [("300", 300, 300), ("5:00", 300, 18000), ("00:05:00", 300, 300), ("1:00:00:00", 86400, 86400)],
 )
 def test_68_times(read: Any, text: str, moab: float, maui: float) -> None:
-    """Two fields are where the two differ; the lint says so."""
+    """Two fields are where the two differ; the check says so."""
     assert (seconds(text), seconds(text, maui=True)) == (moab, maui)
     found = read(f"JOBPREEMPTMINACTIVETIME {text}")
     assert found.tables["policy"]["settings"]["moab/qos"]["min_active_time"] == moab

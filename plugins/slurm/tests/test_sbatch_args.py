@@ -176,8 +176,9 @@ def test_heterogeneous_job() -> None:
     [
         ("--partitin=hi", "unknown option '--partitin'; did you mean '--partition'"),
         ("-Z3", "unknown option '-Z3'"),
-        ("--array=1-3", "--array is not modelled"),
-        ("-a1-3", "--array is not modelled"),
+        ("--array=3-1", "got '3-1'; allowed: indices such as 0-15"),
+        ("-a1%0", "got '1%0'; allowed behind %: a number of tasks, 1 or more"),
+        ("-a1 -N1 : -N1", "--array: a heterogeneous job cannot be an array"),
         ("--prefr=x", "did you mean '--prefer'"),
         ("-N", "expected one argument"),
         ("-N0", "-N/--nodes: got '0'"),
@@ -212,3 +213,10 @@ def test_unmodelled_options_are_named(name: str) -> None:
     """Never dropped in silence."""
     with pytest.raises(ValueError, match=f"--{name} is not modelled"):
         one(f"--{name}=1")
+
+
+def test_the_tasks_of_an_array() -> None:
+    """Each becomes a job of its own, in order of the indices."""
+    tasks = parse_sbatch("--array=4,0-2:2%3 -n2".split(), id="7", user="u")
+    shown = [(task.id, task.array_id, task.array_task, task.array_limit, task.tasks) for task in tasks]
+    assert shown == [("7_0", "7", 0, 3, 2), ("7_2", "7", 2, 3, 2), ("7_4", "7", 4, 3, 2)]

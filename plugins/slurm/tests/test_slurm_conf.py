@@ -501,7 +501,7 @@ def test_release_must_be_one() -> None:
         ("SchedulerParameters=bf_interval=0", "bf_interval=0 is out of range"),
         ("SchedulerParameters=bf_interval=-1", "switches backfill off"),
         ("SchedulerParameters=sched_interval=-1", "switches the main scheduler off"),
-        ("SelectType=select/cons_res\nSelectTypeParameters=CR_Core", "dropped by Slurm"),
+        ("SelectType=select/cons_res\nSelectTypeParameters=CR_Core", "taken as select/cons_tres"),
         ("DefMemPerNode=3\nDefMemPerCPU=3", "DefMemPerCPU: ignored, as DefMemPerNode is given as well"),
         ("DownNodes=n9", "no node named 'n9', which Slurm logs and passes over"),
         ("SchedulerParameters=bf_window=long", "bf_window 'long' is taken as 0"),

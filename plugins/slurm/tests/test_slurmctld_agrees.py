@@ -57,6 +57,7 @@ STARTS = [
     "Licenses=a*4,b:2;c",
     "SchedulerParameters=bf_interval=abc,bf_window=30m,default_queue_depth=",
     f"{PARTITION} State=DRAINED",
+    f"{CONS}\n{PARTITION} SelectTypeParameters=CR_Core_Memory,CR_LLN",
     f"{PARTITION} DefMemPerNode=UNLIMITED DefMemPerCPU=7",
     f"{PARTITION} MaxMemPerCPU=0 MaxMemPerNode=500",
     "DownNodes=n9 State=DOWN",
@@ -94,6 +95,9 @@ REFUSED = [
     f"{PARTITION} MaxCPUsPerNode=-1",
     f"{PARTITION} DefMemPerNode=64G",
     f"{PARTITION} SelectTypeParameters=CR_CPU",
+    f"{CONS}\n{PARTITION} SelectTypeParameters=CR_LLN",
+    "SelectType=select/serial",
+    "DefMemPerCPU=-1",
     f"{PARTITION} PowerDownOnIdle=YES",
     "NodeName=m1 NodeAddr=127.0.0.1 CPUs=4 RealMemory=64G",
     "NodeName=m1 NodeAddr=127.0.0.1 CPUs=4 State=UP",
@@ -161,6 +165,16 @@ def test_a_default_line_counts_as_the_partitions_own(tmp_path: Path) -> None:
 def test_cons_tres_hands_out_cores_and_memory_by_default(tmp_path: Path, release: str | None) -> None:
     """The log says so: using default value: CR_Core_Memory."""
     assert read(tmp_path, CONS, release).config.policy.select_parameters == ("CR_Core_Memory",)
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [("CR_Core", "CR_Core"), ("CR_Core_Memory,CR_LLN", "CR_Core_Memory"), ("CR_Socket,CR_Core", "CR_Socket")],
+)
+def test_a_partition_takes_a_single_word(tmp_path: Path, words: str, taken: str) -> None:
+    """`scontrol show partition` shows one of the words."""
+    (table,) = read(tmp_path, f"{CONS}\n{PARTITION} SelectTypeParameters={words}").config.partition
+    assert table.select_parameters == (taken,)
 
 
 def test_the_life_of_credentials_is_found_in_quotes(tmp_path: Path) -> None:

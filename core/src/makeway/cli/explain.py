@@ -58,7 +58,7 @@ def explain(
         format=format,
         limit=limit,
         until=until,
-        squeue_at=(),
+        queues={},
         check_invariants=False,
         all_rejected=True,
     )

@@ -27,13 +27,13 @@ from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
-from makeway.model import NOTHING, Seconds
+from makeway.model import NOTHING, Seconds, Vocabulary
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
 from makeway.readers.mapping import check_mapping
 from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
-from makeway.report import Column, left_out, rejections, squeue, summary
+from makeway.report import SQUEUE, Column, left_out, queue, rejections, summary
 from makeway.runners.api import RunnerFactory
 from makeway.worlds.events import Event
 
@@ -53,7 +53,8 @@ class Request:
     format: str | None
     limit: int | None
     until: Seconds | None
-    squeue_at: tuple[Seconds, ...]
+    queues: Mapping[str, tuple[Seconds, ...]]
+    """Status command (empty: the site's own) -> the instants at which it is shown."""
     check_invariants: bool
     all_rejected: bool
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
@@ -127,11 +128,24 @@ def _check_map(config: Config, source: str) -> None:
     help="Exit with 0 although rows of the workload cannot be used or jobs can never run here.",
 )
 @click.option(
+    "--queue-at",
+    type=Duration(),
+    multiple=True,
+    metavar="SECONDS",
+    help="Show the queue at this second, as the status command of the scheduler does; repeatable.",
+)
+@click.option(
     "--squeue-at",
     type=Duration(),
     multiple=True,
     metavar="SECONDS",
-    help="Show the queue at this second; repeatable.",
+    help="The same as squeue of Slurm has it.",
+)
+@click.option(
+    "--bjobs-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as bjobs of LSF has it."
+)
+@click.option(
+    "--showq-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as showq of Moab has it."
 )
 @click.option(
     "--compare",
@@ -173,7 +187,10 @@ def replay(
     report_file: str | None,
     rejected_file: str | None,
     allow_unusable: bool,
+    queue_at: tuple[Seconds, ...],
     squeue_at: tuple[Seconds, ...],
+    bjobs_at: tuple[Seconds, ...],
+    showq_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
     check_invariants: bool,
     world: str | None,
@@ -199,11 +216,13 @@ def replay(
     }
     loose = load_files(plugin_files)
     odd: list[str] = []
+    shown = {"": queue_at, SQUEUE: squeue_at, "bjobs": bjobs_at, "showq": showq_at}
     for label, each in variants.items():
         source = str(config) if label == CONFIGURED else f"--compare {label}"
         policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
         odd += (f"{source}: {text}" for text in refusals(each, policies))
-    _check_times(squeue_at, until)
+        _check_commands(shown, policies.vocabulary(), source)
+    _check_times(shown, until)
     outputs = (("--json", json_file), ("--log", log_file), ("--report", report_file), ("--rejected", rejected_file))
     check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
     request = Request(
@@ -212,7 +231,7 @@ def replay(
         format=format,
         limit=limit,
         until=until,
-        squeue_at=squeue_at,
+        queues=shown,
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
         plugins=loose,
@@ -270,11 +289,21 @@ def _about_the_site(loaded: Loaded) -> list[Text]:
     return [Text("\n".join(lines))] if loaded.matters else []
 
 
-def _check_times(squeue_at: Sequence[Seconds], until: Seconds | None) -> None:
-    late = [at for at in squeue_at if until is not None and at > until]
-    if late:
-        problem = Problem("", f"got {late[0]:g}, which is after --until {until:g}")
-        raise ConfigError("--squeue-at", [problem])
+def _check_commands(shown: Mapping[str, Sequence[Seconds]], words: Vocabulary, source: str) -> None:
+    """Refuse the status command of a scheduler that the policies of a site do not imitate."""
+    own = words.status.name if words.status is not None else words.noun(SQUEUE)
+    for command, instants in shown.items():
+        if instants and command not in ("", SQUEUE, own):
+            text = f"got {command}, but {source} is of a site whose command is {own}; use --queue-at"
+            raise ConfigError(f"--{command}-at", [Problem("", text)])
+
+
+def _check_times(shown: Mapping[str, Sequence[Seconds]], until: Seconds | None) -> None:
+    for command, instants in shown.items():
+        late = [at for at in instants if until is not None and at > until]
+        if late:
+            problem = Problem("", f"got {late[0]:g}, which is after --until {until:g}")
+            raise ConfigError(f"--{command or 'queue'}-at", [problem])
 
 
 # -------------------------------------------------------------------------------------- a run
@@ -295,7 +324,7 @@ def _column(
         keep=checker is not None,
         archive=keeper.archive,
         started=keeper.started,
-        snapshots=_snapshots(request.squeue_at, queues, "" if first else f" ({label})"),
+        snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
         runner=request.runner,
         trace=switched_on(TRACE),
         plugins=request.plugins,
@@ -366,13 +395,15 @@ def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
 
 
 def _snapshots(
-    instants: Sequence[Seconds], into: list[str], of: str
+    shown: Mapping[str, Sequence[Seconds]], into: list[str], of: str
 ) -> Mapping[Seconds, Callable[[Engine], None]]:
     def look(at: Seconds, engine: Engine) -> None:
-        heading, _, rest = squeue(engine, at).partition("\n")
-        into.append(f"{heading}{of}\n{rest}")
+        for command, instants in shown.items():
+            if at in instants:
+                heading, _, rest = queue(engine, at, command).partition("\n")
+                into.append(f"{heading}{of}\n{rest}")
 
-    return {at: functools.partial(look, at) for at in instants}
+    return {at: functools.partial(look, at) for instants in shown.values() for at in instants}
 
 
 # -------------------------------------------------------------------------------------- files

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
@@ -249,3 +251,12 @@ class Backfill:
         if self._together:
             # Behind a component without a place in the plan the others get none (recorded: backfill_het_first_never).
             self._last_of[het_id] = math.inf if found is None else max(found[0], last)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return the starts planned in the last pass, for `take_over`."""
+        return {"expected": dict(self.expected)}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on from the plan of another pass."""
+        self.expected.update(memory["expected"])

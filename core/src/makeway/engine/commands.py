@@ -60,7 +60,8 @@ class Commands:
         named = self._policies.jobs_named(command.job_id, command.name, command.user, self._ledger)
         if not named:
             self._recorder.refused(command, "it names no job", self._ledger.now)
-        for job_id in named:
+        tasks = self._queue.throttle.tasks_of
+        for job_id in [each for name in named for each in tasks(name) or (name,)]:
             each = command._replace(job_id=job_id)
             try:
                 self._do(each)
@@ -74,7 +75,12 @@ class Commands:
             raise Refused(f"unknown command; allowed: {options}{nearest(command.name, self._verbs)}")
         job = self._ledger.jobs.get(command.job_id)
         if job is None:
-            raise Refused("the job is unknown or has ended")
+            again = (
+                "; Slurm would run an ended one again, which is not modelled"
+                if command.name == "requeue"
+                else ""
+            )
+            raise Refused(f"the job is unknown or has ended{again}")
         reason = self._policies.refusal(command.name, job, command.user, self._ledger)
         if reason is not None:
             raise Refused(reason)
@@ -108,6 +114,8 @@ class Commands:
         # stopped itself; so the job runs beside whoever holds its cores until its turn comes.
         if not stopped_by_arbiter:
             self._transitions.tell_gang("started", job)
+            if self._transitions.is_leaving(job) and self._ledger.rule("killed_at_resume_fails"):
+                self._transitions.fail_instead(job)
         if job.state is JobState.SUSPENDED:
             self._transitions.resume(job)
 

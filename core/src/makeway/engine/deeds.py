@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from makeway.model import Allocation, Job, JobState
-from makeway.worlds.events import Action, Resume, Start, Suspend
+from makeway.model import Allocation, Cluster, Job, JobState
+from makeway.worlds.encoding import action_of_plain, action_to_plain
+from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
 
 _SWEEP = 256
 """Actions that are remembered at least before those of jobs that are gone are swept out."""
@@ -28,24 +30,61 @@ class Deeds:
         self._swept = _SWEEP
 
     def number(self, actions: Sequence[Action]) -> list[Action]:
-        """Return `actions` of one step with their last three fields filled in."""
-        numbered = [self._numbered(action) for action in actions]
-        self._stopped = {
-            id: each for id, each in self._stopped.items() if each[1].state is JobState.SUSPENDED
-        }
-        if self._stopped:
-            numbered = [
-                action._replace(after=self._before(action)) if isinstance(action, Start | Resume) else action
-                for action in numbered
-            ]
+        """Return `actions` of one step with their last three fields filled in.
+
+        An action stands behind those that it rests on; those about one job keep their order.
+        """
+        rests = self._rests(actions)
+        order = _behind(actions, rests) if any(rests.values()) else range(len(actions))
+        serials: dict[int, int] = {}
+        numbered = []
+        for at in order:
+            serials[at] = self.next_serial
+            self.next_serial += 1
+            numbered.append(self._numbered(actions[at], serials[at], rests.get(at, ()), serials))
         for action in numbered:
             self._remember(action)
         return numbered
+
+    def _numbered(
+        self, action: Action, serial: int, rests_on: Sequence[int], serials: Mapping[int, int]
+    ) -> Action:
+        after: tuple[int, ...] = ()
+        if isinstance(action, Start | Resume):
+            after = tuple(sorted([*self._stopped_before(action), *(serials[at] for at in rests_on)]))
+        return action._replace(serial=serial, incarnation=action.job.starts, after=after)
+
+    def _rests(self, actions: Sequence[Action]) -> dict[int, list[int]]:
+        """Return which starts and resumptions wait for which suspensions of the same step, by their places."""
+        stops = {
+            action.job.id: at
+            for at, action in enumerate(actions)
+            if isinstance(action, Suspend) and _stays(action.job)
+        }
+        begins = {action.job.id: at for at, action in enumerate(actions) if isinstance(action, Start)}
+        self._stopped = {
+            job_id: each for job_id, each in self._stopped.items() if job_id not in stops and _stays(each[1])
+        }
+        rests: dict[int, list[int]] = {}
+        for at, action in enumerate(actions) if stops else ():
+            if isinstance(action, Start | Resume):
+                rests[at] = [
+                    stop
+                    for job_id, stop in stops.items()
+                    # Of two that start and stop in one step, one over the other, the first waits for nobody.
+                    if begins.get(job_id, -1) < at and _over(action.job, actions[stop].job)
+                ]
+        return rests
+
+    def _stopped_before(self, action: Start | Resume) -> list[int]:
+        return [serial for serial, job in self._stopped.values() if _over(action.job, job)]
 
     def _remember(self, action: Action) -> None:
         key = action.job.id, type(action)
         self._open.pop(self._last.get(key, 0), None)
         self._last[key] = action.serial
+        if isinstance(action, Suspend) and _stays(action.job):
+            self._stopped[action.job.id] = action.serial, action.job
         self._open[action.serial] = action
         if len(self._open) > self._swept:
             self._sweep()
@@ -62,6 +101,13 @@ class Deeds:
         action = self._open.get(serial)
         return action if action is not None and is_current(action) else None
 
+    def succeeded(self, serial: int) -> None:
+        """Settle an action that was performed; so were all that it rests on."""
+        action = self._open.get(serial)
+        if action is not None:
+            for other in (*action.after, serial):
+                self.settle(other)
+
     def settle(self, serial: int) -> None:
         """Forget an action whose outcome is known."""
         action = self._open.pop(serial, None)
@@ -73,29 +119,74 @@ class Deeds:
         serial = self._last.get((job.id, kind), 0)
         return serial if self.find(serial) is not None else 0
 
+    def unsettled(self) -> list[Action]:
+        """Return what may not have been performed yet, by serial: to be asked for again after a crash.
+
+        Of actions that undo one another the last one counts.
+        """
+        found = []
+        for serial, action in sorted(self._open.items()):
+            if is_current(action) and not self._undone(action, serial):
+                found.append(action)
+        return found
+
+    def _undone(self, action: Action, serial: int) -> bool:
+        later: tuple[type[Action], ...] = (
+            (Kill,) if isinstance(action, Start | SendSignal) else (Kill, Suspend, Resume)
+        )
+        if isinstance(action, Kill | Checkpoint):
+            return False
+        return any(self._last.get((action.job.id, kind), 0) > serial for kind in later)
+
     def resting_on(self, serial: int) -> list[Action]:
         """Return the actions that are not performed if the one with `serial` failed, in order of their serials."""
         return [action for action in self._open.values() if serial in action.after and is_current(action)]
 
-    def _numbered(self, action: Action) -> Action:
-        serial, job = self.next_serial, action.job
-        self.next_serial += 1
-        if isinstance(action, Suspend):
-            self._stopped[job.id] = serial, job
-        else:
-            self._stopped.pop(job.id, None)
-        return action._replace(serial=serial, incarnation=job.starts)
+    # ------------------------------------------------------------------------------ adoption
+    def hand_over(self, cluster: Cluster) -> dict[str, Any]:
+        """Return the next serial, what stopped each suspended job, and which actions may still have failed."""
+        stopped = {id: each[0] for id, each in self._stopped.items() if _stays(each[1])}
+        current = [action_to_plain(action, cluster) for action in self._open.values() if is_current(action)]
+        return {"next_serial": self.next_serial, "stopped": stopped, "open": current}
 
-    def _before(self, action: Start | Resume) -> tuple[int, ...]:
-        place = action.job.allocation
-        if place is None:
-            return ()
-        waits_for = [
-            serial
-            for serial, job in self._stopped.values()
-            if job is not action.job and job.allocation is not None and overlap(place, job.allocation)
-        ]
-        return tuple(sorted(waits_for))
+    def take_over(self, memory: Mapping[str, Any], jobs: Mapping[str, Job], cluster: Cluster) -> None:
+        """Go on counting where another engine stood."""
+        self.next_serial = max(self.next_serial, memory["next_serial"])
+        for plain in memory["open"]:
+            action = action_of_plain(plain, jobs, cluster)
+            if action is not None:
+                self._remember(action)
+        self._stopped = {id: (serial, jobs[id]) for id, serial in memory["stopped"].items() if id in jobs}
+
+
+def _behind(actions: Sequence[Action], rests: Mapping[int, Sequence[int]]) -> list[int]:
+    """Return the places of actions, each behind those that it rests on and those about the same job before it."""
+    order: list[int] = []
+    left = list(range(len(actions)))
+    while left:
+        done = set(order)
+        busy: set[str] = set()
+        for at in left:
+            job_id = actions[at].job.id
+            if job_id not in busy and done.issuperset(rests.get(at, ())):
+                order.append(at)
+                left.remove(at)
+                break
+            busy.add(job_id)
+        else:  # they rest on one another: then they are performed as they were decided
+            order.append(left.pop(0))
+    return order
+
+
+def _stays(job: Job) -> bool:
+    """Whether a job that was told to stop is stopped now."""
+    return job.state is JobState.SUSPENDED
+
+
+def _over(job: Job, other: Job) -> bool:
+    """Whether a job lies on cores of another."""
+    mine, its = job.allocation, other.allocation
+    return job is not other and mine is not None and its is not None and overlap(mine, its)
 
 
 def is_current(action: Action) -> bool:

@@ -7,14 +7,17 @@ and what it will take then. Later jobs may start if they do not delay it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
 from makeway.engine.passes import Passes
 from makeway.engine.placing import Outcome
-from makeway.engine.queue import Entry, by_default
+from makeway.engine.queue import Entry, by_default, entry_of_plain, entry_to_plain
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -174,6 +177,22 @@ class Easy:
             outcome = self._placer.try_start(job, partition, allowed, preempt=False, note=note)
         return outcome is _STARTED
 
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return the reservation in force, for `take_over`."""
+        reserved = self._reserved
+        if reserved is None or reserved.entry[1].id not in self._ledger.jobs:
+            return {}
+        return {"reserved": reserved.hand_over()}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Let the reservation of another engine be in force."""
+        if "reserved" in memory:
+            plain = memory["reserved"]
+            entry = entry_of_plain(plain["entry"], self._ledger.jobs)
+            self._reserved = _Reserved(entry, self._ledger)
+            self._reserved.take_over(plain)
+
 
 def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
     """Return by identity of a job where it is to be tried, in order."""
@@ -221,3 +240,32 @@ class _Reserved:
             and self.version == ledger.version
             and (self.forecast is None or self.forecast.at >= ledger.now)
         )
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return it in values that JSON has."""
+        found = self.forecast
+        return {
+            "entry": entry_to_plain(self.entry),
+            "version": self.version,
+            "freed": self._freed,
+            "settled": self.settled,
+            "spare": self.spare,
+            "shadow": self._shadow,
+            "forecast": None if found is None else _forecast_to_plain(found),
+        }
+
+    def take_over(self, plain: Mapping[str, Any]) -> None:
+        """Be as another one was."""
+        self.version, self._freed = plain["version"], plain["freed"]
+        self.settled, self.spare, self._shadow = plain["settled"], plain["spare"], plain["shadow"]
+        self.forecast = None if plain["forecast"] is None else _forecast_of_plain(plain["forecast"])
+
+
+def _forecast_to_plain(found: Forecast) -> dict[str, Any]:
+    # Sets of nodes as hexadecimal text: decimal numbers of such a length are neither quick nor welcome everywhere.
+    return attrs.asdict(found) | {"nodes": hex(found.nodes), "eligible": hex(found.eligible)}
+
+
+def _forecast_of_plain(plain: Mapping[str, Any]) -> Forecast:
+    sets = {"nodes": int(plain["nodes"], 16), "eligible": int(plain["eligible"], 16)}
+    return Forecast(**{**plain, **sets})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from makeway import rules
@@ -17,6 +17,7 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
 from makeway.engine import staying
+from makeway.engine.adoption import adopt, hand_over, take_in
 from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
@@ -31,6 +32,7 @@ from makeway.engine.placing import Placer
 from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
 from makeway.engine.reports import Reports
+from makeway.engine.rhythm import Grid
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
 from makeway.features import unknown_features, unreadable
@@ -52,8 +54,10 @@ from makeway.model import (
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.state import State
 from makeway.worlds.events import (
     Action,
+    Adopted,
     Checkpointed,
     Cleaned,
     Command,
@@ -64,6 +68,7 @@ from makeway.worlds.events import (
     NodesDrained,
     NodesUp,
     Noticed,
+    Performed,
     Started,
     Submitted,
 )
@@ -156,6 +161,14 @@ class Engine:
         self._marks = policies.implements("makeway_marks")
         self._plans_for_late = policies.implements("makeway_over_limit")
         self._enforce = scheduler.enforce_time_limits
+        clockwork = self.clockwork
+        self._passing = Grid(clockwork.sched_phase, clockwork.sched_interval)
+        self._backfilling = Grid(clockwork.bf_phase, clockwork.bf_interval)
+        self._sweeping = Grid(clockwork.limit_phase, clockwork.limit_sweep)
+        self._pass_point: Seconds | None = None
+        """The point of each grid that is reached in this step; None: none is."""
+        self._backfill_point: Seconds | None = None
+        self._sweep_point: Seconds | None = None
         self._last_backfill: Seconds | None = None
         self._grid_pass_at: Seconds | None = None
         self._bf_dirty = False
@@ -189,6 +202,8 @@ class Engine:
         :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
+        if self._periodic or self._sweeping.interval:
+            self._note_points(now)
         if now > ledger.now:
             ledger.now = now
             self._instant_steps = 0
@@ -224,6 +239,21 @@ class Engine:
         if self.deeds is not None and transitions.actions:
             return self.deeds.number(transitions.actions)
         return transitions.actions
+
+    def _note_points(self, now: Seconds) -> None:
+        """Note which points of the grids are reached, by what the engine asked for after the last step."""
+        last = self.ledger.now
+        waiting = bool(self.queue.waiting)
+        if self._periodic:
+            self._pass_point = self._passing.reached(self._pass_wake(last) if waiting else None, now)
+            if self._backfilling.interval:
+                self._backfill_point = self._backfilling.reached(
+                    self._backfilling.after(last) if waiting and self._bf_dirty else None, now
+                )
+        if self._sweeping.interval:
+            by_end = self.ledger.by_end
+            asked = self._sweeping.first_from(by_end[0][0], last) if by_end else None
+            self._sweep_point = self._sweeping.reached(asked, now)
 
     def _next_tick(self, gang: Gang) -> Seconds | None:
         at: object = gang.next_tick
@@ -262,10 +292,16 @@ class Engine:
             reports.failed(event)
         elif isinstance(event, Started):
             reports.started(event)
+        elif isinstance(event, Performed):
+            reports.performed(event)
         elif isinstance(event, Noticed):
             reports.noticed(event)
         elif isinstance(event, Checkpointed):
             reports.checkpointed(event)
+        elif isinstance(event, Adopted):
+            why = take_in(self, event.standing)
+            if why:
+                reports.no_news(event, why, event.standing.spec.id)
         else:
             reports.no_news(event, "no event of that kind is known")
 
@@ -303,45 +339,12 @@ class Engine:
         ledger = self.ledger
         transitions = self.transitions
         now = ledger.now
-        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
-        first = partitions[0]
-        qos = None
-        if spec.qos is not None:
-            qos = ledger.cluster.qos_named(spec.qos)
-            if qos is None and ledger.cluster.qos:
-                problem = problem or f"InvalidQOS: {spec.qos!r}"
         self._count += 1
-        limit = spec.time_limit
-        if limit is None:
-            limit = first.default_time if first.default_time is not None else first.max_time
-        required = excluded = 0
-        if spec.required_nodes or spec.excluded_nodes:
-            required, excluded, wrong = self._named_nodes(spec)
-            problem = problem or wrong
-        if spec.features:
-            problem = problem or unreadable(spec.features)
+        draft, problem = self._draft(spec, self._count)
         priority = spec.priority
         if priority is None and transitions.priorities is None:
             priority = transitions.next_priority() - spec.nice
-        draft = JobDraft(
-            spec=spec,
-            id=spec.id,
-            index=self._count,
-            user=spec.user,
-            account=spec.account,
-            partitions=partitions,
-            partition=first,
-            qos=qos,
-            submit_at=now,
-            eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
-            time_limit=limit,
-            priority=0 if priority is None else priority,
-            requeueable=spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
-            size=spec.min_nodes if spec.min_nodes > 1 else 1,
-            required=required,
-            excluded=excluded,
-            mcs_label=self._label(spec) if self._labels else None,
-        )
+        draft.priority = 0 if priority is None else priority
         job = ledger.enter(draft)
         if priority is None:
             put(job, priority=max(1, transitions.fresh_priority(job) - spec.nice))
@@ -362,6 +365,47 @@ class Engine:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self._reject(job, problem)
+
+    def _draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
+        """Return a job as it is when it is submitted now, its priority apart, and what is wrong with it."""
+        now = self.ledger.now
+        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
+        first = partitions[0]
+        qos = None
+        if spec.qos is not None:
+            cluster = self.ledger.cluster
+            qos = cluster.qos_named(spec.qos)
+            if qos is None and cluster.qos:
+                problem = problem or f"InvalidQOS: {spec.qos!r}"
+        limit = spec.time_limit
+        if limit is None:
+            limit = first.default_time if first.default_time is not None else first.max_time
+        required = excluded = 0
+        if spec.required_nodes or spec.excluded_nodes:
+            required, excluded, wrong = self._named_nodes(spec)
+            problem = problem or wrong
+        if spec.features:
+            problem = problem or unreadable(spec.features)
+        draft = JobDraft(
+            spec=spec,
+            id=spec.id,
+            index=index,
+            user=spec.user,
+            account=spec.account,
+            partitions=partitions,
+            partition=first,
+            qos=qos,
+            submit_at=now,
+            eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
+            time_limit=limit,
+            priority=0,
+            requeueable=spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
+            size=spec.min_nodes if spec.min_nodes > 1 else 1,
+            required=required,
+            excluded=excluded,
+            mcs_label=self._label(spec) if self._labels else None,
+        )
+        return draft, problem
 
     def _label(self, spec: JobSpec) -> str | None:
         return label_of(self._mcs, spec.user, spec.group, spec.account, spec.mcs_label)
@@ -541,9 +585,10 @@ class Engine:
     # ------------------------------------------------------------------------- deadlines
     def _deadlines(self, now: Seconds) -> None:
         by_end = self.ledger.by_end
-        interval = self.clockwork.limit_sweep
-        if interval and not _on_grid(now, self.clockwork.limit_phase, interval):
-            return
+        if self._sweeping.interval:
+            if self._sweep_point is None:
+                return
+            now = self._sweep_point  # who is due since then is due at the next sweep
         due = [job for _, _, job in itertools.takewhile(lambda each: each[0] <= now + _TINY, by_end)]
         over = self.config.scheduler.over_time_limit
         late = []
@@ -589,9 +634,9 @@ class Engine:
     def _periodic_passes(self, now: Seconds) -> None:
         clockwork = self.clockwork
         transitions = self.transitions
-        on_grid = _on_grid(now, clockwork.sched_phase, clockwork.sched_interval)
-        on_grid = on_grid and self._grid_pass_at != now  # one look per interval
-        due = self.making_way.due(now) if on_grid else False
+        point = self._pass_point
+        on_grid = point is not None and self._grid_pass_at != now  # one look per interval
+        due = self.making_way.due(point) if on_grid and point is not None else False
         if transitions.changed:
             self._soon = True
         if due:
@@ -621,7 +666,7 @@ class Engine:
         transitions.left_nodes = False
         if self._type == "backfill" and self._bf_dirty:
             interval = clockwork.bf_interval
-            if not interval or (self._last_backfill != now and _on_grid(now, clockwork.bf_phase, interval)):
+            if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
                 before = self.ledger.version
                 self.backfill.run()
@@ -684,11 +729,12 @@ class Engine:
             elif first < wake:
                 wake = first
         if self.queue.waiting:
-            retry = self.making_way.next_retry(now) if self.making_way.retries else None
             if self._periodic:
-                wake = min([wake, *self._pass_wakes(now, retry)])
-            elif retry is not None and retry < wake:
-                wake = retry
+                wake = min([wake, *self._pass_wakes(now)])
+            elif self.making_way.retries:
+                retry = self.making_way.next_retry(now)
+                if retry is not None and retry < wake:
+                    wake = retry
         if wake == _NEVER:
             return None
         return wake if wake > now else now
@@ -696,47 +742,93 @@ class Engine:
     def _deadline_wake(self, first: Seconds, now: Seconds) -> Seconds:
         """Return when limits have to be looked at, if not simply at the first deadline."""
         over = self.config.scheduler.over_time_limit
-        interval = self.clockwork.limit_sweep
-        if interval:
-            return _grid_from(first, self.clockwork.limit_phase, interval, now)
+        if self._sweeping.interval:
+            return self._sweeping.first_from(first, now)
         return next((at + over for at, _, _ in self.ledger.by_end if at + over > now), _NEVER)
 
-    def _pass_wakes(self, now: Seconds, retry: Seconds | None) -> list[Seconds]:
-        clockwork = self.clockwork
+    def _pass_wake(self, now: Seconds) -> Seconds | None:
+        """Return the point of the grid at which the next full pass is wanted; None: none is."""
         wakes = []
         if self._soon:
-            wakes.append(_next_on_grid(now, clockwork.sched_phase, clockwork.sched_interval))
+            wakes.append(self._passing.after(now))
+        retry = self.making_way.next_retry(now) if self.making_way.retries else None
         if retry is not None:
-            wakes.append(_grid_from(retry, clockwork.sched_phase, clockwork.sched_interval, now))
-        if self._submit_pass_at is not None:
-            wakes.append(self._submit_pass_at)
-        if self._type == "backfill" and self._bf_dirty and clockwork.bf_interval:
-            wakes.append(_next_on_grid(now, clockwork.bf_phase, clockwork.bf_interval))
-        return wakes
+            wakes.append(self._passing.first_from(retry, now))
+        return min(wakes, default=None)
+
+    def _pass_wakes(self, now: Seconds) -> list[Seconds]:
+        wakes = [self._pass_wake(now), self._submit_pass_at]
+        if self._type == "backfill" and self._bf_dirty and self._backfilling.interval:
+            wakes.append(self._backfilling.after(now))
+        return [wake for wake in wakes if wake is not None]
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> State:
+        """Return what the cluster is doing, so that another engine can go on from here; to be called between steps.
+
+        :raises PolicyError: a plugin hands over what JSON does not have.
+        """
+        return hand_over(self)
+
+    def adopt(self, state: State, source: str = "state") -> list[Action]:
+        """Take a state over that this engine did not bring about itself, before its first step.
+
+        :param source: name of the file, for messages.
+        :returns: what its arbiter orders when it sees the jobs; mostly nothing.
+        :raises ConfigError: with all that does not fit this cluster and these policies; the engine is of no use then.
+        """
+        return adopt(self, state, source)
+
+    def memory(self) -> dict[str, Any]:
+        """Return when passes are due, and the like; for `hand_over`."""
+        return {
+            "count": self._count,
+            "refused_het": dict(self._refused_het),
+            "last_backfill": self._last_backfill,
+            "grid_pass_at": self._grid_pass_at,
+            "bf_dirty": self._bf_dirty,
+            "submit_pass_at": self._submit_pass_at,
+            "soon": self._soon,
+            "tick_at": self._tick_at,
+        }
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._count = max(self._count, memory["count"])
+        self._refused_het = dict(memory["refused_het"])
+        self._last_backfill = memory["last_backfill"]
+        self._grid_pass_at = memory["grid_pass_at"]
+        self._bf_dirty = memory["bf_dirty"]
+        self._submit_pass_at = memory["submit_pass_at"]
+        self._soon = memory["soon"]
+        self._tick_at = memory["tick_at"]
+
+    @property
+    def last_index(self) -> int:
+        """Place of the last job in the job table so far."""
+        return self._count
+
+    def draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
+        """Return a job that was submitted before this engine came, and what is wrong with it here; empty: nothing."""
+        self._count = max(self._count, index)
+        return self._draft(spec, index)
+
+    def wake_up(self, pending: Iterable[Job]) -> None:
+        """Let a pass be made in the next step, and see which of the jobs that wait already wait for good."""
+        if not self.config.scheduler.enforce_part_limits:
+            for job in pending:
+                beyond = self._beyond(job)
+                if beyond:
+                    self.placer.beyond[job.id] = beyond
+        self.transitions.changed = True
+        self._soon = self._bf_dirty = True
+        if self.gang is not None:
+            self._tick_at = self._next_tick(self.gang)
 
     # --------------------------------------------------------------------------- results
     def metrics(self) -> Mapping[str, Any]:
         """Return the figures so far."""
         return self.recorder.metrics.as_dict(sum(node.cpus for node in self.ledger.cluster.nodes))
-
-
-def _on_grid(now: Seconds, phase: Seconds, interval: Seconds) -> bool:
-    offset = (now - phase) % interval
-    return offset < _TINY or interval - offset < _TINY
-
-
-def _next_on_grid(now: Seconds, phase: Seconds, interval: Seconds) -> Seconds:
-    """Return the first grid point after `now`."""
-    steps = (now - phase + _TINY) // interval
-    return phase + (steps + 1) * interval
-
-
-def _grid_from(at: Seconds, phase: Seconds, interval: Seconds, now: Seconds) -> Seconds:
-    """Return the first grid point not before `at`, and after `now`."""
-    later = max(at, now)
-    if later > now and _on_grid(later, phase, interval):
-        return later
-    return _next_on_grid(later, phase, interval)
 
 
 __all__ = ["Engine", "build_cluster"]

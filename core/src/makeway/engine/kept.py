@@ -7,7 +7,8 @@ then open to all again. Without this, whoever stands first in the queue takes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -76,3 +77,25 @@ class Kept:
 
     def _there(self, victim: Job, started: Seconds | None) -> bool:
         return victim.started_at == started and self._still_there(victim)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> list[list[Any]]:
+        """Return what is kept for whom, for `take_over`; victims that have gone are left out."""
+        return [
+            [
+                job_id,
+                claim.partition.name,
+                hex(claim.nodes),
+                [[victim.id, started] for victim, started in claim.victims if self._there(victim, started)],
+            ]
+            for job_id, claim in self._claims.items()
+        ]
+
+    def take_over(self, memory: Sequence[Sequence[Any]], jobs: Mapping[str, Job]) -> None:
+        """Keep the same for the same jobs."""
+        for job_id, name, nodes, told in memory:
+            job = jobs.get(job_id)
+            if job is not None:
+                partition = next(each for each in job.partitions if each.name == name)
+                victims = tuple((jobs[victim], started) for victim, started in told if victim in jobs)
+                self._claims[job_id] = _Claim(job, partition, int(nodes, 16), victims)

@@ -303,6 +303,11 @@ class Ledger:
             end_at = now + job.time_limit
             put_field(job, "end_at", end_at)
             bisect.insort(self.by_end, (end_at, job.index, job))
+        self._hold(job, allocation)
+        self.version += 1
+
+    def _hold(self, job: Job, allocation: Allocation) -> None:
+        """Book an active job and what it holds."""
         self._active[job.id] = job
         if self._active_sorted is not None:
             if self._left:
@@ -311,7 +316,7 @@ class Ledger:
         self._active_now = None
         nodes = allocation.nodes
         self._held.add(nodes)
-        if not allocation.shared:
+        if not allocation.shared and job.state is _RUNNING:
             self._exclusive.add(nodes)
         if self._on is not None:
             for index in allocation.node_indices:
@@ -323,7 +328,6 @@ class Ledger:
                 self.license_holders.setdefault(name, {})[job.id] = count
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive += 1
-        self.version += 1
 
     def began_late(self, job: Job, at: Seconds) -> None:
         """Take note that a job really started at `at`, which is later than was thought."""
@@ -461,6 +465,43 @@ class Ledger:
         at = bisect.bisect_left(by_end, (job.end_at, job.index))
         if at < len(by_end) and by_end[at][2] is job:
             del by_end[at]
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what a look at the jobs does not tell, for `take_over`."""
+        return {
+            "version": self.version,
+            "freed": self.freed,
+            "told": list(self._told),
+            "searches": self.searches,
+            "started": list(self._active),
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on with the counts that another ledger handed over."""
+        self.version = memory["version"]
+        self.freed = memory["freed"]
+        at, count = memory["told"]
+        self._told = (at, count)
+        self.searches = memory["searches"]
+
+    def left_early(self, job: Job) -> NodeBits:
+        """Return the nodes that a job which is leaving has left already."""
+        return self._left_early.get(job.id, 0)
+
+    def adopt_active(self, job: Job, allocation: Allocation) -> None:
+        """Book a job that is running or suspended already; its fields are set."""
+        self._hold(job, allocation)
+        if job.end_at is not None and job.state is _RUNNING:
+            bisect.insort(self.by_end, (job.end_at, job.index, job))
+
+    def adopt_leaving(self, job: Job, allocation: Allocation, left: NodeBits) -> None:
+        """Book a job that is leaving its nodes, and has left some of them."""
+        self._completing.add(allocation.nodes & ~left)
+        self.completing = self._completing.any
+        self._leaving[job.id] = allocation
+        if left:
+            self._left_early[job.id] = left
 
 
 def _indices_of(job: Job) -> Iterable[int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -238,3 +239,24 @@ class MakingWay:
         else:
             self._act(plan, None)
         return True
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what is under way, for `take_over`."""
+        there = self._ledger.jobs
+        awaited = {
+            job_id: [job.id for job in jobs if there.get(job.id) is job]
+            for job_id, jobs in self._awaited.items()
+            if job_id in there
+        }
+        return {"retries": sorted(self.retries), "awaited": awaited}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on with what was under way; whoever has ended meanwhile is no longer awaited."""
+        jobs = self._ledger.jobs
+        self.retries = sorted(memory["retries"])
+        self._awaited = {
+            job_id: tuple(jobs[each] for each in ids if each in jobs)
+            for job_id, ids in memory["awaited"].items()
+            if job_id in jobs
+        }

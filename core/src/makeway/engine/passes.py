@@ -8,7 +8,8 @@ order within a partition; a job that cannot start closes its partition and withd
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
@@ -17,7 +18,7 @@ from makeway.engine.het import HetStarter
 from makeway.engine.in_vain import InVain
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Placer
-from makeway.engine.queue import Entry, Key, Queue, faces, key_of
+from makeway.engine.queue import Entry, Key, Queue, entry_of_plain, entry_to_plain, faces, key_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.registry import Policies
 
@@ -263,6 +264,24 @@ class Passes:
             if not self.placer.selector.screen((job,), usable):
                 return _BUSY
         return self.placer.try_start(job, partition, self.ledger.all_nodes)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what passes remember from one to the next, for `take_over`."""
+        jobs = self.ledger.jobs
+        return {
+            "again": self.again,
+            "settled": self._settled,
+            "waiting": [entry_to_plain(entry) for entry in self._waiting if entry[1].id in jobs],
+            "asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs},
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine's passes stood."""
+        self.again = memory["again"]
+        self._settled = memory["settled"]
+        self._waiting = [entry_of_plain(plain, self.ledger.jobs) for plain in memory["waiting"]]
+        self._asked = dict(memory["asked"])
 
 
 def _key_of(entry: Entry) -> Key:

@@ -6,7 +6,7 @@ import enum
 import functools
 import operator
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import attrs
 
@@ -588,6 +588,20 @@ class Placer:
             decision = attrs.evolve(decision, detail=f"uses what suspended jobs hold: {names}")
         nodes = self.recorder.node_list(choice.placement.allocation.nodes)
         self.recorder.decided(attrs.evolve(decision, placement=nodes, victims=taken, method=choice.method))
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return which jobs wait for good, and where others could never run, for `take_over`."""
+        jobs = self.ledger.jobs
+        refusing = {job_id: sorted(places) for job_id, places in self._refusing.items() if job_id in jobs}
+        beyond = {job_id: reason for job_id, reason in self.beyond.items() if job_id in jobs}
+        return {"beyond": beyond, "refusing": refusing, "kept": self.kept.hand_over()}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on with what another placer found out."""
+        self.beyond = dict(memory["beyond"])
+        self._refusing = {job_id: set(places) for job_id, places in memory["refusing"].items()}
+        self.kept.take_over(memory["kept"], self.ledger.jobs)
 
     # ------------------------------------------------------------------------- the border
     def _check_place(self, job: Job, placement: Placement, hook: str) -> None:

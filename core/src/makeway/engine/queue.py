@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 import attrs
 
 from makeway.engine.ledger import Ledger, put
+from makeway.engine.throttle import WAITS, Throttle
 from makeway.model import Job, JobState, Partition, Seconds
 
 Key = tuple[int, int, int, float, int, int]
@@ -44,6 +46,8 @@ class Queue:
         """A heap of jobs that become eligible by the clock, with the instant."""
         self.dependents: dict[str, list[Job]] = {}
         """Jobs that wait for the end of another, by the id of that one."""
+        self.throttle = Throttle()
+        """The tasks of job arrays."""
         self._blockers: dict[str, set[str]] = {}
         self._rank: Callable[[Job], int | None] | None = None
         self._ranks: dict[tuple[int, int], int] = {}
@@ -67,6 +71,10 @@ class Queue:
             has been given back later.
         """
         self.waiting[job.id] = job
+        if job.spec.array_id is not None:
+            self.throttle.came(job)
+            if job.restarts:
+                self._next_tasks(job, now, ended=False)
         if bounced and not job.held:
             self.bounced.append(job)
             self._bounced_at, self._bounced_freed = now, self._ledger.freed
@@ -76,7 +84,7 @@ class Queue:
         if not needed and job.priority and job.eligible_at <= now:
             self._insert(job)
             return
-        missing = {other for other in needed if other in self._ledger.jobs} if needed else None
+        missing = set(self._live(needed)) if needed else None
         if missing and job.restarts == 0:
             self._blockers[job.id] = missing
             for other in sorted(missing):
@@ -94,7 +102,25 @@ class Queue:
         else:
             self._insert(job)
 
+    def _live(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the jobs named that have not ended; of an array all its tasks."""
+        for name in names:
+            if name in self._ledger.jobs:
+                yield name
+            else:
+                yield from self.throttle.tasks_of(name)
+
+    def _next_tasks(self, job: Job, now: Seconds, *, ended: bool) -> bool:
+        """Let others of a task's array have their turn; say whether there were any."""
+        came = [each for each in self.throttle.left(job, ended=ended) if self.waiting.get(each.id) is each]
+        for each in came:
+            self._admit(each, now)
+        return bool(came)
+
     def _insert(self, job: Job) -> None:
+        if not self.throttle.lets_in(job):
+            self._ledger.wait_for(job, WAITS)
+            return
         tried = False
         for partition in job.partitions:
             if not (partition.up and partition.accepts):
@@ -164,7 +190,7 @@ class Queue:
 
     def ended(self, job: Job, now: Seconds) -> bool:
         """A job has ended: free its dependents; say whether any became eligible."""
-        freed = False
+        freed = self._next_tasks(job, now, ended=True)
         for dependent in self.dependents.pop(job.id, ()):
             missing = self._blockers.get(dependent.id)
             if missing is None:
@@ -201,8 +227,59 @@ class Queue:
         eligible = any(entry[1] is job for entry in self.entries)
         self._drop_entries(job)
         put(job, priority=priority)
+        if not priority:
+            self._next_tasks(job, now, ended=False)
         if eligible or job.eligible_at <= now:
             self._admit(job, now)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return where each pending job stands, for `take_over`."""
+        return {
+            "ranked": self.ranked,
+            "entries": [entry_to_plain(entry) for entry in self.entries],
+            "arrivals": [entry_to_plain(entry) for entry in self.arrivals if self._waits(entry[1])],
+            "bounced": [job.id for job in self.bounced if self._waits(job)],
+            "bounced_at": self._bounced_at,
+            "bounced_freed": self._bounced_freed,
+            "later": [[at, job.id] for at, _, job in sorted(self.later) if self._waits(job)],
+            "dependents": {
+                other: [job.id for job in jobs if self._waits(job)] for other, jobs in self.dependents.items()
+            },
+            "blockers": {job_id: sorted(others) for job_id, others in self._blockers.items()},
+            "turns": self.throttle.hand_over(),
+        }
+
+    def _waits(self, job: Job) -> bool:
+        return self.waiting.get(job.id) is job
+
+    def take_over(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
+        """Let pending jobs stand where they stood in another queue."""
+        waiting = self.waiting = {job.id: job for job in jobs}
+        if not memory["ranked"]:
+            self._rank = None
+        self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
+        self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
+        if self._rank is not None:
+            self._ranks = {(job.index, partition.index): key[0] for key, job, partition in self.entries}
+        self.bounced = [waiting[job_id] for job_id in memory["bounced"]]
+        self._bounced_at, self._bounced_freed = memory["bounced_at"], memory["bounced_freed"]
+        self.later = [(at, waiting[job_id].index, waiting[job_id]) for at, job_id in memory["later"]]
+        self.dependents = {
+            other: [waiting[job_id] for job_id in ids if job_id in waiting]
+            for other, ids in memory["dependents"].items()
+        }
+        self._blockers = {job_id: set(others) for job_id, others in memory["blockers"].items()}
+        self.throttle.take_over(self._ledger.jobs, memory.get("turns"))
+
+    def adopt(self, jobs: Iterable[Job], now: Seconds) -> None:
+        """Let jobs that wait already stand where they would after their submission; their reasons stay."""
+        self.throttle.take_over(self._ledger.jobs, None)
+        for job in jobs:
+            reason = job.reason
+            self.add(job, now)
+            if reason:
+                put(job, reason=reason)
 
     def ordered(self) -> list[Entry]:
         """Return the eligible entries in their order."""
@@ -231,6 +308,21 @@ def face_of(job: Job, partition: Partition) -> Job:
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the place of a job in the order of ranks; without, in the default order."""
     return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+def entry_to_plain(entry: Entry) -> list[Any]:
+    """Return an entry as job, partition and key, in values that JSON has."""
+    key, job, partition = entry
+    return [job.id, partition.name, list(key)]
+
+
+def entry_of_plain(plain: Sequence[Any], jobs: Mapping[str, Job]) -> Entry:
+    """Return the entry that `entry_to_plain` made plain."""
+    job_id, name, key = plain
+    job = jobs[job_id]
+    rank, tier, priority, submit_at, index, place = key
+    partition = next(each for each in job.partitions if each.name == name)
+    return (rank, tier, priority, submit_at, index, place), job, partition
 
 
 def by_default(entry: Entry) -> Key:

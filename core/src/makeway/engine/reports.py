@@ -7,9 +7,11 @@ A world may repeat itself, be late, or speak of what was long ago. What is no ne
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.config import FailureTable
@@ -21,6 +23,7 @@ from makeway.engine.transitions import Transitions
 from makeway.metrics import tidy
 from makeway.model import Job, JobState, PreemptMode, Protection, Seconds, SuspendedBy
 from makeway.record import Recorder
+from makeway.state import nodes_from_text, nodes_to_text
 from makeway.worlds.events import (
     Action,
     Checkpoint,
@@ -31,6 +34,7 @@ from makeway.worlds.events import (
     NodesDrained,
     NodesUp,
     Noticed,
+    Performed,
     Resume,
     Start,
     Started,
@@ -126,6 +130,8 @@ class Reports:
             self.no_news(event, f"the job is {job.state.value}", job.id)
             return
         self._confirmed[job.id] = job.starts
+        if self.deeds is not None:
+            self.deeds.succeeded(self.deeds.last(job, Start))
         self._failed_starts.pop(job.id, None)
         now = self._ledger.now
         at = now if event.at is None or event.at != event.at else event.at
@@ -133,6 +139,8 @@ class Reports:
         at = min(max(at, began), now)
         self._recorder.note("started", job.id, now, since=tidy(at), incarnation=job.starts)
         if at > began:
+            if job.resumed_at == began and job.state is JobState.RUNNING:
+                self._recorder.began_late(job, at)
             self._ledger.began_late(job, at)
 
     def _start_failed(self, action: Start, event: Failed) -> None:
@@ -229,7 +237,14 @@ class Reports:
         why = f"attempt {count + 1}" + (", by force" if forced else "")
         self._transitions.actions.append(Kill(job, why, attempt=count + 1, forced=forced))
 
-    # ------------------------------------------------------------------------------ failures
+    # ----------------------------------------------------------------------------- outcomes
+    def performed(self, event: Performed) -> None:
+        """An action has succeeded."""
+        if self.deeds is None or self.deeds.find(event.serial) is None:
+            self.no_news(event, "no such action is open")
+        else:
+            self.deeds.succeeded(event.serial)
+
     def failed(self, event: Failed) -> None:
         """An action was not performed."""
         action = self.deeds.find(event.serial) if self.deeds is not None else None
@@ -416,6 +431,49 @@ class Reports:
             for each in self._ledger.active
         ):
             self._transitions.resume(job)
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what failed so far and when to try again, for `take_over`; empty: nothing did."""
+        shown = functools.partial(nodes_to_text, self._ledger.cluster)
+        found: dict[str, Any] = {
+            "down": shown(self.down),
+            "drained": shown(self.drained),
+            "aside": shown(self.aside),
+            "stubborn": {job_id: [each.reason, each.until] for job_id, each in self.stubborn.items()},
+            "failed_starts": dict(self._failed_starts),
+            "failed_kills": dict(self._failed_kills),
+            "confirmed": dict(self._confirmed),
+            "timers": [
+                [at, what, None if job is None else job.id, shown(number) if job is None else number]
+                for at, _, what, job, number in sorted(self.timers, key=lambda timer: timer[:2])
+                if job is None or self._ledger.jobs.get(job.id) is job
+            ],
+            "ended": list(self._ended),
+        }
+        return {key: value for key, value in found.items() if value}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood; whatever is about jobs that are gone is forgotten."""
+        jobs, read = self._ledger.jobs, functools.partial(nodes_from_text, self._ledger.cluster)
+        self.down, self.drained, self.aside = (
+            read(memory.get(key, "")) for key in ("down", "drained", "aside")
+        )
+        for job_id, (reason, until) in memory.get("stubborn", {}).items():
+            if job_id in jobs:
+                self.stubborn[job_id] = Protection(reason=reason, until=until)
+        for key, kept in (
+            ("failed_starts", self._failed_starts),
+            ("failed_kills", self._failed_kills),
+            ("confirmed", self._confirmed),
+        ):
+            kept.update({job_id: count for job_id, count in memory.get(key, {}).items() if job_id in jobs})
+        for at, what, job_id, number in memory.get("timers", ()):
+            if job_id is None:
+                self._later(at, what, None, read(number))
+            elif job_id in jobs:
+                self._later(at, what, jobs[job_id], number)
+        self._ended.update(dict.fromkeys(memory.get("ended", ())))
 
 
 def _share_cores(one: Job, other: Job) -> bool:

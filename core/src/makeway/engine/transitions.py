@@ -6,8 +6,8 @@ a world has to carry out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
@@ -31,6 +31,7 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies, guarded
+from makeway.state import REQUEUED, Standing, grace_of, plan_of
 from makeway.worlds.events import Action, Kill, Resume, SendSignal, Start, Suspend
 from makeway.worlds.events import Checkpoint as SaveState
 
@@ -136,7 +137,7 @@ class Transitions:
         if self.gang is not None:
             self._tell_gang_of_end(job)
         ledger.forget(job)
-        if self.queue.dependents:
+        if self.queue.dependents or self.queue.throttle:
             self.queue.ended(job, ledger.now)
 
     def kill(self, job: Job, final: JobState, why: str) -> None:
@@ -161,6 +162,12 @@ class Transitions:
         self._told_to_leave.add(job.id)
         self._move(job, JobState.COMPLETING)
         self.actions.append(Kill(job, why))
+
+    def fail_instead(self, job: Job) -> None:
+        """Let a job that is leaving its nodes end as FAILED, not as it was told to; a requeue counts all the same."""
+        if self._leaving[job.id] == REQUEUE:
+            put(job, restarts=job.restarts + 1)
+        self._leaving[job.id] = JobState.FAILED
 
     def requeue_finished(self, job: Job, *, cleaned: bool) -> None:
         """A job ended by itself but counts as preempted: it waits again."""
@@ -503,6 +510,50 @@ class Transitions:
         put(victim, preemptions=victim.preemptions + 1, preempted_at=(*before, now))
         by = self._by_preempt or self._by_gang
         self.recorder.preempted(victim, preemptor, mode, by, why or NO_REASON, self.ledger.now)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what a look at the jobs does not tell, for `take_over`."""
+        return {
+            "lowest_priority": self._lowest_priority,
+            "changed": self.changed,
+            "left_nodes": self.left_nodes,
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._lowest_priority = memory["lowest_priority"]
+        self.changed = memory["changed"]
+        self.left_nodes = memory["left_nodes"]
+
+    def no_priority_above(self, lowest: int) -> None:
+        """Let the priorities that are handed out next be `lowest` or less."""
+        self._lowest_priority = min(self._lowest_priority, lowest)
+
+    def departure_of(self, job: Job) -> dict[str, Any]:
+        """Return what `Standing` says of a job that makes way or leaves."""
+        found: dict[str, Any] = {}
+        plan = self.graces.get(job.id)
+        if plan is not None:
+            found["grace"] = grace_of(plan)
+        if job.id in self.survived_grace:
+            found["survived_grace"] = True
+        final = self._leaving.get(job.id)
+        if final is not None:
+            found["leaving"] = final.value if isinstance(final, JobState) else REQUEUED
+            found["told_to_leave"] = job.id in self._told_to_leave
+        return found
+
+    def adopt(self, job: Job, told: Standing) -> None:
+        """Take note of a job that is in its grace time, or is leaving."""
+        if told.grace is not None:
+            self.graces[job.id] = plan_of(job, told.grace)
+        if told.survived_grace:
+            self.survived_grace.add(job.id)
+        if told.leaving:
+            self._leaving[job.id] = REQUEUE if told.leaving == REQUEUED else JobState(told.leaving)
+            if told.told_to_leave:
+                self._told_to_leave.add(job.id)
 
 
 NO_REASON = "no reason given"

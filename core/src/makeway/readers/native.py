@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from makeway.arrays import parse_array, tasks_of
 from makeway.errors import ConfigError, Problem, nearest, reason_of
 from makeway.features import unreadable
 from makeway.hostlist import expand_hostlist
@@ -126,6 +127,8 @@ class JobTable(ComponentTable):
     mcs_label: str | None = None
     reservation: str | None = None
     depends_on: str | tuple[str, ...] = ()
+    array: str | None = None
+    """Tasks of an array, as ``sbatch --array`` takes them: ``0-15``, ``0-99%4``; each becomes a job."""
     component: tuple[ComponentTable, ...] = ()
     """Parts of a heterogeneous job: they start together; what one leaves out is as in the job."""
     flags: tuple[str, ...] = ()
@@ -360,6 +363,13 @@ def _problems(table: ComponentTable, path: str) -> Iterator[Problem]:
             _hosts(values[key])
         except ValueError as error:
             yield Problem(f"{path}.{key}", str(error))
+    if isinstance(table, JobTable) and table.array is not None:
+        try:
+            parse_array(table.array)
+        except ValueError as error:
+            yield Problem(f"{path}.array", str(error))
+        if table.component:
+            yield Problem(f"{path}.array", "a heterogeneous job cannot be an array")
     if isinstance(table, JobTable) and table.signal is not None:
         message = _out_of_range(table.signal.lead, *_TIME)
         if message:
@@ -461,7 +471,8 @@ def _specs(job: str, table: JobTable, source: str) -> Iterator[JobSpec]:
         "source": source,
     }
     if not table.component:
-        yield JobSpec(id=job, **common, **_request(table))
+        spec = JobSpec(id=job, **common, **_request(table))
+        yield from (spec,) if table.array is None else tasks_of(spec, parse_array(table.array))
     for at, part in enumerate(table.component):
         whole = _inherited(part, table)
         yield JobSpec(id=f"{job}+{at}", het_id=job, het_offset=at, **common, **_request(whole))

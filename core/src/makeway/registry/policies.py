@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -85,7 +87,15 @@ class Policies(Asker):
             plugins += load_all([DEFAULT_SEARCH])
             super().__init__(manager_of(plugins[::-1]), given, trace=trace)
         self._observers_off: set[str] = set()
+        self._plugins = config, plugins
         self.settings = structured(config, plugins)
+
+    def anew(self) -> Policies:
+        """Return the same plugins with settings of their own, for another engine: some remember things there."""
+        twin = copy.copy(self)
+        twin._answered, twin._built, twin._observers_off = {}, {}, set()
+        twin.settings = structured(*self._plugins)
+        return twin
 
     def hooks_of(self, name: str) -> list[str]:
         """Return the hooks that the plugin `name` implements."""
@@ -525,6 +535,25 @@ class Policies(Asker):
             self._blame(hook, job, f"returned {_shown(answer)}; allowed: a reason, or None")
         return answer
 
+    def hand_over(self, view: ClusterView) -> dict[str, Any]:
+        """Return what each plugin remembers, by its name; those that remember nothing are left out."""
+        hook = "makeway_hand_over"
+        found: dict[str, Any] = {}
+        for answer in self._all(hook, None, view=view, now=view.now):
+            if not isinstance(answer, Mapping) or not _is_json(answer):
+                self._blame(
+                    hook, None, f"returned {_shown(answer)}; allowed: a mapping of what JSON has, or None"
+                )
+            found[self._answered[hook]] = dict(answer)
+        return found
+
+    def take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+        """Give each plugin what one of its name handed over; nothing is said to the others."""
+        hook = "makeway_take_over"
+        for call in self._calls[hook]:
+            if call.plugin in memory:
+                call({"memory": memory[call.plugin], "view": view, "now": view.now})
+
     def on_line(self, line: Line) -> None:
         """Show a line of the record to the observers."""
         for call in self._calls["makeway_on_line"]:
@@ -544,6 +573,14 @@ def _is_table(answer: object, of: type[Any]) -> bool:
     return isinstance(answer, Mapping) and all(
         isinstance(key, str) and isinstance(value, of) for key, value in answer.items()
     )
+
+
+def _is_json(answer: object) -> bool:
+    try:
+        json.dumps(answer, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_duration(value: object) -> bool:

@@ -56,6 +56,8 @@ class Seen:
     then its nodes are free. With an action under way, the state that the action leads to."""
     incarnation: int = 0
     """Which start it stems from; 0: it is not one of ours, or unknown."""
+    ends_as: JobState | None = None
+    """COMPLETING only: the end that it came to by itself; None: it was killed, or that is unknown."""
     nodes: NodeBits = 0
     """Where it is; 0: unknown, or it holds none."""
     allocation: Allocation | None = None

@@ -11,20 +11,23 @@ from collections.abc import Iterator
 
 from makeway.engine.engine import Engine
 from makeway.model import Job, JobState
+from makeway.state import Standing, held_of
 from makeway.worlds.api import Seen, Survey
 from makeway.worlds.events import (
     Adopted,
     Cleaned,
     Event,
     Failed,
+    Finished,
     Kill,
     NodesDown,
     NodesDrained,
     NodesUp,
     Noticed,
+    Resume,
     Submitted,
+    Suspend,
 )
-from makeway.worlds.standing import Standing
 
 BY = "survey"
 """Who is said to have done what a survey found out."""
@@ -75,7 +78,23 @@ def _of_job(engine: Engine, job: Job, survey: Survey) -> Event | None:
         return None
     if seen.state is job.state or seen.state is JobState.PENDING:
         return None  # as it should be, or about to start
-    return Noticed(job.id, seen.state, job.starts, BY)
+    if seen.state is JobState.COMPLETING and seen.ends_as is not None:
+        return Finished(job.id, seen.ends_as, False, job.starts)
+    return _never_done(engine, job, seen, survey) or Noticed(job.id, seen.state, job.starts, BY)
+
+
+def _never_done(engine: Engine, job: Job, seen: Seen, survey: Survey) -> Event | None:
+    """Return the failure of what was asked for last and is not known to have succeeded; None: it was done."""
+    if engine.deeds is None:
+        return None
+    stop, go_on = engine.deeds.last(job, Suspend), engine.deeds.last(job, Resume)
+    if seen.state is JobState.SUSPENDED and go_on > stop:
+        return Failed(go_on, f"{BY}: it is still stopped")
+    if seen.state is JobState.RUNNING and stop > go_on:
+        rest = [survey.jobs.get(action.job.id) for action in engine.deeds.resting_on(stop)]
+        if not any(other is not None and other.state is JobState.RUNNING for other in rest):
+            return Failed(stop, f"{BY}: it was never stopped")
+    return None
 
 
 def _of_leaving(engine: Engine, job: Job, seen: Seen | None, survey: Survey) -> Event | None:
@@ -104,10 +123,10 @@ def _of_stranger(engine: Engine, seen: Seen) -> Event | None:
         Standing(
             spec=seen.spec,
             state=seen.state,
-            incarnation=max(1, seen.incarnation),
-            allocation=seen.allocation,
+            starts=max(1, seen.incarnation),
+            allocation=None if seen.allocation is None else held_of(engine.ledger.cluster, seen.allocation),
             started_at=seen.started_at,
-            ran=seen.ran or 0.0,
+            ran=seen.ran,
         )
     )
 

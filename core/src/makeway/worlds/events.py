@@ -74,6 +74,17 @@ class Failed(NamedTuple):
     """The nodes that refused; 0: it is not known, or it was not a node's fault."""
 
 
+class Performed(NamedTuple):
+    """An action was performed: it will not turn out to have failed.
+
+    Reporting it is optional. Where it is done, a survey can tell what somebody else did later from what was never
+    done.
+    """
+
+    serial: int
+    """Of the action."""
+
+
 class Noticed(NamedTuple):
     """Somebody other than the engine changed a job: stopped, continued, requeued, cancelled, or ended it."""
 
@@ -136,6 +147,7 @@ Event = (
     | Finished
     | Cleaned
     | Failed
+    | Performed
     | Noticed
     | Checkpointed
     | Adopted

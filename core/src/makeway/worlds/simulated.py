@@ -75,7 +75,7 @@ class SimulatedWorld:
         self._commands = sorted(commands, key=lambda item: item[0])
         self._heap: list[_Scheduled] = []
         self._serial = 0
-        self._processes: dict[str, _Process] = {}
+        self.processes: dict[str, _Process] = {}
         self._saving: set[str] = set()
         self._epilogs: list[tuple[Seconds, str, int]] = []
         """Jobs whose end was reported last, whose nodes are cleaned up from then on: instant, id, incarnation."""
@@ -100,7 +100,7 @@ class SimulatedWorld:
             if process is None:
                 events.append(event)
             elif process.serial == serial:
-                del self._processes[process.job.id]
+                del self.processes[process.job.id]
                 events.append(event)
                 if not self._no_epilog:
                     self._epilogs.append((at, process.job.id, process.incarnation))
@@ -163,12 +163,12 @@ class SimulatedWorld:
             left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
         self._serial += 1
         process = _Process(job, incarnation, left, now, self._serial)
-        self._processes[job.id] = process
+        self.processes[job.id] = process
         self._plan_end(job, process, now)
 
     def _process(self, job: Job, incarnation: int) -> _Process | None:
         """Return what runs of this incarnation; None: nothing."""
-        process = self._processes.get(job.id)
+        process = self.processes.get(job.id)
         return process if process is not None and process.incarnation == incarnation else None
 
     def _plan_end(self, job: Job, process: _Process, now: Seconds) -> None:
@@ -201,7 +201,7 @@ class SimulatedWorld:
     def _kill(self, job: Job, now: Seconds, incarnation: int) -> None:
         process = self._process(job, incarnation)
         if process is not None:
-            del self._processes[job.id]
+            del self.processes[job.id]
             process.serial = -1
         delay = self._clockwork.completing_time
         if job.id in self._saving:
@@ -247,7 +247,7 @@ class SimulatedWorld:
             for _, _, event, process, _ in self._heap
             if process is None and isinstance(event, Cleaned) and event.nodes is None
         }
-        seen |= {process.job.id: self._seen(process) for process in self._processes.values()}
+        seen |= {process.job.id: self._seen(process) for process in self.processes.values()}
         return Survey(at=self._now, jobs=seen)
 
     def _seen(self, process: _Process) -> Seen:

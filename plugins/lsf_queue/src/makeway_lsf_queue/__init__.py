@@ -15,7 +15,7 @@ controls        JOB_CONTROLS, TERMINATE_WHEN: how victims make way (6.1)
 site            all of it compiled: who may preempt whom, in which order (2.2, 3.2)
 jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at once
 protection      vetoes (4)
-candidates      whom, in which order (3.3, 3.5, 5.3)
+victims         whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
 limits, groups  job slot limits (5); counting: who is kept out by them
 resources       shared resources, memory (8)
@@ -24,9 +24,10 @@ admission       what keeps pending and suspended jobs out; opening: windows of q
 pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
-vocabulary      names and numbers (10); checklist: what ``makeway explain`` goes through
-lint            what ``makeway check`` finds
-readers         lsb.queues and the files beside it (9)
+vocabulary      names and numbers (10); explain: what ``makeway explain`` goes through
+status          what ``bjobs`` prints
+check           what ``makeway check`` finds
+reader          lsb.queues and the files beside it (9)
 =============== =========================================================================
 """
 
@@ -34,6 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
@@ -54,14 +57,14 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_lsf_queue import actions, admission, checklist, lint, opening, pacing, reserve
-from makeway_lsf_queue.candidates import candidates, mode_of
+from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
 from makeway_lsf_queue.compiling import site_of
-from makeway_lsf_queue.readers.reader import LsbQueuesReader
+from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
-from makeway_lsf_queue.vocabulary import VOCABULARY
+from makeway_lsf_queue.victims import candidates, mode_of
+from makeway_lsf_queue.vocabulary import WORDS
 
 
 @hookimpl
@@ -79,13 +82,13 @@ def makeway_config_readers() -> list[LsbQueuesReader]:
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find what the daemons would warn of, and what hardly means what it seems to."""
-    return lint.findings(cluster, settings[Settings])
+    return check.findings(cluster, settings[Settings])
 
 
 @hookimpl
 def makeway_vocabulary() -> Vocabulary:
-    """Speak LSF."""
-    return VOCABULARY
+    """Speak LSF, and show the queue as bjobs does."""
+    return attrs.evolve(WORDS, status=status.BJOBS)
 
 
 @hookimpl
@@ -141,7 +144,7 @@ def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) 
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Name each limit with its count, and what else keeps a job from preempting."""
-    return checklist.checks(job, view, now)
+    return explain.checks(job, view, now)
 
 
 @hookimpl

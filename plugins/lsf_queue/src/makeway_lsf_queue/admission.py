@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
 from makeway_lsf_queue import counting, gaps, jobs, opening, resources
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.victims import mode_of
 
 
 def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:

@@ -159,6 +159,8 @@ class Verdict:
     use: Use
     host: str = ""
     """The host that is nearest to having room, for limits per host."""
+    setting: str = ""
+    """Path in the config that sets it for this job, or on this host."""
 
     @property
     def fits(self) -> bool:
@@ -203,7 +205,8 @@ def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
             yield _of_the_best_host(counted, limit, job, key, bound)
         else:
             use = counted.used(limit, key, job)
-            yield Verdict(limit=limit, bound=bound, wanted=_wanted(job, limit, counted), use=use)
+            wanted = _wanted(job, limit, counted)
+            yield Verdict(limit=limit, bound=bound, wanted=wanted, use=use, setting=_setting(limit, key))
 
 
 def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
@@ -216,10 +219,16 @@ def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound:
             wanted=_least_on(job, index, limit, nodes[index].cpus),
             use=used.get(index, _NOTHING),
             host=nodes[index].name,
+            setting=_setting(limit, key) or f"node[{index}]",
         )
         for index in bitmap.indices(_where(job) & (-1 if limit.hosts is None else limit.hosts))
     ]
     return max(found, key=lambda each: each.bound - each.use.total - each.wanted)
+
+
+def _setting(limit: Limit, key: str) -> str:
+    """Return the path in the config of the row that sets a limit."""
+    return f"{limit.setting}.{limit.rows.get(key, 'default')}" if limit.rows is not None else limit.setting
 
 
 def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:

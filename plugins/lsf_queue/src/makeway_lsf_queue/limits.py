@@ -55,7 +55,9 @@ class Limit:
     """The PREEMPT_FOR keyword with which suspended jobs would not count; empty: there is none."""
     counts: Counts = Counts.SLOTS
     setting: str = ""
-    """Path in the config that sets it."""
+    """Path in the config that sets it; empty: that of the host."""
+    rows: Mapping[Key, str] | None = None
+    """Key -> the row of that table that is about it, ``default`` for others; None: it is no table of rows."""
     hosts: NodeBits | None = None
     """Only what runs on these counts; None: everything."""
     of_hosts: bool = False
@@ -120,6 +122,7 @@ def _of_users(site: Site, groups: Groups) -> Iterator[Limit]:
         read: Callable[[str], float] = values.decimal if per_processor else values.integer
         table_of, word = f'policy.settings."{NAME}".users', "JLP" if per_processor else "MAX"
         single, whole = dict[str, float](), dict[str, float]()
+        named: dict[str, str] = {}
         default: float | None = None
         for name, table in site.settings.users.items():
             if key not in table:
@@ -129,10 +132,12 @@ def _of_users(site: Site, groups: Groups) -> Iterator[Limit]:
                 default = bound
             elif name.endswith("@"):
                 single |= {user: bound for user in groups.users(name[:-1]) if user not in single}
+                named |= {user: name for user in groups.users(name[:-1]) if user not in named}
             elif name in site.settings.user_groups:
                 whole[name] = bound
             else:
                 single[name] = bound
+                named[name] = name
         if single or default is not None:
             yield Limit(
                 label=f"{key} of a user in lsb.users",
@@ -142,6 +147,7 @@ def _of_users(site: Site, groups: Groups) -> Iterator[Limit]:
                 suspended=per_processor and "USER_JLP" not in lifted,
                 lifted_by="USER_JLP",
                 setting=table_of,
+                rows=named,
                 per_host=per_processor,
                 per_processor=per_processor,
             )

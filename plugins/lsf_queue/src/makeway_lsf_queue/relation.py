@@ -40,6 +40,23 @@ def can_preempt(a: Queue, b: Queue, of_a: PreemptionLine, of_b: PreemptionLine, 
     return (forward and not kept_out) or backward
 
 
+def why_not(a: Queue, b: Queue, settings: Settings) -> str:
+    """Say which rule keeps jobs of `a` from taking jobs of `b` (2.2), for people; empty: none does."""
+    if can_preempt(a, b, a.line, b.line, exclusive=settings.preemptable_list == "exclusive"):
+        return ""
+    if a.name == b.name:
+        return "jobs of one queue never preempt each other"
+    if a.priority <= b.priority:
+        return f"its PRIORITY {b.priority} is not lower than {a.priority}"
+    forward = a.line.preemptive and (a.line.targets is None or b.name in a.line.targets)
+    if b.line.preemptable and b.line.by is not None:
+        but = " (preemptable_list = 'exclusive': PREEMPTIVE does not help)" if forward else ""
+        return f"PREEMPTABLE of {b.name} lists {' '.join(b.line.by) or 'nobody'}, not {a.name}{but}"
+    if a.line.preemptive and a.line.targets is not None:
+        return f"PREEMPTIVE of {a.name} lists {' '.join(a.line.targets) or 'nobody'}, not {b.name}"
+    return f"{a.name} is not PREEMPTIVE, and {b.name} is not PREEMPTABLE"
+
+
 def _rank(b: Queue, line: PreemptionLine) -> Rank:
     number = (line.targets or {}).get(b.name)
     return (number is None, -(number or 0), b.priority, b.index)

@@ -9,16 +9,17 @@ then the earlier start: the reverse of preemption.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
 from makeway_lsf_queue import admission, jobs, opening, reserve, staying
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
 from makeway_lsf_queue.survey import survey_of
+from makeway_lsf_queue.victims import mode_of
 
 _TINY = 1e-6
 
@@ -60,6 +61,31 @@ class Arbiter:
 
     def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """Nothing."""
+        return ()
+
+    # ------------------------------------------------------------------------------ adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return who waits for whom, and whom a person resumed a moment ago; the rest is seen from the jobs."""
+        found: dict[str, Any] = {}
+        if self._preemptor:
+            found["preemptor"] = dict(self._preemptor)
+        if self._resumed:
+            found["resumed"] = [job.id for job in self._resumed]
+        return found
+
+    def take_over(
+        self,
+        active: Sequence[Job],
+        leaving: Sequence[Job],
+        memory: Mapping[str, Any] | None,
+        view: ClusterView,
+    ) -> Sequence[GangOrder]:
+        """Let the same jobs wait for the same others."""
+        self._view = view
+        jobs = {job.id: job for job in (*active, *leaving)}
+        told = memory or {}
+        self._preemptor = {job_id: by for job_id, by in told.get("preemptor", {}).items() if job_id in jobs}
+        self._resumed = [jobs[job_id] for job_id in told.get("resumed", ()) if job_id in jobs]
         return ()
 
     @property

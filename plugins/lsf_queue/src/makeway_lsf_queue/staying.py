@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from makeway.model import ClusterView, Job, JobState, Seconds, Stay, SuspendedBy
 from makeway_lsf_queue import counting, opening, resources
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.counting import Counted, Verdict
 from makeway_lsf_queue.limits import Counts, limits_of
 from makeway_lsf_queue.settings import NAME
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used, could_resume
+from makeway_lsf_queue.victims import mode_of
 
 _OPTION = f'policy.settings."{NAME}"'
 
@@ -57,4 +57,4 @@ def _limited(counted: Counted, verdict: Verdict, job: Job) -> Stay:
     if limit.counts is Counts.JOBS and verdict.use.suspended:
         why += "; jobs_limit_on_resume = 'running' would leave these out"
     holders = tuple(other.id for other in counted.sharing(limit, job))
-    return Stay(why=why, holders=holders, setting=limit.setting)
+    return Stay(why=why, holders=holders, setting=verdict.setting)

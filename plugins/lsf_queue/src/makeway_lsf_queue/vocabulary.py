@@ -89,7 +89,7 @@ def shown(name: str) -> str:
     return f"{name} ({number}): {words}"
 
 
-VOCABULARY = Vocabulary(
+WORDS = Vocabulary(
     states=STATES,
     reasons={
         **{name: shown(name) for name in PENDING},

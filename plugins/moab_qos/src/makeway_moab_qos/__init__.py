@@ -16,13 +16,15 @@ priority       start and run priority (4.2, 8)
 order          the queue; marks of backfilled jobs (7.3)
 conditions     who may preempt whom: conditions, context, guards (3, 6)
 victims        order of the candidates and search (4)
-methods        PREEMPTPOLICY and escalation (5); `capabilities` (13)
+actions        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`
 fairshare      usage and targets (3.2 X3, 8.1)
-arbiter        who was suspended goes on (7.4)
+adoption       what is handed over to another engine
+resume         who was suspended goes on (7.4)
 manual         what people may do (11); `expressions`: which jobs they mean
-diagnose       the check list (12): `checklist`, `checks_of_jobs`,
-               `checks_of_settings`; `lints`: the same before anything runs
+explain        the check list (12), by questions about jobs and settings
+check          the same before anything runs
+vocabulary     names; `status`: what ``showq`` prints (12.2)
 closing        nodes that a job must leave alone (7.2)
 recordings     what Maui itself did, for ``makeway verify``, and
                `recorded_commands`: what people typed
@@ -34,6 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
@@ -53,23 +57,27 @@ from makeway.model import (
     Plan,
     PreemptMode,
     Seconds,
+    Vocabulary,
 )
 from makeway_moab_qos import (
-    arbiter,
+    actions,
+    adoption,
+    check,
     closing,
     credentials,
-    diagnose,
+    explain,
     expressions,
     limits,
-    lints,
     manual,
-    methods,
     order,
     recordings,
+    resume,
+    status,
     victims,
 )
 from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.vocabulary import WORDS
 
 
 @hookimpl
@@ -91,9 +99,15 @@ def makeway_recordings() -> list[RecordingReader]:
 
 
 @hookimpl
+def makeway_vocabulary() -> Vocabulary:
+    """Speak Moab, and show the queue as showq does."""
+    return attrs.evolve(WORDS, status=status.SHOWQ)
+
+
+@hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find slips of the configuration (K21) and methods that the resource manager lacks."""
-    return lints.findings(cluster, settings[Settings])
+    return check.findings(cluster, settings[Settings])
 
 
 @hookimpl
@@ -105,7 +119,7 @@ def makeway_displaces_by(view: ClusterView) -> Grouping | None:
 @hookimpl
 def makeway_gang(view: ClusterView) -> Gang | None:
     """Resume who was suspended."""
-    return arbiter.arbiter(view)
+    return resume.arbiter(view)
 
 
 @hookimpl
@@ -149,7 +163,7 @@ def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) 
 @hookimpl
 def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
     """Say how each job would make way."""
-    return [methods.method(job, view).mode for job in jobs]
+    return [actions.method(job, view).mode for job in jobs]
 
 
 @hookimpl
@@ -157,13 +171,13 @@ def makeway_preempt_action(
     victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
 ) -> list[Plan]:
     """Suspend, checkpoint, requeue or cancel."""
-    return methods.plans(victims, modes, view)
+    return actions.plans(victims, modes, view)
 
 
 @hookimpl
 def makeway_over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan | None] | None:
     """Preempt jobs over their limit, if WCVIOLATIONACTION says so."""
-    return methods.over_limit(jobs, view)
+    return actions.over_limit(jobs, view)
 
 
 @hookimpl
@@ -179,6 +193,18 @@ def makeway_manual(command: str, job: Job, user: str | None, view: ClusterView) 
 
 
 @hookimpl
+def makeway_hand_over(view: ClusterView) -> dict[str, Any] | None:
+    """Hand over usage, frozen priorities and reservations."""
+    return adoption.hand_over(view)
+
+
+@hookimpl
+def makeway_take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
+    """Go on with them."""
+    adoption.take_over(memory, view)
+
+
+@hookimpl
 def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Go through the check list."""
-    return diagnose.checks(job, view, now)
+    return explain.checks(job, view, now)

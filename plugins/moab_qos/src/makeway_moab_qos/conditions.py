@@ -13,10 +13,10 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.features import alternatives
 from makeway.model import ClusterView, Job, JobState, PreemptMode, Seconds
+from makeway_moab_qos.actions import Method, asked_mode, method
 from makeway_moab_qos.credentials import flags, qos_of, settings_of
 from makeway_moab_qos.fairshare import in_violation
 from makeway_moab_qos.limits import any_limits, beyond_soft, violates
-from makeway_moab_qos.methods import Method, asked_mode, method
 from makeway_moab_qos.priority import outranks_at, queued, start_priority
 from makeway_moab_qos.reservations import is_locked, lock_end, nodes_of, owner_reservations, owns
 from makeway_moab_qos.settings import Settings, Standing

@@ -33,7 +33,7 @@ def in_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Jo
             job.partition.index,
         ),
     )
-    settings.memo["order"] = (now, ordered)
+    settings.memo["order"] = (now, [job.id for job in ordered])
     at = _left_to_backfill(ordered, view)
     if settings.optimistic and settings.bf_priority_policy in ("DURATION", "HWDURATION"):
         return ordered[:at] + sorted(ordered[at:], key=lambda job: job.time_limit or float("inf"))
@@ -57,20 +57,20 @@ def _left_to_backfill(ordered: Sequence[Job], view: ClusterView) -> int:
 def place_in_backfill(job: Job, first: Job, view: ClusterView) -> int:
     """Return how many jobs after `first`, which waits, are looked at until it is `job`'s turn; 0: not after it."""
     _, ordered = settings_of(view).memo.get("order", (None, ()))
-    places = {each.id: at for at, each in enumerate(ordered)}
+    places = {job_id: at for at, job_id in enumerate(ordered)}
     return max(0, places.get(job.id, 0) - places.get(first.id, 0))
 
 
 def ahead_of(job: Job, view: ClusterView, now: Seconds) -> Iterator[Job]:
     """Yield the jobs that are tried before `job` in this pass and still wait, in order."""
     made, ordered = settings_of(view).memo.get("order", (None, ()))
-    if made != now or not any(other.id == job.id for other in ordered):
+    if made != now or job.id not in ordered:
         ahead = [other for other in view.pending if other.id != job.id and precedes(other, job, view, now)]
-        ordered = sorted(ahead, key=lambda other: _rank(other, view, now))
-    for each in ordered:
-        if each.id == job.id:
+        ordered = [other.id for other in sorted(ahead, key=lambda other: _rank(other, view, now))]
+    for job_id in ordered:
+        if job_id == job.id:
             return
-        other = view.job(each.id)
+        other = view.job(job_id)
         if other is not None and other.state is JobState.PENDING:
             yield other
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.foreign import ForeignConfig, Source
+from makeway.foreign import ForeignConfig, LeftOut, Source
 from makeway_moab_qos import records, times
 from makeway_moab_qos.grammar import (
     Attribute,
@@ -113,7 +113,8 @@ class Draft:
     written: dict[str, None] = attrs.field(factory=dict)
     unknown: dict[str, str] = attrs.field(factory=dict)
     """What is not read -> what to say about it."""
-    idle: dict[str, None] = attrs.field(factory=dict)
+    idle: dict[str, list[str]] = attrs.field(factory=dict)
+    """What has no influence -> its places."""
 
     def warn(self, place: str, text: str) -> None:
         """Take note of something that people should know."""
@@ -135,7 +136,7 @@ class Draft:
         elif param in RECORDS:
             records.READERS[param](self, entry)
         elif param in WITHOUT_EFFECT:
-            self.idle[param] = None
+            self.idle.setdefault(param, []).append(entry.place)
             return
         else:
             self._unknown(entry)
@@ -374,7 +375,8 @@ class Draft:
             tables["node"] = known
         self._look_for_qos()
         self._sum_up()
-        return ForeignConfig(tables=tables, warnings=tuple(self.warnings), places=self.places)
+        idle = tuple(LeftOut(name=name, places=tuple(self.idle[name])) for name in sorted(self.idle))
+        return ForeignConfig(tables=tables, warnings=tuple(self.warnings), idle=idle, places=self.places)
 
     def _partitions(self) -> list[dict[str, Any]]:
         """Return a partition for each class, and the one of jobs that name none: no other class's rules bind them.
@@ -414,8 +416,6 @@ class Draft:
         if self.unknown:
             named = ", ".join(f"{name}{self.unknown[name]}" for name in sorted(self.unknown))
             self.warnings.append(f"not modelled, and ignored: {named}")
-        if self.idle:
-            self.warnings.append(f"of no consequence for who runs: {', '.join(sorted(self.idle))}")
 
 
 def maui_clock(interval: float) -> dict[str, Any]:

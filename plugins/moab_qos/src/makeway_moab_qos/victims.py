@@ -27,9 +27,9 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
+from makeway_moab_qos.actions import next_rung
 from makeway_moab_qos.conditions import feasible_nodes, judge
 from makeway_moab_qos.credentials import settings_of
-from makeway_moab_qos.methods import next_rung
 from makeway_moab_qos.priority import processors, run_priority
 from makeway_moab_qos.reservations import is_locked, next_change_of_any
 from makeway_moab_qos.settings import Settings

@@ -7,7 +7,9 @@ touched are noted, and what follows from them is brought up to date when it is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
@@ -75,6 +77,16 @@ class Layout:
     def rows_in(self, partition: Partition) -> int:
         """Return how many rows `partition` has, the extra one included."""
         return rows_of(partition.oversubscribe) + self.extra_row
+
+
+@attrs.frozen
+class Memory:
+    """What follows from the order of events and not from who is there. See `Books` for each."""
+
+    rowless: set[str]
+    stopped: set[str]
+    overflown: set[str]
+    stale: set[int]
 
 
 class Books:
@@ -180,6 +192,38 @@ class Books:
         self._mark(allocation, 1)
         self._touched += allocation.node_indices
 
+    # ----------------------------------------------------------------------------- adoption
+    def remembered(self) -> Memory:
+        """Return what follows from the order of events; see `makeway_select_cons_tres.adoption`."""
+        return Memory(self._rowless, self._stopped, self._overflown, self._stale)
+
+    def recall(self, job: Job, row: int | None, memory: Memory) -> None:
+        """Charge a job that is there already, where it was: in a row of its partition, or in none."""
+        allocation = _held(job)
+        if row is None:
+            self._rowless.add(job.id)
+        else:
+            rows = self._rows_to_change(job.partition)
+            rows.seat(job, allocation, row)
+            self._occupy(allocation)
+        if job.id in memory.stopped:
+            self._stopped.add(job.id)
+        else:
+            self._mark(allocation, 1)
+        self._charge(allocation, 1)
+        self._touched += allocation.node_indices
+
+    def leave_marks(self, sums: Mapping[int, tuple[int, int]], memory: Memory) -> None:
+        """Let marks be what they were, those that outlived their jobs included.
+
+        :param sums: node -> sum of its marks, and how many of its jobs count as sharing.
+        """
+        for index in range(self.layout.size):
+            self.marks[index], self.sharing[index] = sums.get(index, (0, 0))
+        self._touched += range(self.layout.size)
+        self._overflown |= memory.overflown
+        self._stale |= memory.stale
+
     # ----------------------------------------------------------------------------- the verbs
     def rows(self, partition: Partition) -> Rows:
         """Return the rows of a partition, to read."""
@@ -202,6 +246,9 @@ class Books:
         if not self._rows_to_change(job.partition).enter(job, allocation):
             self._rowless.add(job.id)
             return
+        self._occupy(allocation)
+
+    def _occupy(self, allocation: Allocation) -> None:
         full, busy = self.layout.full, self.busy
         held = allocation.cores
         for at, index in enumerate(allocation.node_indices):

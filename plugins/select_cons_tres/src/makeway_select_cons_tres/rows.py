@@ -83,6 +83,13 @@ class Rows:
                 return True
         return False
 
+    def seat(self, job: Job, allocation: Allocation, place: int) -> None:
+        """Put a job into the row of this number, where it was before."""
+        row = self.rows[place]
+        row.put(allocation, self._full)
+        if len(self.rows) > 1:
+            row.jobs[job.id] = job
+
     def leave(self, job: Job, allocation: Allocation) -> bool:
         """Take a job out of its row; say whether the rows are to be put together anew."""
         rows = self.rows

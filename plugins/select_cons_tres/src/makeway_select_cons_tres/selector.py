@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from makeway import licences
 from makeway.bitmap import NodeBits
@@ -27,6 +28,7 @@ from makeway.model import (
 )
 from makeway.obstacle import counted
 from makeway.preemption import PreemptionTable, exempt_time
+from makeway_select_cons_tres import adoption
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.fitting import Fitting
@@ -49,6 +51,7 @@ class ConsSelector:
 
     def __init__(self, view: ClusterView) -> None:
         cluster = view.cluster
+        self._view = view
         self.cluster: Cluster = cluster
         self.parameters: Parameters = read_parameters(view.select_parameters)
         self.mode = _mode(view)
@@ -100,6 +103,16 @@ class ConsSelector:
     def resumed(self, job: Job) -> None:
         """Take note that a job continues."""
         self.books.resume(job)
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return who is in which row, and what else follows from the order of events."""
+        return adoption.to_plain(self.books, self._view.active)
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+        """Fill the books."""
+        del view
+        adoption.fill(self.books, active, memory)
 
     # ----------------------------------------------------------------------------- asking
     def kind(self, job: Job) -> Kind:

@@ -6,10 +6,14 @@ from the memory as well (4.2.6, a defect that real Slurm has).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.levels import Levels
-from makeway.model import Allocation, Cluster, Job, SuspendedBy
+from makeway.model import Allocation, Cluster, Job, JobState, SuspendedBy
+from makeway.state import states_of
 
 _ADMIN = SuspendedBy.ADMIN
 
@@ -112,6 +116,47 @@ class Books:
             used = self.gres.setdefault(name, [0] * self._size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):
                 used[index] += sign * amount
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
+        """Return what follows from the order of events and not from who is there; empty: nothing does.
+
+        :param active: all running and suspended jobs.
+        :param fresh: books without any job; changed.
+        """
+        if not self.track_memory:
+            return {}
+        fresh.take_over(active, None)
+        if fresh.memory == self.memory and fresh._given_up == self._given_up:
+            return {}
+        return {
+            "jobs": states_of(active),
+            "memory": {str(index): held for index, held in enumerate(self.memory) if held},
+            "given_up": {
+                job_id: {str(index): amount for index, amount in given_up.items()}
+                for job_id, given_up in self._given_up.items()
+            },
+        }
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
+        """Charge jobs that are there already.
+
+        :param memory: counts only if all jobs are as they were when it was handed over.
+        """
+        for job in active:
+            self.add(job)
+        stopped = [job for job in active if job.state is JobState.SUSPENDED and job.suspended_by is _ADMIN]
+        for job in sorted(stopped, key=lambda job: job.suspended_at or 0.0):
+            self.suspend(job)
+        if memory and memory["jobs"] == states_of(active):
+            self.memory = [0] * self._size
+            for index, held in memory["memory"].items():
+                self.memory[int(index)] = held
+            self._given_up = {
+                job_id: {int(index): amount for index, amount in given_up.items()}
+                for job_id, given_up in memory["given_up"].items()
+            }
+            self.used_memory = bitmap.of([index for index, held in enumerate(self.memory) if held])
 
     def above(self, count: int) -> NodeBits:
         """Return the nodes with more than `count` jobs in all, running or suspended by whomever."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -88,6 +89,18 @@ class LinearSelector:
     def resumed(self, job: Job) -> None:
         """Take note that a job continues."""
         self.books.resume(job)
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return the memory of the nodes, which depends on who was suspended when (4.2.6)."""
+        return self.books.hand_over(
+            self.view.active, Books(self.cluster, track_memory=self.books.track_memory)
+        )
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+        """Fill the books."""
+        del view
+        self.books.take_over(active, memory)
 
     # ----------------------------------------------------------------------------- asking
     def request(self, job: Job) -> Request:

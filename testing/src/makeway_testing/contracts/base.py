@@ -19,7 +19,7 @@ from hypothesis.strategies import SearchStrategy
 from makeway import registry
 from makeway.config import Config
 from makeway.engine.engine import Engine
-from makeway.errors import InvariantError, MakewayError, PluginError, PolicyError, RunnerError
+from makeway.errors import ConfigError, InvariantError, MakewayError, PluginError, PolicyError, RunnerError
 from makeway.invariants import InvariantChecker
 from makeway.model import Job, JobSpec
 from makeway.record import Preemption
@@ -27,6 +27,7 @@ from makeway.replay import Run
 from makeway_testing import builders, nuisances
 from makeway_testing.elsewhere import packed
 from makeway_testing.failures import BreachError, Broken, ContractError, source_of
+from makeway_testing.relay import relay
 from makeway_testing.scenario import TableRun
 from makeway_testing.shrinking import smallest
 from makeway_testing.strategies import Scenario
@@ -301,6 +302,21 @@ class DecisionContract(Contract):
         def rule(scenario: Scenario) -> None:
             first = self._record(scenario)
             _compare(first, self._record(scenario), "when it was run again")
+
+        self.hold(rule)
+
+    def test_another_engine_goes_on_alike(self) -> None:
+        """An engine that adopts the state of a run, after any of its steps, does what the one before would have done.
+
+        A plugin that remembers more than jobs and settings show has to hand it over: `makeway_hand_over`,
+        `makeway.model.AdoptingSelector`, `makeway.model.AdoptingGang`.
+        """
+
+        def rule(scenario: Scenario) -> None:
+            try:
+                relay(scenario, {**self.companions, self.plugin: self._plugin()})
+            except (InvariantError, ConfigError) as error:
+                raise BreachError(str(error)) from None
 
         self.hold(rule)
 

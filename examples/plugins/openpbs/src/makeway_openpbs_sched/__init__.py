@@ -17,15 +17,15 @@ targets        preempt_targets (1.7)
 windows        prime time
 site           all of it together: what the rules ask about jobs (2)
 requests, room what jobs ask for, what vnodes have free (1.9)
-candidates     whom, in which order (2.5, 3.3)
+victims        whom, in which order (2.5, 3.3)
 reasons        what blocks, and who can help (3.4)
 search         take, cull, let off (3.5, 3.6)
 actions        how victims make way (4)
-order, arbiter the queue with suspended jobs in it (3.2, 5)
+order, resume  the queue with suspended jobs in it (3.2, 5)
 admission      what keeps jobs out; calendar: enforced resumption (5.4)
 vnodes         the selector ``openpbs/vnodes``
 reader         sched_config and the output of qmgr (6); `grammar`: their lines
-lint, diagnose what ``makeway check`` and ``makeway explain`` say
+check, explain what ``makeway check`` and ``makeway explain`` say
 ============== ===================================================================
 """
 
@@ -54,13 +54,13 @@ from makeway.model import (
     Seconds,
     Vocabulary,
 )
-from makeway_openpbs_sched import actions, admission, calendar, diagnose, lint, order
-from makeway_openpbs_sched.arbiter import Arbiter
-from makeway_openpbs_sched.candidates import candidates, mode_of
+from makeway_openpbs_sched import actions, admission, calendar, check, explain, order
 from makeway_openpbs_sched.reader import SchedConfigReader
+from makeway_openpbs_sched.resume import Arbiter
 from makeway_openpbs_sched.search import search
 from makeway_openpbs_sched.settings import Settings
 from makeway_openpbs_sched.site import site_of
+from makeway_openpbs_sched.victims import candidates, mode_of
 
 
 @hookimpl
@@ -78,7 +78,7 @@ def makeway_config_readers() -> list[ForeignReader]:
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find what OpenPBS would refuse, or does unexpectedly."""
-    return lint.findings(cluster, settings[Settings])
+    return check.findings(cluster, settings[Settings])
 
 
 @hookimpl
@@ -150,7 +150,7 @@ def makeway_preempt_action(victims: Sequence[Job], view: ClusterView, now: Secon
 @hookimpl
 def makeway_explain(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Go through what a preemption takes."""
-    return diagnose.checks(job, view, now, site_of(view))
+    return explain.checks(job, view, now, site_of(view))
 
 
 VOCABULARY = Vocabulary(

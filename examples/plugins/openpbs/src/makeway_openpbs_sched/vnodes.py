@@ -8,6 +8,7 @@ A chunk sits whole on one vnode. Suspended jobs have given their vnodes back, al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -26,6 +27,8 @@ from makeway.model import (
     PreemptMode,
     Selector,
 )
+from makeway.settings import structure, unstructure
+from makeway.state import Held, allocation_of, held_of
 from makeway_openpbs_sched.reasons import Reason
 from makeway_openpbs_sched.requests import request_of
 from makeway_openpbs_sched.room import Room
@@ -64,6 +67,21 @@ class VnodeSelector:
 
     def resumed(self, job: Job) -> None:
         """Nothing."""
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return where checkpointed jobs were; all else is read off the view."""
+        saved = {job_id: unstructure(held_of(self.cluster, held)) for job_id, held in self._saved.items()}
+        return {"saved": saved} if saved else {}
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+        """Remember the same places."""
+        saved = memory["saved"] if memory else {}
+        self._saved = {
+            job_id: allocation_of(self.cluster, structure(plain, Held, "memory"))
+            for job_id, plain in saved.items()
+            if view.job(job_id) is not None
+        }
 
     # ----------------------------------------------------------------------------- asking
     def saved(self, job: Job) -> Allocation | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Allocation, Cluster, Job, JobState
+from makeway.state import states_of
 
 
 @attrs.frozen
@@ -136,6 +138,52 @@ class Books:
             return
         for index, amount in zip(held.node_indices, held.memory_mb, strict=True):
             self.memory[index] += sign * amount
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:
+        """Return what follows from the order of events and not from who is there; empty: nothing does.
+
+        :param active: all running and suspended jobs.
+        :param fresh: books without any job; changed.
+        """
+        fresh.take_over(active, None)
+        if (fresh.busy, fresh.parked, fresh.memory) == (self.busy, self.parked, self.memory):
+            return {}
+        return {
+            "jobs": states_of(active),
+            "nodes": {
+                str(index): [hex(self.busy[index]), hex(self.parked[index]), self.memory[index]]
+                for index in range(len(self.cores))
+                if self.busy[index] or self.parked[index] or self.memory[index]
+            },
+        }
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
+        """Charge jobs that are there already.
+
+        :param memory: counts only if all jobs are as they were when it was handed over.
+        """
+        for job in active:
+            self.add(job)
+        stopped = [job for job in active if job.state is JobState.SUSPENDED]
+        for job in sorted(stopped, key=lambda job: job.suspended_at or 0.0):
+            self.suspend(job)
+        if not memory or memory["jobs"] != states_of(active):
+            return
+        nodes = memory["nodes"]
+        for index in range(len(self.cores)):
+            busy, parked, held = nodes.get(str(index), ("0", "0", 0))
+            self.busy[index], self.parked[index], self.memory[index] = int(busy, 16), int(parked, 16), held
+            self.used[index] = self.busy[index].bit_count()
+            self._sort_in(index)
+
+    def _sort_in(self, index: int) -> None:
+        """Let a node be among those with at least so many free cores as it has."""
+        bit, free = 1 << index, self.free(index)
+        for level in range(len(self._at_least)):
+            self._at_least[level] = (
+                self._at_least[level] | bit if level <= free else self._at_least[level] & ~bit
+            )
 
 
 def cores_of(held: Allocation, at: int, size: int) -> CoreBits:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -45,7 +46,7 @@ class TaskSelector:
         self._one_user = settings.node_access_policy == "SINGLEUSER"
         self._one_task = settings.node_access_policy == "SINGLETASK"
         self._exact_node = settings.node_match_policy == "EXACTNODE"
-        self.books = Books(view.cluster, lambda job: kept_when_suspended(job, settings))
+        self.books = self._new_books()
         self.promises = Promises(self)
         self._order = _allocation_order(settings.node_allocation_policy, view.cluster)
         self._requests: dict[str, Request] = {}
@@ -70,6 +71,19 @@ class TaskSelector:
     def resumed(self, job: Job) -> None:
         """Take note that a job goes on."""
         self.books.resume(job)
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return the books, where jobs lie over one another so that their order counts."""
+        return self.books.hand_over(self._view.active, self._new_books())
+
+    def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
+        """Fill the books."""
+        del view
+        self.books.take_over(active, memory)
+
+    def _new_books(self) -> Books:
+        return Books(self.cluster, lambda job: kept_when_suspended(job, self.settings))
 
     # ----------------------------------------------------------------------------- asking
     def request(self, job: Job) -> Request:

@@ -8,16 +8,15 @@ is built anew. Spec slurm-gang-and-select 1 to 3; the methods below carry its na
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from makeway.clockwork import Clockwork
 from makeway.hookspecs import hookimpl
 from makeway.model import (
-    Allocation,
     ClusterView,
     Gang,
     GangOrder,
@@ -27,8 +26,11 @@ from makeway.model import (
     PreemptMode,
     Seconds,
     Stay,
+    SuspendedBy,
 )
+from makeway_slurm.gang_timeslice import adoption
 from makeway_slurm.gang_timeslice.row import Kind, Row, kind_of
+from makeway_slurm.gang_timeslice.rows import GangPartition, Member, Place
 
 _TINY = 1e-6
 _LEAST_SLICE = 5.0
@@ -41,106 +43,6 @@ class Settings:
 
     timeslice: float = attrs.field(default=30.0, validator=attrs.validators.ge(1))
     """Seconds of one turn (SchedulerTimeSlice); below 5 Slurm takes 30 instead."""
-
-
-class Place(enum.Enum):
-    """Where a job stands in its partition's row (section 1.1)."""
-
-    NONE = "none"
-    FILLER = "filler"
-    """In the row, put there by an event."""
-    ACTIVE = "active"
-    """In the row, put there by a tick."""
-
-
-@attrs.define(eq=False)
-class Member:
-    """One job as gang sees it."""
-
-    job: Job
-    running: bool = True
-    """What gang last asked for, not the real state."""
-    place: Place = Place.NONE
-    held: Allocation | None = None
-    """What it held when it was last let into a row; at its end the job itself holds nothing any more."""
-
-
-class GangPartition:
-    """Queue, shadows and active row of one partition."""
-
-    def __init__(self, name: str, tier: int, row: Row) -> None:
-        self.name = name
-        self.tier = tier
-        self.jobs: dict[str, Member] = {}
-        """The queue, by job id."""
-        self.shadows: dict[str, Member] = {}
-        self.active_count = 0
-        self.row = row
-        self.settled = False
-        """Whether another tick would change nothing."""
-        self.changed = False
-        """Whether the row has to be put together anew, whoever is in it."""
-
-    @property
-    def contended(self) -> bool:
-        """Whether somebody is not in the row (section 3.1)."""
-        return self.active_count < len(self.jobs) + len(self.shadows)
-
-    @property
-    def quiet(self) -> bool:
-        """Whether putting the row together anew would change nothing: all are in it, and nothing has changed."""
-        return not self.changed and not self.contended
-
-    def admit(self, member: Member) -> None:
-        """Add a job to the row."""
-        member.held = member.job.allocation
-        self.row.add(member.job, first=self.active_count == 0)
-        self.active_count += 1
-
-    def overcast(self, shadow: Member, *, swift: bool) -> None:
-        """Lay a shadow over the partition.
-
-        :param swift: whether one that disturbs nobody may take its place in the row at once, and count in it.
-        """
-        beside = swift and self.quiet and self.fits(shadow)
-        self.shadows[shadow.job.id] = shadow
-        self.settled = False
-        if beside:
-            self.admit(shadow)
-        else:
-            self.changed = True
-
-    def clear_up(self, shadow: Member, *, swift: bool) -> None:
-        """Take a shadow away, if it lies here."""
-        if shadow.job.id in self.shadows:
-            self._let_go(shadow, swift=swift)
-            del self.shadows[shadow.job.id]
-
-    def drop(self, member: Member, *, swift: bool) -> None:
-        """Take a job out of the queue."""
-        self._let_go(member, swift=swift)
-        del self.jobs[member.job.id]
-
-    def _let_go(self, member: Member, *, swift: bool) -> None:
-        """Take out of the row whoever leaves, if nobody can have waited for it and nothing overlaps."""
-        self.settled = False
-        if swift and self.quiet and self.row.exact and member.held is not None:
-            self.row.remove(member.held)
-            self.active_count -= 1
-        else:
-            self.changed = True
-
-    def fits(self, member: Member) -> bool:
-        """Whether the row has room (section 1.3)."""
-        return self.active_count == 0 or self.row.fits(member.job)
-
-    def restart_row(self) -> None:
-        """Begin the row anew with the shadows."""
-        self.active_count = 0
-        self.changed = False
-        self.row.clear()
-        for shadow in self.shadows.values():
-            self.admit(shadow)
 
 
 class Timeslicer:
@@ -390,6 +292,62 @@ class Timeslicer:
         if any(member.running for member in partition.jobs.values() if member.place is Place.NONE):
             return False
         return all(self._shadow_over(partition, member) is not None for member in waiting)
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return the rows, and whose turn is next."""
+        rows = adoption.to_plain(self._partitions.values(), self._members, self._doomed, self._now)
+        return {"kind": self._kind.value, **rows}
+
+    def take_over(
+        self,
+        active: Sequence[Job],
+        leaving: Sequence[Job],
+        memory: Mapping[str, Any] | None,
+        view: ClusterView,
+    ) -> Sequence[GangOrder]:
+        """Seat whoever is there: as it was handed over, else running jobs before stopped ones."""
+        self._view = view
+        here = [job for job in active if job.suspended_by is not SuspendedBy.ADMIN]
+        if memory:
+            partitions = {each.name: each for each in view.cluster.partitions}
+            empty = {name: Row(self._kind, self._cluster) for name in partitions}
+            rows = adoption.from_plain(memory, {job.id: job for job in (*here, *leaving)}, partitions, empty)
+            self._partitions, self._members, self._doomed = rows.partitions, rows.members, rows.doomed
+            self._now = rows.now
+            if not rows.exact or memory.get("kind") != self._kind.value:
+                self._put_right()
+        for job in sorted(here, key=lambda job: job.state is JobState.SUSPENDED):
+            if job.id not in self._members:
+                self._seat(job)
+        return self._take_orders()
+
+    def _seat(self, job: Job) -> None:
+        """Let a job that is there already take its place, as one that has just started or was just stopped."""
+        partition = self._partition_of(job)
+        if job.state is not JobState.SUSPENDED:
+            if self._add_job(partition, job):
+                self._update_all()
+            return
+        member = Member(job, running=False)
+        partition.jobs[job.id] = member
+        partition.settled = False
+        self._members[job.id] = (member, partition)
+
+    def _put_right(self) -> None:
+        """Build all rows anew: jobs have come, gone, been stopped or let go on since they were handed over."""
+        for member, _ in self._members.values():
+            stopped = member.job.state is JobState.SUSPENDED
+            if member.running is stopped:
+                member.running = not stopped
+                member.place = Place.NONE if stopped else Place.FILLER
+        for partition in self._partitions.values():
+            partition.shadows = {}
+            partition.changed = True
+        for member, home in list(self._members.values()):
+            if member.running and member.place is not Place.NONE:
+                self._cast_shadow(member, home.tier)
+        self._update_all()
 
     # ------------------------------------------------------------------------------- orders
     def _drain(self) -> None:

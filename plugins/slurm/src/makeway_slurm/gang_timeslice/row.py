@@ -6,6 +6,8 @@ Spec slurm-gang-and-select 1.2 and 1.3.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from typing import Any
 
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Allocation, Cluster, ClusterView, Job, Node
@@ -123,6 +125,24 @@ class Row:
                 left = self._cores[index] = self._cores[index] & ~held
             if not left:
                 self._touched &= ~(1 << index)
+
+    # ----------------------------------------------------------------------------- adoption
+    def to_plain(self) -> dict[str, Any]:
+        """Return the row in values that JSON has; sets in hexadecimal."""
+        return {
+            "touched": hex(self._touched),
+            "whole": hex(self._whole),
+            "cores": {str(index): hex(cores) for index, cores in self._cores.items()},
+            "cpus": {str(index): count for index, count in self._cpus.items()},
+            "exact": self.exact,
+        }
+
+    def recall(self, plain: Mapping[str, Any]) -> None:
+        """Be as another row was."""
+        self._touched, self._whole = int(plain["touched"], 16), int(plain["whole"], 16)
+        self._cores = {int(index): int(cores, 16) for index, cores in plain["cores"].items()}
+        self._cpus = {int(index): count for index, count in plain["cpus"].items()}
+        self.exact = plain["exact"]
 
 
 def _cpus_on(allocation: Allocation, at: int, node: Node) -> int:

@@ -182,17 +182,24 @@ class _Line:
         return _seconds(time)
 
     def _select(self, cluster: Sequence[str]) -> tuple[str, ...]:
-        """Translate SelectTypeParameters; drop what Slurm ignores. See 0.3 no. 7 on gang."""
+        """Translate SelectTypeParameters; drop what Slurm ignores. See 0.3 no. 7 on gang.
+
+        slurmctld 22.05.8 takes the first word that a partition may have, and does not start if there is none.
+        """
         setting = self.record.get("SelectTypeParameters")
         nothing: tuple[str, ...] = ()
         words = self.draft.read(setting, select_words, nothing, f"{self.path}.select_parameters")
-        reason = partition_select_is_ignored(cluster, words) if words else None
-        if setting is None or reason is None:
-            return words
-        note = self.draft.refuser(setting) if any(not of_partition(word) for word in words) else None
-        text = f"ignored: {reason} (slurm-gang-and-select 0.3)"
-        (note or self.draft.reporter(setting))(text)
-        return ()
+        if setting is None or not words:
+            return nothing
+        own = [word for word in words if of_partition(word)]
+        if own and len(words) > 1:
+            self.draft.warn(setting, f"only {own[0]} counts, as a partition takes a single word")
+        reason = partition_select_is_ignored(cluster, own[:1] or words)
+        if reason is None:
+            return (own[0],)
+        tell = self.draft.reporter(setting) if own else self.draft.refuser(setting)
+        tell(f"ignored: {reason} (slurm-gang-and-select 0.3)")
+        return nothing
 
     def _attributes(self) -> dict[str, Any]:
         """Keep what the model has no field for but somebody may ask."""
@@ -292,6 +299,8 @@ def _ignore(_: str) -> None:
 
 def _memory_parser(refuse: Report) -> Callable[[str], int | None]:
     def parse(text: str) -> int | None:
+        if text == "-1":
+            refuse("got '-1'; taken as UNLIMITED")
         return None if text.lower() in _ENDLESS else megabytes(text, refuse) or None
 
     return parse

@@ -90,7 +90,8 @@ def _select(draft: Draft) -> str:
         return f"select/{below}"
     if setting is None or name not in _SELECT_ALIASES:
         return name
-    draft.warn(setting, f"{name} was dropped by Slurm; taken as {_SELECT_ALIASES[name]}")
+    tell = draft.refuser(setting) if name == "select/serial" else draft.reporter(setting)
+    tell(f"{name} is taken as {_SELECT_ALIASES[name]}, which took its place")
     return _SELECT_ALIASES[name]
 
 

@@ -294,12 +294,21 @@ def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> J
         time_limit=_time_limit(row, workload),
         het_id=het[0] if het else None,
         het_offset=het[1] if het else 0,
+        **_array(row.id),
         wall_submit=row.submit,
         source=f"{workload.name}:{row.line}",
         licenses=_licenses(row, workload),
         attributes=_attributes(row, zero),
         **_shape(row, workload, machine),
     )
+
+
+def _array(job_id: str) -> dict[str, Any]:
+    """Return which task of which array a row is about; how many were let work at a time, the log does not say."""
+    match = JOB_ID.fullmatch(job_id)
+    if match is None or match[2] is None:
+        return {}
+    return {"array_id": match[1], "array_task": int(match[2])}
 
 
 def _known(text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 Spec slurm-gang-and-select 4.1.1. argparse reads the words: long options, unique beginnings of
 them, and short ones with the value attached. Options that do not matter to a scheduler
-(``--output``) are accepted and dropped; those that do but are not modelled (``--array``) are
+(``--output``) are accepted and dropped; those that do but are not modelled (``--switches``) are
 refused by name.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from makeway.arrays import parse_array, tasks_of
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, JobSpec, UserSignal
@@ -22,14 +23,14 @@ from makeway_slurm.readers.values import parse_gres, parse_licenses, parse_mem_m
 Options = dict[str, Any]
 
 UNMODELLED = (
-    "array", "bb", "bbf", "cluster-constraint", "clusters", "core-spec", "cpus-per-gpu",
+    "bb", "bbf", "cluster-constraint", "clusters", "core-spec", "cpus-per-gpu",
     "deadline", "delay-boot", "gpus-per-socket", "gpus-per-task", "gres-flags", "hint",
     "mem-per-gpu", "network", "ntasks-per-gpu", "overcommit", "power", "prefer", "reboot",
     "segment", "switches", "thread-spec", "time-min", "tmp", "tres-per-task", "use-min-nodes",
 )  # fmt: skip
 """Long options that change what a scheduler does, and that we do not follow."""
 
-_UNMODELLED_SHORT = {"-a": "--array", "-M": "--clusters", "-O": "--overcommit", "-S": "--core-spec"}
+_UNMODELLED_SHORT = {"-M": "--clusters", "-O": "--overcommit", "-S": "--core-spec"}
 _IGNORED_WITH_VALUE = (
     "acctg-freq", "comment", "cpu-freq", "export", "export-file", "mail-type", "mail-user",
     "mem-bind", "open-mode", "profile", "wckey",
@@ -58,9 +59,10 @@ _AFTER = re.compile(r"(afterany|afterok)((?::[0-9]+(?:\+[0-9]+)?)+)", re.IGNOREC
 
 
 def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
-    """Return one JobSpec for each component that `args` describe; ``:`` stands between components.
+    """Return one JobSpec for each component, or each task of an array, that `args` describe.
 
-    Those of a heterogeneous job get the ids ``ID+0``, ``ID+1``. What follows the options is the
+    ``:`` stands between components. Those of a heterogeneous job get the ids ``ID+0``, ``ID+1``, the tasks of an
+    array ``ID_0``, ``ID_1``. What follows the options is the
     command. ``--time=UNLIMITED`` and 0 leave the limit to the partition. ``afterok`` is read as
     ``afterany``.
 
@@ -73,9 +75,14 @@ def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
         options = inherited | _read_options(words)
         inherited = {key: value for key, value in options.items() if key in _INHERITED}
         components.append(options)
-    if len(components) == 1:
-        return [JobSpec(**{**base, **_fields(components[0], base)})]
     job_id = str(base["id"])
+    if any("array" in options for options in components[1:]) or (
+        len(components) > 1 and "array" in components[0]
+    ):
+        raise ValueError("--array: a heterogeneous job cannot be an array")
+    if len(components) == 1:
+        spec = JobSpec(**{**base, **_fields(components[0], base)})
+        return tasks_of(spec, components[0]["array"]) if "array" in components[0] else [spec]
     return [
         JobSpec(
             **{
@@ -211,6 +218,7 @@ def _add_policy(parser: _Parser) -> None:
     for short, long in (("-q", "qos"), ("-A", "account")):
         parser.add_argument(short, f"--{long}")
     parser.add_argument("-J", "--job-name", dest="name")
+    parser.add_argument("-a", "--array", type=_typed(parse_array))
     parser.add_argument("-t", "--time", dest="time_limit", type=_typed(_read_limit))
     parser.add_argument("--nice", type=_typed(_whole))
     parser.add_argument("--priority", type=_typed(_at_least(0)))

@@ -596,6 +596,8 @@ def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recordin
 def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSpec:
     """Give a job the name of the recording, and a begin time on the controller's clock."""
     name = entry.name if spec.het_id is None else f"{entry.name}+{spec.het_offset}"
+    if spec.array_id is not None:
+        name = f"{entry.name}_{spec.array_task}"
     begin = spec.begin_at
     if begin is not None:
         turn = 0.265 if recording is None or version(recording.release) < (23, 11) else 0.25

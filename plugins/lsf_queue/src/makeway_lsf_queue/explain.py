@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hostlist import fold_hostlist
-from makeway.model import Check, ClusterView, Job, Seconds
+from makeway.model import Check, ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue import counting, jobs, resources
-from makeway_lsf_queue.candidates import mode_of
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.relation import why_not
 from makeway_lsf_queue.settings import NAME
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.victims import mode_of
 
 PASS, FAIL = "pass", "fail"
+_SHOWN = 5
 
 
 def checks(job: Job, view: ClusterView, now: Seconds) -> list[Check]:
     """Return the list: the right to preempt, the preemptor's wait, its kind, limits, shared resources."""
     site = site_of(view)
     counted = Counted.of(site, view, functools.partial(mode_of, site=site))
-    return [_right(site, job), *_wait(site, job, now), *_kind(site, job), *_limits(site, counted, job)]
+    limits = _limits(site, counted, job)
+    return [
+        _right(site, job),
+        *_wait(site, job, now),
+        *_kind(site, job),
+        *limits,
+        *_out_of_reach(site, job, view),
+    ]
 
 
 def _check(code: str, passed: bool, question: str, found: str, setting: str = "") -> Check:
@@ -48,6 +57,35 @@ def _why_none(site: Site, mine: str) -> str:
     if not lower:
         return "no queue has a lower PRIORITY"
     return f"it is not entitled to any of the lower queues {', '.join(lower)}"
+
+
+def _out_of_reach(site: Site, job: Job, view: ClusterView) -> Iterator[Check]:
+    """2.2: the running jobs on its hosts that are none of its victims, by queue; jobs of others may be protected."""
+    mine, hosts = site.queue_of(job), jobs.hosts_of(job)
+    running: dict[str, list[str]] = {}
+    for other in view.active:
+        if other.state is JobState.RUNNING and other.nodes & hosts:
+            running.setdefault(other.partition.name, []).append(other.id)
+    for name in sorted(running.keys() - site.targets[mine.name].keys()):
+        queue = site.queues[name]
+        why = why_not(mine, queue, site.settings)
+        decides = queue if queue.line.preemptable and queue.line.by is not None else mine
+        setting = f"partition[{decides.index}].attributes.PREEMPTION"
+        if mine is queue or mine.priority <= queue.priority:
+            setting = f"partition[{queue.index}].attributes.PRIORITY"
+        found = f"no: {why}; running: {_few(running[name])}"
+        yield Check(
+            code="Q6",
+            verdict="warning",
+            question=f"may it take jobs of queue {name}?",
+            found=found,
+            setting=setting,
+        )
+
+
+def _few(ids: Sequence[str]) -> str:
+    more = len(ids) - _SHOWN
+    return ", ".join(ids[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _wait(site: Site, job: Job, now: Seconds) -> Iterator[Check]:
@@ -85,7 +123,7 @@ def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:
             verdict.fits,
             f"is there room under {verdict.limit.label}?",
             verdict.count,
-            verdict.limit.setting,
+            verdict.setting,
         )
         elsewhere = not verdict.fits and counting.leaves_other_hosts(verdict.limit, job)
         shut = (

@@ -11,15 +11,15 @@ import attrs
 from makeway.errors import ConfigError, nearest
 from makeway.foreign import ForeignConfig, Source
 from makeway.settings import structure
-from makeway_lsf_queue import lint, values
+from makeway_lsf_queue import check, values
 from makeway_lsf_queue.compiling import build_site
 from makeway_lsf_queue.groups import hosts_in
-from makeway_lsf_queue.readers import keywords, tables
-from makeway_lsf_queue.readers.grammar import Messages
-from makeway_lsf_queue.readers.hosts import drop_wrong_hosts, places_of
-from makeway_lsf_queue.readers.lsf_conf import lsf_conf
-from makeway_lsf_queue.readers.sound import cluster_of, drop_wrong_values, slots
-from makeway_lsf_queue.readers.tables import Draft
+from makeway_lsf_queue.reader import keywords, tables
+from makeway_lsf_queue.reader.grammar import Messages
+from makeway_lsf_queue.reader.hosts import drop_wrong_hosts, places_of
+from makeway_lsf_queue.reader.lsf_conf import lsf_conf
+from makeway_lsf_queue.reader.sound import cluster_of, drop_wrong_values, slots
+from makeway_lsf_queue.reader.tables import Draft
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.values import WrongValueError
 from makeway_lsf_queue.windows import Clock
@@ -103,7 +103,7 @@ def _translated(draft: Draft, said: list[str], name: str) -> ForeignConfig:
     made = _tables(draft, said)
     settings = structure(made["policy"]["settings"][NAME], Settings, name)
     places = _places(draft) | places_of(made["node"], draft)
-    for finding in lint.load_time(build_site(cluster_of(made), settings)):
+    for finding in check.load_time(build_site(cluster_of(made), settings)):
         said.append(str(finding.at(places)).removeprefix("warning: "))
     said += _without_effect(draft.idle)
     return ForeignConfig(tables=made, warnings=tuple(said), places=places)
@@ -238,4 +238,6 @@ def _places(draft: Draft) -> dict[str, str]:
             found[f"{table}.users.{name}"] = place
         elif kind == "limit":
             found[f"{table}.limits[{name}]"] = place
+        elif kind == "app":
+            found[f"{table}.applications.{name}.{key}"] = place
     return found

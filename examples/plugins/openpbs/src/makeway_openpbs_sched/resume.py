@@ -23,12 +23,12 @@ from makeway.model import (
     SuspendedBy,
 )
 from makeway_openpbs_sched import actions, admission
-from makeway_openpbs_sched.candidates import candidates
 from makeway_openpbs_sched.letters import MODES
 from makeway_openpbs_sched.reasons import Reason
 from makeway_openpbs_sched.room import Room
 from makeway_openpbs_sched.search import search
 from makeway_openpbs_sched.site import site_of, usage_of
+from makeway_openpbs_sched.victims import candidates
 
 
 class Arbiter:

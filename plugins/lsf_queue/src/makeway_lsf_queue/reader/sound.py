@@ -11,7 +11,7 @@ from makeway.hostlist import expand_hostlist
 from makeway.model import Cluster, Node, Partition
 from makeway_lsf_queue import values
 from makeway_lsf_queue.compiling import LIMITS, build_site
-from makeway_lsf_queue.readers.tables import Draft
+from makeway_lsf_queue.reader.tables import Draft
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.values import WrongValueError
 

@@ -8,7 +8,8 @@ whose nodes come free while it is held down is never resumed (section 17, observ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from makeway import bitmap
 from makeway.clockwork import Clockwork
@@ -153,6 +154,26 @@ class Resumer:
             why = f"{limit.whose}: {limit.hard} at the most, and others use it up"
             found.append(Stay(why=why, setting=path(kind, name, limit.kind)))
         return found
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return whom Maui has forgotten; who waits to go on is seen from the jobs."""
+        return {"missed": sorted(self._missed)} if self._missed else {}
+
+    def take_over(
+        self,
+        active: Sequence[Job],
+        leaving: Sequence[Job],
+        memory: Mapping[str, Any] | None,
+        view: ClusterView,
+    ) -> Sequence[GangOrder]:
+        """Forget the same jobs."""
+        self._view = view
+        known = {job.id for job in (*active, *leaving)}
+        self._missed = known.intersection(memory["missed"]) if memory else set()
+        if self._missed:
+            self._settings.memo["booked"] = frozenset(self._missed)
+        return ()
 
     # ----------------------------------------------------------------------------- asking
     def _waits(self, job: Job) -> bool:

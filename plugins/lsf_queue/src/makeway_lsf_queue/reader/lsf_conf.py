@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from makeway_lsf_queue.readers.grammar import Messages
+from makeway_lsf_queue.reader.grammar import Messages
 
 
 def lsf_conf(text: str, messages: Messages) -> dict[str, str]:

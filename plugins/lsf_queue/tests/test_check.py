@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from makeway.cli import cli
 from makeway.config import build_cluster
 from makeway.settings import structure
-from makeway_lsf_queue.lint import findings
+from makeway_lsf_queue.check import findings
 from makeway_lsf_queue.settings import Settings
 
 Lsf = Callable[..., Any]

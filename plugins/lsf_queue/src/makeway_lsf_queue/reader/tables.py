@@ -9,8 +9,8 @@ import attrs
 
 from makeway.errors import nearest
 from makeway_lsf_queue.controls import job_controls, terminate_when
-from makeway_lsf_queue.readers import keywords
-from makeway_lsf_queue.readers.grammar import (
+from makeway_lsf_queue.reader import keywords
+from makeway_lsf_queue.reader.grammar import (
     Messages,
     Section,
     is_horizontal,
@@ -78,6 +78,9 @@ def _table(
         if pair.key in effective:
             found[pair.key] = pair.value
             lines[pair.key] = pair.line
+        elif kind not in keywords.BELONGS.get(pair.key, (kind,)):
+            files = " or ".join(keywords.BELONGS[pair.key])
+            messages.say(pair.line, f"{pair.key} belongs in {files}, not in {kind}; the line is ignored")
         elif (
             pair.key in without or pair.key in some or (not without and not _looks_like(pair.key, effective))
         ):
@@ -190,8 +193,9 @@ def _named_rows(
     messages: Messages,
 ) -> None:
     effective = set(known)
-    _columns(section, effective, kind, draft, messages)
-    for line, row in rows(section, messages):
+    made = list(rows(section, messages))
+    _columns(section, effective, kind, draft, messages, made)
+    for line, row in made:
         name = row.pop(name_key, "")
         if not name:
             messages.say(line, f"a row without {name_key} is ignored")
@@ -205,8 +209,16 @@ def _named_rows(
         draft.places.setdefault((kind, name, ""), f"{messages.file}:{line}")
 
 
-def _columns(section: Section, known: set[str], kind: str, draft: Draft, messages: Messages) -> None:
-    """Name the columns of a table that are not known: misspelt, or without an effect here."""
+def _columns(
+    section: Section,
+    known: set[str],
+    kind: str,
+    draft: Draft,
+    messages: Messages,
+    made: Iterable[tuple[int, Mapping[str, str]]],
+) -> None:
+    """Name the columns of a table that are not known: misspelt, or without an effect here though a row sets them."""
+    filled = {key for _, row in made for key in row}
     for key in (word.upper() for word in section.lines[0].text.split()):
         if key in known:
             continue
@@ -215,7 +227,7 @@ def _columns(section: Section, known: set[str], kind: str, draft: Draft, message
             messages.say(
                 section.lines[0].line, f"{key}: unknown column; it is ignored; did you mean {close!r}?"
             )
-        else:
+        elif key in filled:
             draft.idle[f"{kind}:{key}"] = None
 
 
@@ -243,8 +255,8 @@ def read_limits(found: Iterable[Section], draft: Draft, messages: Messages) -> N
             made = [(section.line, table)]
             del lines
         else:
-            _columns(section, effective, "lsb.resources", draft, messages)
             made = list(rows(section, messages))
+            _columns(section, effective, "lsb.resources", draft, messages, made)
         for line, each in made:
             kept = {key: word for key, word in each.items() if key in effective}
             if kept:

@@ -157,3 +157,29 @@ WHY_IDLE = {
     "lsb.params:ABS_RUNLIMIT": "run limits are never multiplied by CPU factors, as with ABS_RUNLIMIT=Y",
 }
 """File and keyword without an effect here that bears on preemption -> why it has none."""
+
+_EVERY_LEVEL = ("lsb.params", "lsb.queues", "lsb.applications")
+BELONGS = {
+    **dict.fromkeys(("NO_PREEMPT_RUN_TIME", "NO_PREEMPT_FINISH_TIME"), ("lsb.params", "lsb.applications")),
+    **dict.fromkeys(
+        (
+            *("NO_PREEMPT_INTERVAL", "MAX_JOB_PREEMPT", "MAX_JOB_PREEMPT_RESET", "MAX_TOTAL_TIME_PREEMPT"),
+            "PREEMPT_DELAY",
+        ),
+        _EVERY_LEVEL,
+    ),
+    **dict.fromkeys(
+        ("PREEMPT_FOR", "PREEMPT_JOBTYPE", "PREEMPTABLE_RESOURCES", "USE_SUSP_SLOTS", "MBD_SLEEP_TIME"),
+        ("lsb.params",),
+    ),
+    **dict.fromkeys(
+        (
+            *("PREEMPTION", "PRIORITY", "SLOT_RESERVE", "BACKFILL", "INTERRUPTIBLE_BACKFILL", "EXCLUSIVE"),
+            *("QJOB_LIMIT", "UJOB_LIMIT", "HJOB_LIMIT", "PJOB_LIMIT", "RUN_WINDOW", "DISPATCH_WINDOW"),
+        ),
+        ("lsb.queues",),
+    ),
+    "MAX_JOBS": ("lsb.users",),
+    "MXJ": ("lsb.hosts",),
+}
+"""Keyword that bears on preemption -> the files that may hold it (spec 4.1, 9.3)."""

@@ -11,7 +11,7 @@ from makeway_lsf_queue.compiling import GPUS, LIMITS, build_site, why_not_preemp
 from makeway_lsf_queue.controls import is_known_action, job_controls
 from makeway_lsf_queue.groups import Groups
 from makeway_lsf_queue.preemption_line import PreemptionLine
-from makeway_lsf_queue.readers import keywords
+from makeway_lsf_queue.reader import keywords
 from makeway_lsf_queue.relation import can_preempt
 from makeway_lsf_queue.settings import NAME, Settings
 from makeway_lsf_queue.site import Queue, Site

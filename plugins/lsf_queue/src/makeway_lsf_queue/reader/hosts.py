@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway_lsf_queue.groups import hosts_in
-from makeway_lsf_queue.readers.tables import Draft
+from makeway_lsf_queue.reader.tables import Draft
 
 _WORDS = ("all", "others", "allremote", "none")
 """What stands for hosts in a list, without being the name of one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from makeway.model import Check, ClusterView, Job, JobState, PreemptMode
-from makeway_moab_qos.checklist import FAIL, PASS, WARNING, Case, check, few
+from makeway_moab_qos.actions import asked_mode, lacks, method
 from makeway_moab_qos.conditions import feasible_nodes, interactive, throttled
 from makeway_moab_qos.credentials import (
     DEFAULT,
@@ -17,9 +17,9 @@ from makeway_moab_qos.credentials import (
     qos_name,
     qos_of,
 )
+from makeway_moab_qos.explain.case import FAIL, PASS, WARNING, Case, check, few
 from makeway_moab_qos.fairshare import violation
 from makeway_moab_qos.limits import violates
-from makeway_moab_qos.methods import asked_mode, lacks, method
 from makeway_moab_qos.priority import outranks_at, start_priority, terms
 from makeway_moab_qos.settings import path
 from makeway_moab_qos.tasks.suspended import kept_when_suspended

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from makeway.model import Check, ClusterView, Job, Seconds
-from makeway_moab_qos import checks_of_jobs as jobs
-from makeway_moab_qos import checks_of_settings as settings
-from makeway_moab_qos.checklist import Case, case_of
+from makeway_moab_qos.explain import jobs, settings
+from makeway_moab_qos.explain.case import Case, case_of
 
 _STEPS: tuple[Callable[[Case], Iterator[Check]], ...] = (
     *(jobs.k01, jobs.k02, jobs.k03, jobs.k04, jobs.k05, jobs.k06),

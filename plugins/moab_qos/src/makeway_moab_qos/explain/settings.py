@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from makeway.model import Check, PreemptMode
+from makeway_moab_qos.actions import asked_mode
 from makeway_moab_qos.capabilities import YES, can, row_of
-from makeway_moab_qos.checklist import FAIL, PASS, WARNING, Case, check
+from makeway_moab_qos.check import slips
 from makeway_moab_qos.credentials import qos_name
-from makeway_moab_qos.lints import slips
-from makeway_moab_qos.methods import asked_mode
+from makeway_moab_qos.explain.case import FAIL, PASS, WARNING, Case, check
 from makeway_moab_qos.reservations import is_locked, lock_end
 from makeway_moab_qos.settings import path
 

@@ -1,0 +1,55 @@
+"""Read the tasks of a job array as ``sbatch --array`` takes them (spec slurm-priority-and-limits 8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from makeway.model import JobSpec
+
+MOST_TASKS = 4_000_001
+"""Most that Slurm's MaxArraySize allows."""
+_ALLOWED = "indices such as 0-15, 1,3,5-9:2, with %n behind them for n tasks at a time"
+_PART = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?")
+
+
+@attrs.frozen
+class TaskArray:
+    """Which tasks an array has."""
+
+    tasks: Sequence[int]
+    """Indices, ascending, none twice."""
+    limit: int | None = None
+    """How many tasks may be at work at a time; None: as many as fit."""
+
+
+def parse_array(text: str) -> TaskArray:
+    """Read ``0-15``, ``1,3,5-9:2`` or ``0-99%4``.
+
+    :raises ValueError: it is none of these, or an index is too large.
+    """
+    body, mark, most = text.strip().strip("[]").partition("%")
+    if mark and not re.fullmatch(r"[1-9][0-9]{0,6}", most):
+        raise ValueError(f"got {text[:60]!r}; allowed behind %: a number of tasks, 1 or more")
+    tasks: set[int] = set()
+    for part in body.split(","):
+        match = _PART.fullmatch(part)
+        first, last, step = (
+            (int(match[1]), int(match[2] or match[1]), int(match[3] or 1)) if match else (1, 0, 1)
+        )
+        if last < first or not step:
+            raise ValueError(f"got {text[:60]!r}; allowed: {_ALLOWED}")
+        if last >= MOST_TASKS:
+            raise ValueError(f"got index {last:,}; allowed: {MOST_TASKS - 1:,} at the most")
+        tasks.update(range(first, last + 1, step))
+    return TaskArray(tuple(sorted(tasks)), int(most) if mark else None)
+
+
+def tasks_of(job: JobSpec, array: TaskArray) -> list[JobSpec]:
+    """Return the tasks of an array, each a job of its own: ``ID_0``, ``ID_1``."""
+    return [
+        attrs.evolve(job, id=f"{job.id}_{task}", array_id=job.id, array_task=task, array_limit=array.limit)
+        for task in array.tasks
+    ]

@@ -1,0 +1,101 @@
+"""Let so many tasks of a job array be at work at a time (spec slurm-priority-and-limits 8 no. 2)."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+
+from makeway.model import Job, JobState
+
+WAITS = "JobArrayTaskLimit"
+"""Reason of a task that waits for others of its array."""
+
+_Place = tuple[int, int]
+
+
+class Throttle:
+    """Which tasks of each array are there, and which of them have their turn.
+
+    A task has its turn from when it may be tried until it has left its nodes. One that is requeued gives its turn up.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, dict[str, Job]] = {}
+        self._inside: dict[str, set[str]] = {}
+        self._waiting: dict[str, list[tuple[_Place, Job]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tasks)
+
+    def tasks_of(self, array_id: str) -> Sequence[str]:
+        """Return the ids of an array's tasks that have not ended, in order of submission."""
+        return tuple(self._tasks.get(array_id, ()))
+
+    def came(self, job: Job) -> None:
+        """Take note of a new task."""
+        if job.spec.array_id is not None:
+            self._tasks.setdefault(job.spec.array_id, {})[job.id] = job
+
+    def lets_in(self, job: Job) -> bool:
+        """Say whether a task may be tried; otherwise it waits here until it is handed out by `left`."""
+        array_id, limit = job.spec.array_id, job.spec.array_limit
+        if array_id is None or limit is None:
+            return True
+        inside = self._inside.setdefault(array_id, set())
+        if job.id in inside or len(inside) < limit:
+            inside.add(job.id)
+            return True
+        entry = (_place(job), job)
+        waiting = self._waiting.setdefault(array_id, [])
+        if entry not in waiting:
+            bisect.insort(waiting, entry, key=lambda each: each[0])
+        return False
+
+    def left(self, job: Job, *, ended: bool) -> Sequence[Job]:
+        """A task ended, or gave its turn up; return those whose turn it is now, in order of their indices."""
+        array_id = job.spec.array_id
+        if array_id is None:
+            return ()
+        if ended:
+            tasks = self._tasks.get(array_id, {})
+            tasks.pop(job.id, None)
+            if not tasks:
+                self._tasks.pop(array_id, None)
+        inside = self._inside.get(array_id)
+        if inside is None or job.spec.array_limit is None:
+            return ()
+        inside.discard(job.id)
+        waiting = [entry for entry in self._waiting.get(array_id, ()) if entry[1] is not job]
+        free = max(0, job.spec.array_limit - len(inside))
+        self._waiting[array_id] = waiting[free:]
+        if not (self._tasks.get(array_id) or inside):
+            del self._inside[array_id]
+            self._waiting.pop(array_id, None)
+        return [each for _, each in waiting[:free]]
+
+    # ---------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, list[str]]:
+        """Return the tasks of each limited array that have their turn."""
+        return {array_id: sorted(inside) for array_id, inside in self._inside.items()}
+
+    def take_over(self, jobs: Mapping[str, Job], turns: Mapping[str, Sequence[str]] | None) -> None:
+        """Go on with the tasks among `jobs`, all that have not ended.
+
+        :param turns: who has his turn; None: those that do not wait.
+        """
+        for job in jobs.values():
+            self.came(job)
+            array_id = job.spec.array_id
+            if array_id is None or job.spec.array_limit is None:
+                continue
+            inside = self._inside.setdefault(array_id, set())
+            if job.id in turns.get(array_id, ()) if turns is not None else job.state is not JobState.PENDING:
+                inside.add(job.id)
+            elif turns is not None and job.reason == WAITS:
+                self._waiting.setdefault(array_id, []).append((_place(job), job))
+        for waiting in self._waiting.values():
+            waiting.sort(key=lambda each: each[0])
+
+
+def _place(job: Job) -> _Place:
+    return job.spec.array_task, job.index

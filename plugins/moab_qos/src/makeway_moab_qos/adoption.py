@@ -1,0 +1,84 @@
+"""Hand over what Moab remembers beside the jobs: usage, frozen priorities, reservations, who was passed by.
+
+`Settings.memo` holds all of that, beside answers that are found out again. Times are seconds since the start of the
+replay, usage is in processor-seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.model import ClusterView
+from makeway_moab_qos.credentials import settings_of
+from makeway_moab_qos.fairshare import Usage, is_on, usage_of
+from makeway_moab_qos.settings import Settings
+
+
+def hand_over(view: ClusterView) -> dict[str, Any] | None:
+    """Return the memory in values that JSON has; None: there is none."""
+    settings = settings_of(view)
+    memo = settings.memo
+    found: dict[str, Any] = {}
+    if is_on(settings):
+        found["fairshare"] = _usage_to_plain(usage_of(settings))
+    active = {job.id for job in view.active}
+    frozen = {job_id: [list(state), value] for job_id, (state, value) in memo.get("frozen", {}).items()}
+    found["frozen"] = {job_id: each for job_id, each in frozen.items() if job_id in active}
+    found["reserved"] = [job_id for job_id in memo.get("reserved", ()) if view.job(job_id) is not None]
+    counts = memo.get("bypassed", {})
+    found["bypassed"] = {job_id: count for job_id, count in counts.items() if view.job(job_id) is not None}
+    if "order" in memo:
+        made, ordered = memo["order"]
+        found["order"] = [made, list(ordered)]
+    if "monday" in memo.get("calendar", {}):
+        found["monday"] = memo["calendar"]["monday"]
+    return {key: value for key, value in found.items() if value not in ({}, [])} or None
+
+
+def take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
+    """Remember the same; what names jobs that are gone is harmless."""
+    settings: Settings = settings_of(view)
+    memo = settings.memo
+    if "fairshare" in memory:
+        memo["fairshare"] = _usage_of_plain(memory["fairshare"])
+    memo["frozen"] = {
+        job_id: ((state[0], state[1], state[2]), value)
+        for job_id, (state, value) in memory.get("frozen", {}).items()
+    }
+    memo["reserved"] = dict.fromkeys(memory.get("reserved", ()))
+    memo["bypassed"] = dict(memory.get("bypassed", {}))
+    if "order" in memory:
+        made, ordered = memory["order"]
+        memo["order"] = (made, list(ordered))
+    if "monday" in memory:
+        memo["calendar"] = {"monday": memory["monday"]}
+
+
+def _usage_to_plain(usage: Usage) -> dict[str, Any]:
+    return {
+        "last": usage.last,
+        "running": [[processors, [list(each) for each in whose]] for processors, whose in usage.running],
+        "used": [[kind, name, _windows_to_plain(table)] for (kind, name), table in usage.used.items()],
+        "total": _windows_to_plain(usage.total),
+    }
+
+
+def _usage_of_plain(plain: Mapping[str, Any]) -> Usage:
+    return Usage(
+        last=plain["last"],
+        running=[
+            (processors, tuple((kind, name) for kind, name in whose))
+            for processors, whose in plain["running"]
+        ],
+        used={(kind, name): _windows_of_plain(table) for kind, name, table in plain["used"]},
+        total=_windows_of_plain(plain["total"]),
+    )
+
+
+def _windows_to_plain(table: Mapping[int, float]) -> dict[str, float]:
+    return {str(window): amount for window, amount in table.items()}
+
+
+def _windows_of_plain(plain: Mapping[str, float]) -> dict[int, float]:
+    return {int(window): amount for window, amount in plain.items()}

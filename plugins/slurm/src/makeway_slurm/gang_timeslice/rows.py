@@ -1,0 +1,110 @@
+"""Keep queue, shadows and active row of one partition (spec slurm-gang-and-select 1)."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from makeway.model import Allocation, Job
+from makeway_slurm.gang_timeslice.row import Row
+
+
+class Place(enum.Enum):
+    """Where a job stands in its partition's row (section 1.1)."""
+
+    NONE = "none"
+    FILLER = "filler"
+    """In the row, put there by an event."""
+    ACTIVE = "active"
+    """In the row, put there by a tick."""
+
+
+@attrs.define(eq=False)
+class Member:
+    """One job as gang sees it."""
+
+    job: Job
+    running: bool = True
+    """What gang last asked for, not the real state."""
+    place: Place = Place.NONE
+    held: Allocation | None = None
+    """What it held when it was last let into a row; at its end the job itself holds nothing any more."""
+
+
+class GangPartition:
+    """Queue, shadows and active row of one partition."""
+
+    def __init__(self, name: str, tier: int, row: Row) -> None:
+        self.name = name
+        self.tier = tier
+        self.jobs: dict[str, Member] = {}
+        """The queue, by job id."""
+        self.shadows: dict[str, Member] = {}
+        self.active_count = 0
+        self.row = row
+        self.settled = False
+        """Whether another tick would change nothing."""
+        self.changed = False
+        """Whether the row has to be put together anew, whoever is in it."""
+
+    @property
+    def contended(self) -> bool:
+        """Whether somebody is not in the row (section 3.1)."""
+        return self.active_count < len(self.jobs) + len(self.shadows)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether putting the row together anew would change nothing: all are in it, and nothing has changed."""
+        return not self.changed and not self.contended
+
+    def admit(self, member: Member) -> None:
+        """Add a job to the row."""
+        member.held = member.job.allocation
+        self.row.add(member.job, first=self.active_count == 0)
+        self.active_count += 1
+
+    def overcast(self, shadow: Member, *, swift: bool) -> None:
+        """Lay a shadow over the partition.
+
+        :param swift: whether one that disturbs nobody may take its place in the row at once, and count in it.
+        """
+        beside = swift and self.quiet and self.fits(shadow)
+        self.shadows[shadow.job.id] = shadow
+        self.settled = False
+        if beside:
+            self.admit(shadow)
+        else:
+            self.changed = True
+
+    def clear_up(self, shadow: Member, *, swift: bool) -> None:
+        """Take a shadow away, if it lies here."""
+        if shadow.job.id in self.shadows:
+            self._let_go(shadow, swift=swift)
+            del self.shadows[shadow.job.id]
+
+    def drop(self, member: Member, *, swift: bool) -> None:
+        """Take a job out of the queue."""
+        self._let_go(member, swift=swift)
+        del self.jobs[member.job.id]
+
+    def _let_go(self, member: Member, *, swift: bool) -> None:
+        """Take out of the row whoever leaves, if nobody can have waited for it and nothing overlaps."""
+        self.settled = False
+        if swift and self.quiet and self.row.exact and member.held is not None:
+            self.row.remove(member.held)
+            self.active_count -= 1
+        else:
+            self.changed = True
+
+    def fits(self, member: Member) -> bool:
+        """Whether the row has room (section 1.3)."""
+        return self.active_count == 0 or self.row.fits(member.job)
+
+    def restart_row(self) -> None:
+        """Begin the row anew with the shadows."""
+        self.active_count = 0
+        self.changed = False
+        self.row.clear()
+        for shadow in self.shadows.values():
+            self.admit(shadow)

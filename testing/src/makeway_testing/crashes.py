@@ -1,0 +1,209 @@
+"""Run jobs in a world that hurts, under a daemon that crashes: what may never happen does not happen.
+
+A crash strikes at any point of a step: before it is written down, right after, or amid the actions. Then a new engine
+takes over from what was written, and from what the world shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+
+from makeway.config import Config, build_cluster
+from makeway.engine.engine import Engine
+from makeway.invariants import InvariantChecker, check_conservation
+from makeway.model import Job, JobSpec, Seconds
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.replay import Run
+from makeway.worlds.agenda import Agenda
+from makeway.worlds.api import Step
+from makeway.worlds.clock import FakeClock
+from makeway.worlds.drive import Live
+from makeway.worlds.events import Action, Event, Submitted
+from makeway_testing.faulty import Faults, FaultyWorld
+
+MOST_TURNS = 20_000
+
+
+class Crash(BaseException):  # no error: it stands for the power going off
+    """The daemon dies here."""
+
+
+class Notebook:
+    """A journal in memory that outlives the daemon."""
+
+    def __init__(self, crashes: Callable[[str], None]) -> None:
+        self.steps: list[Step] = []
+        self._crashes = crashes
+
+    def write(self, step: Step) -> None:
+        """Write a step down, unless the daemon dies before that."""
+        self._crashes("before the transaction")
+        self.steps.append(step)
+        self._crashes("after the transaction")
+
+
+Recovery = Callable[[Config, Policies, Sequence[Step]], Engine]
+"""Builds the engine that takes over, from what was written down."""
+
+
+def play_again(config: Config, policies: Policies, steps: Sequence[Step]) -> Engine:
+    """Bring a new engine to where the old one was by the same events: it decides the same.
+
+    :raises AssertionError: it does not.
+    """
+    engine = Engine(config, Recorder(build_cluster(config), _unheard), policies)
+    engine.forgive()
+    for step in steps:
+        actions = engine.step(step.now, step.events)
+        assert _named(actions) == _named(step.actions), f"at {step.now:g} s it decides something else"
+        del actions
+        _ = engine.next_wake
+    return engine
+
+
+def _named(actions: Sequence[Action]) -> list[tuple[int, str, str, int]]:
+    return [(each.serial, type(each).__name__, each.job.id, each.incarnation) for each in actions]
+
+
+def _unheard(line: object) -> None:
+    """Hear nothing."""
+
+
+@attrs.define
+class Outcome:
+    """What came of a run."""
+
+    engine: Engine
+    world: FaultyWorld
+    crashes: int
+    turns: int
+    ended_at: Seconds
+
+
+class CrashingRun:
+    """One run: a workload, a seed, and so many crashes."""
+
+    def __init__(
+        self,
+        config: Config,
+        jobs: Sequence[JobSpec],
+        *,
+        seed: int,
+        crashes: int = 3,
+        faults: Faults | None = None,
+        commands: Sequence[tuple[Seconds, Event]] = (),
+        plugins: Mapping[str, Any] | None = None,
+        policies: Policies | None = None,
+        recovery: Recovery = play_again,
+        may_overlap: Callable[[Job, Job], bool] = lambda one, other: False,
+    ) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._commands = commands
+        self._rng = Random(seed)
+        self._policies = policies or Policies(config, plugins)
+        self._recovery = recovery
+        self._left = crashes
+        self._points = sorted(self._rng.randrange(1, 40 + 12 * len(jobs)) for _ in range(crashes))
+        self._seen = 0
+        self.crashed_at: Counter[str] = Counter()
+        self.clock = FakeClock()
+        self.journal = Notebook(self._may_crash)
+        cluster = build_cluster(config)
+        engine = Engine(config, Recorder(cluster, _unheard), self._policies)
+        self.world = FaultyWorld(
+            len(cluster.nodes),
+            engine.clockwork,
+            self.clock,
+            seed=seed,
+            faults=faults,
+            may_overlap=may_overlap,
+        )
+        self._join(engine)
+
+    def _may_crash(self, where: str) -> None:
+        """Die here, if this is one of the points."""
+        self._seen += 1
+        if self._points and self._seen >= self._points[0]:
+            self._points.pop(0)
+            self.crashed_at[where] += 1
+            raise Crash(where)
+
+    def _join(self, engine: Engine) -> None:
+        known = {
+            event.spec.id for step in self.journal.steps for event in step.events if isinstance(event, Submitted)
+        }
+        now = self.clock.now()
+        agenda = Agenda(
+            [spec for spec in self._jobs if spec.id not in known],
+            [each for each in self._commands if each[0] > now],
+        )
+        self.live = Live(engine, _Doomed(self.world, self._may_crash), self.clock, journal=self.journal, agenda=agenda)
+
+    def _take_over(self) -> None:
+        """Let a new daemon take over."""
+        self.world.crash()
+        engine = self._recovery(self._config, self._policies, self.journal.steps)
+        self._join(engine)
+        assert engine.deeds is not None
+        self.world.perform(engine.deeds.unsettled(), self.clock.now())
+
+    def run(self, after_turn: Callable[[Engine], None] | None = None) -> Outcome:
+        """Run until no job is left.
+
+        :raises AssertionError: something happened that may never happen, or it does not come to an end.
+        """
+        crashes = 0
+        for turn in range(MOST_TURNS):
+            if self.live.over:
+                return Outcome(self.live.engine, self.world, crashes, turn, self.clock.now())
+            try:
+                self.live.turn()
+            except Crash:
+                crashes += 1
+                self._take_over()
+            if after_turn is not None:
+                after_turn(self.live.engine)
+            assert not self.world.wrongs, self.world.wrongs[0]
+        left = {job.id: (job.state.value, job.reason) for job in self.live.engine.ledger.jobs.values()}
+        raise AssertionError(f"no end after {MOST_TURNS} turns, at {self.clock.now():g} s: {left}")
+
+
+class _Doomed:
+    """A world whose daemon may die amid its actions."""
+
+    def __init__(self, world: FaultyWorld, crashes: Callable[[str], None]) -> None:
+        self._world = world
+        self._crashes = crashes
+
+    def perform(self, actions: Sequence[Action], now: Seconds) -> None:
+        """Perform one after another; those that were not reached are not known to the world."""
+        for at, action in enumerate(actions):
+            if at:
+                self._crashes("amid the actions")
+            self._world.perform([action], now)
+        self._crashes("after the actions")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+
+def check_run(outcome: Outcome, jobs: Sequence[JobSpec]) -> None:
+    """See that each job ended exactly once, and that all work was counted.
+
+    :raises AssertionError, InvariantError: naming the job.
+    """
+    histories = outcome.engine.recorder.histories
+    for spec in jobs:
+        assert spec.id in histories, f"job {spec.id} was lost"
+        assert histories[spec.id].final_state is not None, f"job {spec.id} never ended"
+    check_conservation(Run(engine=outcome.engine, recorder=outcome.engine.recorder, ended_at=outcome.ended_at))
+
+
+__all__ = ["Crash", "CrashingRun", "InvariantChecker", "Notebook", "Outcome", "check_run", "play_again"]
