@@ -30,6 +30,7 @@ class Finding:
     """One thing that a scheduler refuses, ignores, or does unexpectedly."""
 
     level: Level
+    """``error``, ``warning`` or ``note``."""
     where: str
     """Path in the config, or a line of the foreign file; empty: the whole."""
     message: str

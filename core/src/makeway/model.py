@@ -54,23 +54,36 @@ class ModeFlag(enum.Enum):
     """Modifiers that stand beside a mode (Slurm)."""
 
     GANG = "gang"
+    """The gang arbiter suspends and resumes."""
     WITHIN = "within"
+    """Jobs of one QOS may displace each other, by priority."""
     PRIORITY = "priority"
+    """The preemptor's own priority counts as well."""
 
 
 class JobState(enum.Enum):
     """Where a job stands."""
 
     PENDING = "PENDING"
+    """It waits."""
     RUNNING = "RUNNING"
+    """It runs."""
     SUSPENDED = "SUSPENDED"
+    """It is stopped, and holds its nodes and memory."""
     COMPLETING = "COMPLETING"
+    """It has ended, and its nodes are not clean yet."""
     COMPLETED = "COMPLETED"
+    """It ended by itself."""
     FAILED = "FAILED"
+    """It ended with an error, or can never run."""
     CANCELLED = "CANCELLED"
+    """A person ended it."""
     PREEMPTED = "PREEMPTED"
+    """It was ended for another job."""
     TIMEOUT = "TIMEOUT"
+    """It reached its time limit."""
     NODE_FAIL = "NODE_FAIL"
+    """A node of it failed."""
 
     @property
     def ended(self) -> bool:
@@ -100,9 +113,13 @@ class Sharing(enum.Enum):
     """Whether jobs of a partition share nodes or cores (Slurm OverSubscribe)."""
 
     NO = "NO"
+    """Each resource has one job."""
     EXCLUSIVE = "EXCLUSIVE"
+    """Each node has one job."""
     YES = "YES"
+    """Jobs share if they ask to."""
     FORCE = "FORCE"
+    """Jobs share whether they ask to or not."""
 
 
 class Exclusive(enum.Enum):
@@ -860,7 +877,9 @@ class GangVerb(enum.Enum):
     """What a gang arbiter orders."""
 
     SUSPEND = "suspend"
+    """Stop a job; it keeps what it holds."""
     RESUME = "resume"
+    """Let a stopped job go on."""
     PREEMPT = "preempt"
     """Checkpoint, requeue or kill, as the order's mode says."""
     MOVE_ON = "move on"
