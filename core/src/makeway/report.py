@@ -179,7 +179,9 @@ def _waits_beside(columns: Sequence[Column]) -> Table:
     waits = [column.run.recorder.metrics.waits_in for column in columns]
     names = dict.fromkeys(p.name for c in columns for p in c.run.recorder.cluster.partitions)
     for name in names:
-        cells = [[f"{len(each.get(name, _NO_WAITS)):,}", *_averages(each.get(name, _NO_WAITS))] for each in waits]
+        cells = [
+            [f"{len(each.get(name, _NO_WAITS)):,}", *_averages(each.get(name, _NO_WAITS))] for each in waits
+        ]
         for at, heading in enumerate(("started", *_AVERAGES)):
             shown.add_row("" if at else name, heading, *(cell[at] for cell in cells))
     return shown

@@ -34,7 +34,9 @@ def load(group: str, name: str, package: str) -> Any:
     if not points:
         raise PluginError(f"{name!r} needs the package {package}: pip install {package}")
     if len(points) > 1:
-        raise PluginError(f"several distributions offer {name!r} ({', '.join(sorted(points))}); uninstall one")
+        raise PluginError(
+            f"several distributions offer {name!r} ({', '.join(sorted(points))}); uninstall one"
+        )
     (point,) = points.values()
     try:
         return point.load()

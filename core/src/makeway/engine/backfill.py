@@ -236,7 +236,7 @@ class Backfill:
             if outcome is Outcome.PREEMPTING:
                 plan.promise(now, now + length, job.asked_nodes)
             # One without room side by side is planned too: it keeps nodes from others for good.
-            waits = outcome in (Outcome.BUSY, Outcome.NEVER)
+            waits = outcome in (Outcome.BUSY, Outcome.NEVER) and job.state is JobState.PENDING
             if not waits or not self._passes.het.eligible(components):
                 handled.update(part.id for part in components)
                 return
