@@ -103,7 +103,7 @@ class Witness:
                 self._open.add(job_id)
                 waits.append(Wait(now, now, job.reason))
                 begun.append(job_id)
-        for job_id in {*self._tried, *begun}:
+        for job_id in sorted({*self._tried, *begun}):
             job = engine.ledger.jobs.get(job_id)
             if job is not None and job.state is JobState.PENDING:
                 # One that was not tried, since it is held, say, is in no pass.
