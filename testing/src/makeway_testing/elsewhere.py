@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import io
 import pickle
 import sys
@@ -39,14 +40,33 @@ def _read_only() -> type[Any]:
     return MappingProxyType
 
 
-def records(plugin: str, module: str, companions: Mapping[str, Any], scenarios: Sequence[Any]) -> list[str]:
+def records(
+    plugin: str, module: str, file: str, companions: Mapping[str, Any], scenarios: Sequence[Any]
+) -> list[str]:
     """Return the record of each scenario, or what went wrong with it.
 
     :param module: where the plugin is, if it is not installed; empty: it is found by its entry point.
+    :param file: its file, for one that was loaded by path; empty: it has none.
     """
-    found = importlib.import_module(module) if module else registry.load(plugin)
+    found = _imported(module, file) if module else registry.load(plugin)
     plugins = {**companions, plugin: found}
     return [_record(scenario, plugins) for scenario in scenarios]
+
+
+def _imported(module: str, file: str) -> ModuleType:
+    """Import a module by its name, or from its file if it cannot be found by name."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not file or error.name != module.partition(".")[0]:
+            raise
+    spec = importlib.util.spec_from_file_location(module, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {file}")
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[module] = found
+    spec.loader.exec_module(found)
+    return found
 
 
 def _record(scenario: Any, plugins: Mapping[str, Any]) -> str:

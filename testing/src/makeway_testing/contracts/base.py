@@ -505,7 +505,8 @@ def _elsewhere(contract: Contract, plays: Sequence[Scenario], seed: str) -> list
     """Return the records of `plays` from a process with another hash seed."""
     module = contract.module
     where = module.__name__ if module is not None else ""
-    work = packed((contract.plugin, where, dict(contract.companions), list(plays)))
+    file = str(getattr(module, "__file__", None) or "")
+    work = packed((contract.plugin, where, file, dict(contract.companions), list(plays)))
     env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run(
         [sys.executable, "-m", "makeway_testing.elsewhere"], input=work, capture_output=True, env=env
