@@ -330,6 +330,19 @@ def test_lanes_lie_beside_one_another(page: Page, kit: Any, page_of: PageOf) -> 
     assert page.click(other["x"], other["y"])["job"] == "b"
 
 
+def test_groups_are_what_the_policy_looks_at(page: Page, kit: Any, page_of: PageOf) -> None:
+    """Cohorts, here; they may be chosen as colours and for the table."""
+    run = kit.interval("RUNNING", 0, 10, "n1", {"n1": "0-3"})
+    jobs = {"1": kit.job(displaces_as="red", intervals=[run]), "2": kit.job(displaces_as="blue", intervals=[run])}
+    entry = {"at": 5, "preemptor": "2", "victim": "1", "mode": "suspend", "by": "p", "why": "w"}
+    found = kit.record(jobs, [entry])
+    found["record"]["policy"]["displaces_by"] = "cohort"
+    page.open(page_of(found))
+    assert page.state()["by"] == "side"
+    assert page.text("by").split()[0] == "cohort"
+    assert rows(page, "matrix") == [["red", "1", "1"]]
+
+
 # ------------------------------------------------------------------------------- names, none, errors
 def test_names_are_data(page: Page, kit: Any, page_of: PageOf) -> None:
     """Whatever they look like: no dialog opens, they are shown as they are, and found."""

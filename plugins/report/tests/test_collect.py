@@ -107,7 +107,7 @@ def test_what_is_lost_of_each_start(lost: float, restarts: int, expected: dict[i
 
 
 def test_a_preemption_costs_what_its_victim_had_done(tmp_path: Path, kit: Any) -> None:
-    """The second one of the same start costs nothing more."""
+    """A suspension costs nothing, nor does the second requeue of the same start."""
     on = {"n1": "0-3"}
     intervals = [
         kit.interval("RUNNING", 0, 100, "n1", on),
@@ -116,14 +116,15 @@ def test_a_preemption_costs_what_its_victim_had_done(tmp_path: Path, kit: Any) -
     ]
     victim = kit.job(intervals=intervals, restarts=1, core_seconds_lost=400.0)
     entry = {"preemptor": None, "victim": "1", "mode": "requeue", "by": "p", "why": "w"}
-    found = kit.record({"1": victim}, [{"at": 90, **entry}, {"at": 100, **entry}])
+    suspension = {**entry, "at": 80, "mode": "suspend"}
+    found = kit.record({"1": victim}, [suspension, {"at": 90, **entry}, {"at": 100, **entry}])
     (tmp_path / "a.json").write_text(json.dumps(found))
     collected = collect(read_record(tmp_path / "a.json"), "a")
     raw = zlib.decompress(base64.b64decode(collected.data))
     columns = collected.about["columns"]
-    assert numbers(raw, columns["preemptLost"]) == [400, 0]
+    assert numbers(raw, columns["preemptLost"]) == [0, 400, 0]
     assert numbers(raw, columns["pieceState"]) == [4, 0]
-    assert numbers(raw, columns["preemptor"]) == [-1, -1]
+    assert numbers(raw, columns["preemptor"]) == [-1, -1, -1]
 
 
 # ----------------------------------------------------------------------------------------------- sums

@@ -319,6 +319,8 @@ class Collector:
 
     def _lost_at(self, preemption: Mapping[str, Any]) -> float:
         """Return the core-seconds that a preemption cost; a start is counted for the first one that ended it."""
+        if preemption["mode"] == "suspend":
+            return 0.0
         for start in self.starts.get(preemption["victim"], {}).values():
             if start.begin <= preemption["at"] <= start.end and start.lost > 0:
                 lost, start.lost = start.lost * start.cores, 0.0

@@ -138,7 +138,7 @@ const curves = {
       }
     });
     const high = lines.reduce((most, { curve }) => Math.max(most, curve.at[curve.at.length - 1]), 10) * 1.1;
-    const table = uPlot.join([[[1], [null]], ...lines.map(({ curve }) => stairs(curve.at, high))]);
+    const table = uPlot.join([[[1], [null]], ...lines.map(({ curve }) => stairs(curve, high))]);
     const marks = splits.filter((at) => at <= high);
     const series = [{}, {}, ...lines.map((line) => ({
       stroke: line.colour, width: 1.8, dash: line.dash, spanGaps: true, points: { show: false },
@@ -161,13 +161,14 @@ const curves = {
 };
 
 /** Points of a distribution function; what is less than one is shown at one. */
-function stairs(values, high) {
+function stairs({ at: values, jobs }, high) {
   const x = [];
   const y = [];
   const last = values.length - 1;
   values.forEach((value, at) => {
     const place = Math.max(1, value);
-    const share = last ? (100 * at) / last : 100;
+    const before = last ? Math.floor((at * (jobs - 1)) / last) : jobs - 1;
+    const share = (100 * (before + 1)) / jobs;
     if (x.length && x[x.length - 1] === place) y[y.length - 1] = share;
     else {
       x.push(place);

@@ -209,6 +209,14 @@ const gantt = {
     if (!shown) return;
     const width = pen.measureText(shown).width;
     const middle = y + Math.min(high, 26) / 2;
+    if (pen.globalAlpha < 1) {
+      const faded = pen.globalAlpha;
+      pen.globalAlpha = 1;
+      pen.fillStyle = theme.muted;
+      pen.fillText(shown, from, middle + 0.5);
+      pen.globalAlpha = faded;
+      return;
+    }
     if (suspended || backed) {
       pen.fillStyle = suspended ? theme.bg : LOST_COLOUR;
       pen.fillRect(from - 2, middle - 7, width + 4, 14);

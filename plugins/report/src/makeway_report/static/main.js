@@ -110,7 +110,11 @@ async function begin() {
   const main = byId("main");
   main.hidden = false;
   byId("loading").remove();
-  for (const select of ["by", "matrixby"]) byId(select).value = defaultKind();
+  for (const select of ["by", "matrixby"]) {
+    // What this policy looks at may be none of the usual: queues, cohorts.
+    if (defaultKind() === "side") byId(select).prepend(element("option", { value: "side" }, view.runs[0].about.policy.displaces_by));
+    byId(select).value = defaultKind();
+  }
   if (!["partition", "qos", "user"].includes(defaultKind())) byId("curvesby").value = "partition";
   else byId("curvesby").value = defaultKind();
   gantt.begin();

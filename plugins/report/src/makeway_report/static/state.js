@@ -141,6 +141,6 @@ function restore(text) {
 }
 
 function defaultKind() {
-  return { partition: "partition", QOS: "qos", QoS: "qos", account: "account", user: "user" }[
-    view.runs[0].about.policy.displaces_by] || "partition";
+  const kinds = { partition: "partition", QOS: "qos", QoS: "qos", account: "account", user: "user" };
+  return kinds[view.runs[0].about.policy.displaces_by] || "side";
 }

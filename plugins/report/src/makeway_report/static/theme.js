@@ -74,7 +74,7 @@ function colouring(run, kind) {
   for (const each of run.job[kind]) many[each]++;
   const order = names.map((_, at) => at).sort((a, b) => many[b] - many[a] || a - b);
   const shown = order.slice(0, MOST_COLOURS);
-  if (kind === "partition") {
+  if (kind === "partition" || kind === "side") {
     const tier = (at) => run.about.tiers[names[at]] ?? 0;
     shown.sort((a, b) => tier(b) - tier(a) || many[b] - many[a]);
   }
