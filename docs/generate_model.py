@@ -22,18 +22,47 @@ SHARED: dict[str, str] = {"Job": "JobDraft"}
 """Class -> the one whose fields it has."""
 GROUPS: dict[str, tuple[str, ...]] = {
     "What a hook is given": (
-        *("Job", "JobSpec", "UserSignal", "Allocation", "Usage", "ClusterView", "Cluster", "Node", "Partition"),
+        *(
+            "Job",
+            "JobSpec",
+            "UserSignal",
+            "Allocation",
+            "Usage",
+            "ClusterView",
+            "Cluster",
+            "Node",
+            "Partition",
+        ),
         *("Qos", "OverSubscribe", "ModeSetting", "Attempt", "Cover"),
     ),
     "What a hook returns": (
-        *("Candidates", "Protection", "Choice", "Placement", "Blocked", "Plan", "Signal", "Check", "Vocabulary"),
+        *(
+            "Candidates",
+            "Protection",
+            "Choice",
+            "Placement",
+            "Blocked",
+            "Plan",
+            "Signal",
+            "Check",
+            "Vocabulary",
+        ),
         "Finding",
     ),
     "What a plugin builds": (
         *("Selector", "ForesightedSelector", "Forecast", "Gang", "QueuedGang", "GangOrder"),
     ),
     "Closed sets": (
-        *("PreemptMode", "PreemptBasis", "ModeFlag", "JobState", "SuspendedBy", "Sharing", "Exclusive", "GangVerb"),
+        *(
+            "PreemptMode",
+            "PreemptBasis",
+            "ModeFlag",
+            "JobState",
+            "SuspendedBy",
+            "Sharing",
+            "Exclusive",
+            "GangVerb",
+        ),
     ),
 }
 
@@ -61,7 +90,9 @@ def methods(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
     for node in _body(cls):
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             returned = ast.unparse(node.returns) if node.returns is not None else ""
-            is_property = any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list)
+            is_property = any(
+                isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list
+            )
             arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
             name = node.name if is_property else f"{node.name}({arguments})"
             yield name, returned, ast.get_docstring(node) or ""
@@ -75,7 +106,11 @@ def _body(cls: type[Any]) -> list[ast.stmt]:
 
 
 def _text_of(node: ast.stmt | None) -> str:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ):
         return inspect.cleandoc(node.value.value)
     return ""
 
@@ -150,7 +185,13 @@ def _section(name: str, cls: type[Any]) -> Iterator[str]:
         yield from ("| field | type | unit | default | meaning |", "|---|---|---|---|---|")
         defaults = {each.name: each for each in attrs.fields(cls)}
         for label, kind, text in fields(getattr(model, SHARED[name]) if name in SHARED else cls):
-            cells = (f"`{label}`", f"`{_escaped(kind)}`", unit(label, kind), _default(defaults[label]), _cell(text))
+            cells = (
+                f"`{label}`",
+                f"`{_escaped(kind)}`",
+                unit(label, kind),
+                _default(defaults[label]),
+                _cell(text),
+            )
             yield f"| {' | '.join(cells)} |"
     listed = list(methods(cls))
     if listed:
@@ -167,7 +208,9 @@ def _default(field: Any) -> str:
     value = field.default
     if isinstance(value, enum.Enum):
         return f"`{value.name}`"
-    return "empty" if value in ("", (), frozenset()) or value is model.NOTHING else f"`{_escaped(str(value))}`"
+    return (
+        "empty" if value in ("", (), frozenset()) or value is model.NOTHING else f"`{_escaped(str(value))}`"
+    )
 
 
 def _escaped(text: str) -> str:

@@ -60,7 +60,9 @@ BROKEN: dict[str, tuple[str, str]] = {
         "must depend on its arguments only",
     ),
     "keeps jobs in a set": (
-        _candidates("ids = {job.id for job in lower(preemptor, active)}", "return named([view.job(i) for i in ids])"),
+        _candidates(
+            "ids = {job.id for job in lower(preemptor, active)}", "return named([view.job(i) for i in ids])"
+        ),
         "sets of jobs or of their ids come in another order",
     ),
     "sorts by place in memory": (
@@ -103,11 +105,15 @@ BROKEN: dict[str, tuple[str, str]] = {
         "raised AttributeError",
     ),
     "plans in an order of its own": (
-        _PLAIN + _ACTION + "[Plan(job=v, mode=PreemptMode.REQUEUE) for v in sorted(victims, key=lambda v: v.size)][:1]",
+        _PLAIN
+        + _ACTION
+        + "[Plan(job=v, mode=PreemptMode.REQUEUE) for v in sorted(victims, key=lambda v: v.size)][:1]",
         "not one per victim",
     ),
     "gives no grace but a negative one": (
-        _PLAIN + _ACTION + "[Plan(job=v, mode=m, grace_time=v.ran_until(now) - 60) for v, m in zip(victims, modes)]",
+        _PLAIN
+        + _ACTION
+        + "[Plan(job=v, mode=m, grace_time=v.ran_until(now) - 60) for v, m in zip(victims, modes)]",
         "planned a grace_time of -",
     ),
     "lets higher tiers make way for lower ones": (

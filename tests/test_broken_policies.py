@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 from makeway.cli import cli
 
-_SPEC = importlib.util.spec_from_file_location("broken_policies", Path(__file__).with_name("broken_policies.py"))
+_SPEC = importlib.util.spec_from_file_location(
+    "broken_policies", Path(__file__).with_name("broken_policies.py")
+)
 assert _SPEC is not None
 assert _SPEC.loader is not None
 _MODULE = importlib.util.module_from_spec(_SPEC)
@@ -22,7 +24,15 @@ def told(source: str, tmp_path: Path, limit: str = "5") -> str:
     """Return all that the check says of a file with a policy."""
     file = tmp_path / "policy.py"
     file.write_text(source)
-    arguments = ["plugins", "--check", "preempt/x", "--plugin", f"preempt/x={file}", "--decision-time-limit", limit]
+    arguments = [
+        "plugins",
+        "--check",
+        "preempt/x",
+        "--plugin",
+        f"preempt/x={file}",
+        "--decision-time-limit",
+        limit,
+    ]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     return " ".join((done.stdout + done.stderr).split())
 

@@ -28,6 +28,8 @@ from makeway.registry import Policies, fitting
 from makeway.replay import Options, Run, replay
 from makeway_testing import builders, cluster, replay_table, tiers, timeline
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* by makeway_dialect")  # the first plugin has the old hooks
+
 HERE = Path(__file__).parent
 CONTRACTS = HERE / "contracts"
 FIRST = CONTRACTS / "v0_1.py"
@@ -411,7 +413,7 @@ def test_the_command_line_shows_deprecations(tmp_path: Path, monkeypatch: pytest
     installed(tmp_path, monkeypatch)
     (tmp_path / "v0_1.py").write_text(
         "from makeway.hookspecs import hookimpl\n@hookimpl\ndef makeway_old(now): pass\n"
-        "@hookimpl\ndef makeway_vocabulary(): pass\n"
+        "@hookimpl\ndef makeway_protect(): pass\n"
     )
     config = tmp_path / "cluster.toml"
     config.write_text(

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from makeway.cli import COMMANDS
-from makeway.clockwork import PRESETS, Clockwork
+from makeway.clockwork import Clockwork
 from makeway.config import (
     ClusterTable,
     Config,
@@ -29,8 +29,9 @@ from makeway.config import (
 from makeway.preemption import PreemptionTable
 from makeway.readers.commands import ActionTable
 from makeway.readers.native import JobTable, SignalTable
-from makeway.rules import RULES
+from makeway.vendors import clockworks
 from makeway_slurm import gang_timeslice
+from makeway_slurm.rules import RULES
 
 DOCS = Path(__file__).parents[1] / "docs"
 CONFIG = (DOCS / "config.md").read_text()
@@ -111,7 +112,7 @@ def test_every_delay_is_documented() -> None:
     for field in attrs.fields(Clockwork):
         shown = []
         for preset in ("ideal", "slurm"):
-            value = getattr(PRESETS[preset], field.name)
+            value = getattr(clockworks()[preset], field.name)
             text = str(value).lower() if isinstance(value, bool) else f"{value or 0:g}"
             shown.append("" if value is None else f"`{text}`".replace("1e+06", "1000000"))
         assert rows[field.name][1:3] == shown, field.name

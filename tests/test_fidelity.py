@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from makeway.rules import RULES
+from makeway_slurm.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"

@@ -26,6 +26,7 @@ from makeway.config import (
 from makeway.engine.engine import Engine
 from makeway.errors import Finding, PluginError
 from makeway.events import Command
+from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
 from makeway.record import Recorder
@@ -122,6 +123,7 @@ def plugin(name: str) -> types.ModuleType:
         attrs=attrs,
         hookimpl=hookimpl,
         Counter=Counter,
+        Dialect=Dialect,
         Finding=Finding,
         WholeNodes=Whole,
         seen=SEEN,
@@ -367,6 +369,13 @@ def test_hook_jobs_named() -> None:
     assert refused == [(5.0, "2"), (6.0, "2"), (6.0, "1")]
 
 
+def test_hook_dialect() -> None:
+    """The example hands over words and no readers."""
+    dialect = vars(plugin("makeway_dialect"))["makeway_dialect"]()
+    assert dialect.vocabulary.nouns == {"partition": "queue"}
+    assert (*dialect.configs, *dialect.workloads, *dialect.recordings, dialect.accounting) == (None,)
+
+
 def test_hook_check() -> None:
     """The partition without nodes is found, and where."""
     empty = (PartitionTable(name="low", default=True), PartitionTable(name="none", nodes=""))
@@ -375,9 +384,11 @@ def test_hook_check() -> None:
     assert [(finding.where, finding.message) for finding in found] == [("partition[1]", "it has no nodes")]
 
 
-def test_hook_vocabulary() -> None:
-    """Partitions are called queues where things are shown to people."""
-    words = Policies(config(), {"example": plugin("makeway_vocabulary")}).vocabulary()
+@pytest.mark.filterwarnings("ignore:.*makeway_vocabulary is deprecated")
+@pytest.mark.parametrize("hook", ["makeway_dialect", "makeway_vocabulary"])
+def test_hook_vocabulary(hook: str) -> None:
+    """Partitions are called queues where things are shown to people, by the old hook too."""
+    words = Policies(config(), {"example": plugin(hook)}).vocabulary()
     assert words.noun("partition") == "queue"
     assert words.noun("node") == "node"
 

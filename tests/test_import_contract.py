@@ -151,7 +151,7 @@ def _climbs(layer: str, target: str) -> bool:
 def _uninvited(module: str, wanted: Import, target: str, where: str) -> str | None:
     if _unit(module) == _unit(wanted.target):
         return f"{where}: {wanted.target} ({target}) lies above {_highest(layer_of(module) or PLUGINS)}"
-    if _unit(module) in LIBRARIES[target]["users"] or module in RULES["underway"]["modules"]:
+    if _unit(module) in LIBRARIES[target]["users"]:
         return None
     return f"{where}: {wanted.target} is of {_unit(wanted.target)}, which is not for {_unit(module)}"
 

@@ -32,7 +32,9 @@ def test_every_field_has_a_meaning_and_says_what_none_means(generator: types.Mod
     """In the source, so that editors show it too."""
     silent = []
     for name, cls in generator.classes().items():
-        for label, kind, text in generator.fields(getattr(generator.model, generator.SHARED.get(name, name), cls)):
+        for label, kind, text in generator.fields(
+            getattr(generator.model, generator.SHARED.get(name, name), cls)
+        ):
             if not text or ("None" in kind and "None" not in text):
                 silent.append(f"{name}.{label}")
     assert silent == []

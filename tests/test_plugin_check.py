@@ -16,7 +16,7 @@ from makeway.cli import cli
 
 IMPORTS = """\
 import attrs
-from makeway.hookspecs import hookimpl
+from makeway.foreign import Dialect; from makeway.hookspecs import hookimpl
 from makeway.model import *
 
 """
@@ -277,21 +277,21 @@ FAULTS = {
     ),
     "reader of workloads that cannot read": (
         IMPORTS + "class Reader:\n    name = 'mine'\n    def claims(self, name, head): return False\n"
-        "@hookimpl\ndef makeway_workload_readers():\n    return [Reader()]\n",
-        "hook makeway_workload_readers: the reader 'mine' has no method read or translate",
+        "@hookimpl\ndef makeway_dialect():\n    return Dialect(workloads=[Reader()])\n",
+        "hook makeway_dialect: the reader 'mine' has no method read or translate",
     ),
     "claims fails": (
         IMPORTS + "class Reader:\n    name = 'mine'\n    def claims(self, name, head): return name.stem\n"
         "    def recorded(self, source): pass\n"
-        "@hookimpl\ndef makeway_recordings():\n    return [Reader()]\n",
-        "hook makeway_recordings: claims() of the reader 'mine' raised AttributeError: 'str' object has no "
+        "@hookimpl\ndef makeway_dialect():\n    return Dialect(recordings=[Reader()])\n",
+        "hook makeway_dialect: claims() of the reader 'mine' raised AttributeError: 'str' object has no "
         "attribute 'stem' (makeway-x-fake/makeway_x_fake.py, line 7, in claims)",
     ),
     "claims all files": (
         IMPORTS + "class Reader:\n    name = 'all'\n    def claims(self, name, head): return True\n"
         "    def translate(self, source): pass\n"
-        "@hookimpl\ndef makeway_config_readers():\n    return [Reader()]\n",
-        "hook makeway_config_readers: the reader 'all' claims a file that is nobody's",
+        "@hookimpl\ndef makeway_dialect():\n    return Dialect(configs=[Reader()])\n",
+        "hook makeway_dialect: the reader 'all' claims a file that is nobody's",
     ),
 }
 """Phrase -> a plugin's source, and a part of what is said about it.
@@ -360,6 +360,7 @@ def test_our_own_plugins_have_no_fault(name: str) -> None:
     assert f"{name}: no fault found" in done.out
 
 
+@pytest.mark.filterwarnings("ignore:.* by makeway_dialect")
 def test_check_says_what_was_not_called_for(install: Install) -> None:
     """So that nobody takes silence for proof; and settings come from a configuration."""
     install(hook("vocabulary()", "return None") + "@hookimpl\ndef makeway_runners():\n    return {}\n")

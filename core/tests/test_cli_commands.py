@@ -293,15 +293,17 @@ def test_explain_says_which_component_is_short_of_room(run: Run, config: Path, t
 WORDS = """
 from makeway.errors import Finding
 from makeway.hookspecs import hookimpl
+from makeway.foreign import Dialect
 from makeway.model import Vocabulary
 
 @hookimpl
-def makeway_vocabulary():
-    return Vocabulary(
+def makeway_dialect():
+    words = Vocabulary(
         states={"RUNNING": "RUN", "PENDING": "PEND"},
         reasons={"Resources": "Not enough hosts"},
         nouns={"partition": "queue", "node": "host"},
     )
+    return Dialect(vocabulary=words)
 
 @hookimpl
 def makeway_check(cluster):
@@ -327,7 +329,7 @@ def test_plugins_bring_their_words_and_checks(run: Run, install: Install, with_j
 
 
 FOREIGN = """
-from makeway.foreign import ForeignConfig
+from makeway.foreign import Dialect, ForeignConfig
 from makeway.hookspecs import hookimpl
 
 class Reader:
@@ -343,8 +345,8 @@ class Reader:
         )
 
 @hookimpl
-def makeway_config_readers():
-    return [Reader()]
+def makeway_dialect():
+    return Dialect(configs=[Reader()])
 """
 
 
@@ -423,22 +425,22 @@ def test_import_tells_all_problems(run: Run, slurm_conf: Path) -> None:
 
 
 READER = """
-from makeway.config import Config, parse_toml
+from makeway.foreign import Dialect, ForeignConfig
 from makeway.hookspecs import hookimpl
-from makeway.readers.api import Imported
 
 class Reader:
     name = "fancy"
-    def claims(self, path, head):
+    def claims(self, name, head):
         return head.startswith("fancy")
-    def read(self, path):
-        text = "[[node]]\\\\nname = 'n1'\\\\n[[partition]]\\\\nname = 'p'\\\\n"
-        return Imported(config=parse_toml(text, str(path)), warnings=("so fancy",))
+    def translate(self, source):
+        return ForeignConfig(
+            tables={"node": [{"name": "n1"}], "partition": [{"name": "p"}]}, warnings=("so fancy",)
+        )
 
 @hookimpl
-def makeway_config_readers():
-    return [Reader()]
-""".replace("\\\\", "\\")
+def makeway_dialect():
+    return Dialect(configs=[Reader()])
+"""
 
 
 def test_readers_of_plugins_are_asked(run: Run, install: Install, tmp_path: Path) -> None:
@@ -467,7 +469,7 @@ def test_two_readers_that_claim_one_file(run: Run, install: Install, tmp_path: P
 
 def test_a_reader_that_raises_is_blamed(run: Run, install: Install, tmp_path: Path) -> None:
     """By name; another plugin that cannot be imported is only a warning."""
-    source = READER.replace("return Imported", "return 1 / 0 or Imported")
+    source = READER.replace("return ForeignConfig", "return 1 / 0 or ForeignConfig")
     install("makeway-bad", {"reader/bad": "makeway_bad"}, {"makeway_bad": source})
     install("makeway-worse", {"reader/worse": "makeway_worse"}, {"makeway_worse": "import no_no"})
     path = tmp_path / "site.fancy"
@@ -614,7 +616,7 @@ def test_verify_without_the_plugin(
     run: Run, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a failure, or a skip if that is wanted."""
-    monkeypatch.setattr("makeway.registry.installed", list)
+    monkeypatch.setattr("makeway.registry.policies.installed", list)
     scenarios, recorded = folders
     done = run("verify", scenarios, "--recorded", recorded)
     assert done.status == 1
@@ -626,7 +628,7 @@ def test_verify_without_the_plugin(
 
 
 MAUI = """
-from makeway.foreign import Judgement
+from makeway.foreign import Dialect, Judgement
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
 
@@ -659,8 +661,8 @@ class Reader:
         return Recorded(source.name, source.text.split()[1])
 
 @hookimpl
-def makeway_recordings():
-    return [Reader()]
+def makeway_dialect():
+    return Dialect(recordings=[Reader()])
 """
 
 

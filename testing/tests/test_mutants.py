@@ -16,7 +16,7 @@ import pytest
 
 from makeway import bitmap
 from makeway.builtin import search_least_disruption
-from makeway.foreign import ForeignWorkload, Source
+from makeway.foreign import Dialect, ForeignWorkload, Source
 from makeway.hookspecs import hookimpl
 from makeway.model import (
     Allocation,
@@ -600,9 +600,9 @@ def reading(reader: type[Reads]) -> Any:
 
     class Plugin:
         @hookimpl
-        def makeway_workload_readers(self) -> Any:
-            """List it."""
-            return [reader()]
+        def makeway_dialect(self) -> Any:
+            """Hand it over."""
+            return Dialect(workloads=[reader()])
 
     return Plugin()
 

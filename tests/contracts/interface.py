@@ -15,6 +15,7 @@ import attrs
 import pluggy
 
 from makeway import hookspecs
+from makeway.moved import NAMES
 
 ROOT = Path(__file__).parents[2]
 PROMISED = (
@@ -40,7 +41,15 @@ def names() -> dict[str, Any]:
     layers = tomllib.loads((ROOT / "tests/layers.toml").read_text())["layer"]
     contract = next(layer["modules"] for layer in layers if layer["name"] == "contract")
     assert {f"makeway.{name}" for name in PROMISED} <= set(contract)
-    return {name: _module(importlib.import_module(f"makeway.{name}")) for name in PROMISED}
+    return {name: _forwarding(f"makeway.{name}") for name in PROMISED}
+
+
+def _forwarding(name: str) -> dict[str, Any]:
+    """Return what a module defines, and what it hands out that moved to another one."""
+    found = _module(importlib.import_module(name))
+    if name in NAMES:
+        found |= _module(importlib.import_module(NAMES[name]))
+    return found
 
 
 def _module(module: types.ModuleType) -> dict[str, Any]:

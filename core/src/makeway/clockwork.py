@@ -1,12 +1,13 @@
-"""Name every delay of a scheduler's clockwork, with two presets.
+"""Name every delay of a scheduler's clockwork, with a preset.
 
-``ideal`` has no latency at all: pure policy. ``slurm`` has Slurm's defaults (spec slurm-preemption 4.12,
-slurm-gang-and-select 5.5). A table in ``[scheduler] clockwork`` starts from ``preset`` and changes single values.
+``ideal`` has no latency at all: pure policy. Vendors add presets with the defaults of their scheduler
+(`makeway.vendors`). A table in ``[scheduler] clockwork`` starts from ``preset`` and changes single values.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 
@@ -96,22 +97,6 @@ class Clockwork:
         return math.floor(at - self.second_phase + _TINY) + self.second_phase
 
 
-PRESETS = {
+PRESETS: Mapping[str, Clockwork] = {
     "ideal": Clockwork(),
-    "slurm": Clockwork(
-        sched_interval=60.0,
-        submit_delay=3.0,
-        bf_interval=30.0,
-        bf_resolution=60.0,
-        bf_max_job_test=500,
-        default_queue_depth=100,
-        limit_sweep=30.0,
-        kill_wait=30.0,
-        min_kill_delay=5.0,
-        message_timeout=10.0,
-        requeue_delay=121.0,
-        completing_time=0.0,
-        suspend_grace_time=2.0,
-        keep_freed=False,
-    ),
 }

@@ -9,13 +9,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import tomli_w
 
-from makeway import bitmap, rules
-from makeway.clockwork import PRESETS, Clockwork
+from makeway import bitmap, vendors
+from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem, nearest, reason_of, unknown
 from makeway.hostlist import expand_hostlist, natural_key
 from makeway.model import (
@@ -185,14 +185,12 @@ class ClockworkTable:
 
 
 @attrs.frozen(kw_only=True)
-class SchedulerTable:
-    """``[scheduler]``."""
+class _Scheduler:
+    """``[scheduler]``, as far as the core knows it."""
 
     type: str = "easy"
     clockwork: str | Mapping[str, Any] = "ideal"
     """A preset by name, or a table of single values with an optional ``preset``."""
-    slurm_release: str | None = None
-    """None: the newest recorded release, save where the documentation promises otherwise."""
     rules: Mapping[str, bool] = attrs.field(factory=dict)
     enforce_time_limits: bool = True
     enforce_part_limits: bool = True
@@ -209,6 +207,28 @@ class SchedulerTable:
     """Seconds that a job may exceed its limit."""
     young_victim_age: float = 1.0
     """Victims that lose their work within so many seconds of their start are counted, with a warning; 0: none."""
+
+
+if TYPE_CHECKING:
+
+    @attrs.frozen(kw_only=True)
+    class SchedulerTable(_Scheduler):
+        """``[scheduler]``; each installed vendor with releases adds the key ``<vendor>_release``."""
+
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    SchedulerTable = attrs.make_class(
+        "SchedulerTable",
+        {
+            vendor.release_key: attrs.field(default=None, type=str | None)
+            for vendor in vendors.usable()
+            if vendor.releases is not None
+        },
+        bases=(_Scheduler,),
+        frozen=True,
+        kw_only=True,
+        slots=True,
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -294,7 +314,7 @@ class Config:
     partition: tuple[PartitionTable, ...] = ()
     qos: tuple[QosTable, ...] = ()
     policy: PolicyTable = PolicyTable()
-    scheduler: SchedulerTable = SchedulerTable()
+    scheduler: SchedulerTable = attrs.field(factory=SchedulerTable)
     workload: WorkloadTable = WorkloadTable()
     world: WorldTable = WorldTable()
     job: tuple[Mapping[str, Any], ...] = ()
@@ -475,8 +495,10 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
         problems.append(
             Problem("scheduler.type", f"got {table.type!r}; allowed: {', '.join(SCHEDULERS)}{close}")
         )
-    if table.slurm_release is not None:
-        _try(problems, "scheduler.slurm_release", rules.stated, table.slurm_release)
+    for vendor in vendors.vendors():
+        release = vendor.release_of(table)
+        if release is not None:
+            _try(problems, f"scheduler.{vendor.release_key}", vendor.stated, release)
     if table.priority not in PRIORITIES:
         close = nearest(table.priority, PRIORITIES)
         problems.append(
@@ -489,9 +511,10 @@ def _check_scheduler(table: SchedulerTable, problems: list[Problem]) -> None:
         elif weight < 0:
             problems.append(Problem(where, f"got {weight}; allowed: 0 or more"))
     _check_least("scheduler", table, ("max_requeues", "over_time_limit", "young_victim_age"), problems)
+    known = vendors.rule_names()
     for name in table.rules:
-        if name not in rules.RULES:
-            problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, rules.RULES)))
+        if name not in known:
+            problems.append(Problem(f"scheduler.rules.{name}", unknown("rule", name, known)))
     try:
         build_clockwork(table.clockwork)
     except ConfigError as error:
@@ -594,12 +617,13 @@ def build_clockwork(value: str | Mapping[str, Any]) -> Clockwork:
     """
     table = {"preset": value} if isinstance(value, str) else dict(value)
     preset = table.pop("preset", "ideal")
-    if preset not in PRESETS:
-        options = ", ".join(PRESETS)
-        close = nearest(str(preset), PRESETS)
+    presets = vendors.clockworks()
+    if preset not in presets:
+        options = ", ".join(presets)
+        close = nearest(str(preset), presets)
         problem = Problem("scheduler.clockwork", f"got {preset!r}; allowed: {options}{close}")
         raise ConfigError("config", [problem])
-    base = attrs.asdict(PRESETS[preset])
+    base = attrs.asdict(presets[preset])
     return structure({**base, **table}, Clockwork, "config", "scheduler.clockwork")
 
 

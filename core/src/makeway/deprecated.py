@@ -43,7 +43,15 @@ class Deprecation:
         return f"{text}; {self.instead}"
 
 
-DEPRECATED: tuple[Deprecation, ...] = ()
+DEPRECATED: tuple[Deprecation, ...] = tuple(
+    Deprecation(hook=hook, instead=f"hand over {what} by makeway_dialect", since="0.1", remove_in="0.3")
+    for hook, what in (
+        ("makeway_config_readers", "Dialect(configs=...)"),
+        ("makeway_workload_readers", "Dialect(workloads=...)"),
+        ("makeway_recordings", "Dialect(recordings=...)"),
+        ("makeway_vocabulary", "Dialect(vocabulary=...)"),
+    )
+)
 """All of them, those that are removed by now included."""
 
 

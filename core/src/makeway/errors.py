@@ -36,7 +36,9 @@ class Finding:
     message: str
     """The reason, in one sentence."""
     section: str = ""
-    """Section of the specs, as ``slurm-preemption 6.2``; empty: none."""
+    """Document and section that say so, as ``preemption 6.2``; empty: none."""
+    always: bool = attrs.field(default=False, eq=False)
+    """Whether every replay says so too, since it does not do what the configuration states."""
 
     def at(self, places: Mapping[str, str]) -> Finding:
         """Return it with the line of a foreign file in place of the path, where that is known."""

@@ -7,12 +7,17 @@ structures and checks them as if a person had written them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from makeway.model import NOTHING, JobSpec, Seconds
+from makeway.model import NOTHING, JobSpec, Seconds, Vocabulary
+
+if TYPE_CHECKING:
+    from makeway.config import Config
+    from makeway.readers.api import Imported, WorkloadReader
+    from makeway.verdicts import Verdict
 
 
 class Source(Protocol):
@@ -64,7 +69,12 @@ class ForeignConfig:
 
 
 class ForeignReader(Protocol):
-    """Reads a foreign configuration."""
+    """Reads a foreign configuration.
+
+    A reader whose files depend on more than their text may have a method ``asked(release, accounts)``, which returns
+    the reader to be used: `release` is what ``--release`` says, `accounts` what ``--accounting`` does, or None. One
+    with a true attribute ``names_all_nodes`` needs no ``--nodes``.
+    """
 
     @property
     def name(self) -> str:
@@ -166,6 +176,26 @@ class RecordedScenario(Protocol):
         """Compare a replay with the recording."""
 
 
+class ScenarioReader(Protocol):
+    """Reads scenarios whose recording lies in a file of its own (``makeway verify --recorded``), and plays them."""
+
+    @property
+    def name(self) -> str:
+        """Short: ``slurm.conf scenarios``."""
+
+    def claims(self, name: str, head: str) -> bool:
+        """Say by file name and first lines whether the file is a scenario of this kind."""
+
+    def verdict(self, scenario: str, recorded: str, *, skip_missing: bool) -> Verdict:
+        """Replay a scenario and hold it against its recording, which may not exist.
+
+        :param scenario: path of the scenario.
+        :param recorded: path of the recording.
+        :param skip_missing: whether a scenario whose plugins are missing is skipped; else it failed.
+        :raises ConfigError: one of the files is malformed.
+        """
+
+
 class RecordingReader(Protocol):
     """Reads recordings of a real scheduler for ``makeway verify``."""
 
@@ -181,3 +211,29 @@ class RecordingReader(Protocol):
 
         :raises ConfigError: with all problems.
         """
+
+
+class Accounts(Protocol):
+    """What files of accounting say of QOS and users."""
+
+    def merged(self, config: Config) -> Imported:
+        """Return a configuration with them; it is not validated.
+
+        :raises ConfigError: they do not go together.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class Dialect:
+    """What a plugin knows of the files and words of a scheduler; all of it may be left out."""
+
+    configs: Sequence[ForeignReader] = ()
+    """Readers of configurations. Two that claim one file are an error that names both."""
+    workloads: Sequence[ForeignWorkloadReader | WorkloadReader] = ()
+    """Readers of traces; one for traces too large to be held is a `makeway.readers.api.WorkloadReader`."""
+    accounting: Callable[[Sequence[str]], Accounts] | None = None
+    """Reads the files of ``--accounting``, given by path; raises ConfigError with all problems."""
+    recordings: Sequence[RecordingReader | ScenarioReader] = ()
+    """Readers of recordings of the real scheduler, for ``makeway verify``."""
+    vocabulary: Vocabulary | None = None
+    """Words for what is shown to people where a plugin with this dialect is in use."""

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
+from makeway import deprecated
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.model import (
@@ -53,8 +54,8 @@ from makeway.model import (
 
 if TYPE_CHECKING:
     from makeway.config import Config
-    from makeway.foreign import ForeignReader, ForeignWorkloadReader, RecordingReader
-    from makeway.readers.api import ConfigReader, WorkloadReader
+    from makeway.foreign import Dialect, ForeignReader, ForeignWorkloadReader, RecordingReader
+    from makeway.readers.api import WorkloadReader
     from makeway.record import Line
     from makeway.runners.api import RunnerFactory
     from makeway.worlds.api import WorldFactory
@@ -140,12 +141,34 @@ def makeway_settings() -> type[Any] | None:
 
 
 @hookspec
-def makeway_config_readers() -> Sequence[ConfigReader | ForeignReader]:  # type: ignore[empty-body]
-    """List readers of foreign configuration files (``slurm.conf``, ``moab.cfg``, ``lsb.queues``).
+def makeway_dialect() -> Dialect | None:
+    """Hand over what the plugin knows of a scheduler's files and words: a `makeway.foreign.Dialect`.
 
-    Called when a config file that is not TOML is opened, on built-in and on all installed plugins: the
-    only hook, with `makeway_workload_readers` and `makeway_runners`, for which plugins are imported that
-    no config names.
+    Called on all installed plugins when a file is opened that is not makeway's own: a configuration that is not
+    TOML, a workload that no built-in reader claims, files of ``--accounting``, recordings. Beside `makeway_runners`
+    it is the only hook for which plugins are imported that no config names. Of plugins that a config names, the
+    words count.
+
+    :returns: the dialect; it may be the same for several plugins of a distribution. None: the same as none.
+    :raises: whatever is raised is reported as PluginError.
+
+    All answers are joined.
+
+    One word; readers go beside it (``configs=[...]``)::
+
+        @hookimpl
+        def makeway_dialect():
+            return Dialect(vocabulary=Vocabulary(nouns={"partition": "queue"}))
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(warn_on_impl=deprecated.hook("makeway_config_readers"))
+def makeway_config_readers() -> Sequence[ForeignReader]:  # type: ignore[empty-body]
+    """List readers of foreign configuration files: as `makeway_dialect`, which takes its place.
+
+    Called when a config file that is not TOML is opened, on all installed plugins.
 
     :returns: readers; each says by file name and by content whether a file is its own. A plugin's reader is a
         `makeway.foreign.ForeignReader`: it is given text and hands back tables.
@@ -163,9 +186,9 @@ def makeway_config_readers() -> Sequence[ConfigReader | ForeignReader]:  # type:
     """
 
 
-@hookspec
+@hookspec(warn_on_impl=deprecated.hook("makeway_workload_readers"))
 def makeway_workload_readers() -> Sequence[WorkloadReader | ForeignWorkloadReader]:  # type: ignore[empty-body]
-    """List readers of workloads (SWF, sacct, ...).
+    """List readers of workloads: as `makeway_dialect`, which takes its place.
 
     Called when a workload is opened that no built-in reader claims, on all installed plugins.
 
@@ -232,11 +255,11 @@ def makeway_runners() -> Mapping[str, RunnerFactory]:  # type: ignore[empty-body
     """
 
 
-@hookspec
+@hookspec(warn_on_impl=deprecated.hook("makeway_recordings"))
 def makeway_recordings() -> Sequence[RecordingReader]:  # type: ignore[empty-body]
-    """List readers of recordings of a real scheduler, for ``makeway verify``.
+    """List readers of recordings of a real scheduler: as `makeway_dialect`, which takes its place.
 
-    Called when ``makeway verify`` is given files that are not Slurm scenarios, on all installed plugins.
+    Called by ``makeway verify`` without ``--recorded``, on all installed plugins.
 
     :returns: readers (`makeway.foreign.RecordingReader`); each says by file name and content whether a file is
         its own. The core plays the scenario that one returns, and lets it judge the replay.
@@ -260,8 +283,9 @@ def makeway_check(
 ) -> Sequence[Finding] | None:
     """Find what is wrong or odd about a configuration, beyond what single values show.
 
-    Called by ``makeway check`` on the plugins that the config names, once the config is valid. The checks
-    for Slurm are left out when a plugin that names preempt candidates answers.
+    Called by ``makeway check`` on the plugins that the config names, once the config is valid. The checks of a
+    vendor (`makeway.vendors`) come first, and only if it leads: where a plugin of another scheduler names candidates,
+    they are left out.
 
     :param config: the whole configuration, as written.
     :param cluster: what it describes.
@@ -282,13 +306,13 @@ def makeway_check(
     """
 
 
-@hookspec(firstresult=True)
+@hookspec(firstresult=True, warn_on_impl=deprecated.hook("makeway_vocabulary"))
 def makeway_vocabulary() -> Vocabulary | None:
-    """Name states, reasons and things as the users of another scheduler know them.
+    """Name states, reasons and things as users of another scheduler do: as `makeway_dialect`, which takes its place.
 
     Called by what is shown to people (explain, tables); what is decided and recorded keeps its words.
 
-    :returns: a `makeway.model.Vocabulary`. None: no opinion; if all pass, the words are Slurm's.
+    :returns: a `makeway.model.Vocabulary`. None: no opinion; if all pass, the words are those of the vendor that leads.
     :raises: whatever is raised ends the run as PolicyError.
 
     First answer wins.

@@ -1116,7 +1116,7 @@ class ClusterView(Protocol):
         """Jobs that this view shows as suspended or gone although they are not yet; empty: it shows what is."""
 
     def rule(self, name: str) -> bool:
-        """Return whether the release-dependent rule `name` (`makeway.rules`) is in force."""
+        """Return whether the rule `name` is in force: one of `makeway.switches`, or of a vendor in use."""
 
     def mode_of(self, job: Job) -> PreemptMode:
         """Return how `job` would make way, as the preempt plugin says."""

@@ -10,39 +10,20 @@ import importlib
 import importlib.abc
 import importlib.util
 import sys
+import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
-MOVED: Mapping[str, str] = {
-    "makeway.builtin.gang_timeslice": "makeway_slurm.gang_timeslice",
-    "makeway.check": "makeway_slurm.check",
-    "makeway.memory": "makeway_slurm.memory",
-    "makeway.play": "makeway_slurm.recordings.play",
-    "makeway.probing": "makeway_testing.probing",
-    "makeway.pytest_plugin": "makeway_testing.pytest_plugin",
-    "makeway.readers.recording": "makeway_slurm.recordings.recording",
-    "makeway.readers.sacct": "makeway_slurm.readers.sacct",
-    "makeway.readers.sacctmgr": "makeway_slurm.readers.sacctmgr",
-    "makeway.readers.sacctmgr_dump": "makeway_slurm.readers.sacctmgr_dump",
-    "makeway.readers.sacctmgr_names": "makeway_slurm.readers.sacctmgr_names",
-    "makeway.readers.sbatch_args": "makeway_slurm.readers.sbatch_args",
-    "makeway.readers.scenario": "makeway_slurm.recordings.scenario",
-    "makeway.readers.slurm_conf": "makeway_slurm.readers.conf",
-    "makeway.readers.slurm_draft": "makeway_slurm.readers.draft",
-    "makeway.readers.slurm_grammar": "makeway_slurm.readers.grammar",
-    "makeway.readers.slurm_names": "makeway_slurm.readers.names",
-    "makeway.readers.slurm_nodes": "makeway_slurm.readers.nodes",
-    "makeway.readers.slurm_partitions": "makeway_slurm.readers.partitions",
-    "makeway.readers.slurm_policy": "makeway_slurm.readers.policy",
-    "makeway.readers.slurm_scheduler": "makeway_slurm.readers.scheduler",
-    "makeway.readers.slurm_values": "makeway_slurm.readers.values",
-    "makeway.testing": "makeway_testing",
-    "makeway.testing.invariants": "makeway.invariants",
-    "makeway.verify": "makeway_slurm.recordings.verify",
-}
+_TABLES = tomllib.loads(resources.files("makeway").joinpath("moved.toml").read_text(encoding="utf-8"))
+MOVED: Mapping[str, str] = _TABLES["modules"]
 """Old name of a module or package -> the name that it has now; modules of a package moved with it."""
+NAMES: Mapping[str, str] = _TABLES["names"]
+"""Module that lost names -> the one that has them now."""
+_GOES = "the old name goes in makeway 0.3"
 
 
 def new_name(old: str) -> str | None:
@@ -87,7 +68,7 @@ class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         assert new is not None
         module = importlib.import_module(new)
         spec.loader_state = module.__spec__
-        text = f"{spec.name} is now {new}; the old name goes in makeway 0.3"
+        text = f"{spec.name} is now {new}; {_GOES}"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return module
 
@@ -95,6 +76,26 @@ class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Leave the module as it is, save that the import made it believe in its old name."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
+
+
+def attribute(module: str, name: str) -> Any:
+    """Return what `module` no longer has under `name`, from where it is now, with a warning.
+
+    :raises AttributeError: it never had such a thing, or the distribution is not installed.
+    """
+    new = NAMES[module]
+    lost = f"module {module!r} has no attribute {name!r}"
+    if name.startswith("__"):
+        raise AttributeError(lost)
+    try:
+        found = getattr(importlib.import_module(new), name)
+    except ModuleNotFoundError:
+        distribution = new.partition(".")[0].replace("_", "-")
+        raise AttributeError(f"{lost}; it may be in {new}, which {distribution} brings") from None
+    except AttributeError:
+        raise AttributeError(lost) from None
+    warnings.warn(f"{module}.{name} is now {new}.{name}; {_GOES}", DeprecationWarning, stacklevel=3)
+    return found
 
 
 def install() -> None:

@@ -19,9 +19,10 @@ from makeway.config import (
 from makeway.engine.engine import Engine
 from makeway.events import Submitted
 from makeway.model import Candidates, JobSpec, PreemptMode
-from makeway.preemption import PreemptionTable, exempt_time
+from makeway.preemption import PreemptionTable
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_slurm.preemption import exempt_time
 
 
 def engine(partitions: tuple[PartitionTable, ...], size: int = 4, **policy: Any) -> Engine:

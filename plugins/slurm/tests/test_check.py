@@ -78,7 +78,7 @@ def site(
             preemption=PreemptionTable(**(options or {})),
             **policy,
         ),
-        scheduler=SchedulerTable(slurm_release=release, **(scheduler or {})),
+        scheduler=SchedulerTable(**{"slurm_release": release, **(scheduler or {})}),
     )
 
 

@@ -17,9 +17,9 @@ from makeway.cli.inputs import load_config
 from makeway.config import Config, QosTable, dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
-from makeway.readers.accounting import Accounting, Association, default_qos, merged
 from makeway.readers.api import Workload
 from makeway.readers.mapping import apply_mapping
+from makeway_slurm.readers.accounting import Accounting, Association, default_qos, merged
 from makeway_slurm.readers.sacctmgr import read_accounting
 
 SLURM = Path(__file__).parent / "data/slurm"

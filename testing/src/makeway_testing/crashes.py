@@ -137,14 +137,19 @@ class CrashingRun:
 
     def _join(self, engine: Engine) -> None:
         known = {
-            event.spec.id for step in self.journal.steps for event in step.events if isinstance(event, Submitted)
+            event.spec.id
+            for step in self.journal.steps
+            for event in step.events
+            if isinstance(event, Submitted)
         }
         now = self.clock.now()
         agenda = Agenda(
             [spec for spec in self._jobs if spec.id not in known],
             [each for each in self._commands if each[0] > now],
         )
-        self.live = Live(engine, _Doomed(self.world, self._may_crash), self.clock, journal=self.journal, agenda=agenda)
+        self.live = Live(
+            engine, _Doomed(self.world, self._may_crash), self.clock, journal=self.journal, agenda=agenda
+        )
 
     def _take_over(self) -> None:
         """Let a new daemon take over."""
@@ -203,7 +208,9 @@ def check_run(outcome: Outcome, jobs: Sequence[JobSpec]) -> None:
     for spec in jobs:
         assert spec.id in histories, f"job {spec.id} was lost"
         assert histories[spec.id].final_state is not None, f"job {spec.id} never ended"
-    check_conservation(Run(engine=outcome.engine, recorder=outcome.engine.recorder, ended_at=outcome.ended_at))
+    check_conservation(
+        Run(engine=outcome.engine, recorder=outcome.engine.recorder, ended_at=outcome.ended_at)
+    )
 
 
 __all__ = ["Crash", "CrashingRun", "InvariantChecker", "Notebook", "Outcome", "check_run", "play_again"]

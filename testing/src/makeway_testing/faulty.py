@@ -76,7 +76,16 @@ class Faults:
 
 
 NONE = Faults(
-    early=0.0, late=0.0, lost=0.0, repeated=0.0, delayed=0.0, slow=0.0, refused=0.0, half=0.0, node=0.0, confirmed=0.0
+    early=0.0,
+    late=0.0,
+    lost=0.0,
+    repeated=0.0,
+    delayed=0.0,
+    slow=0.0,
+    refused=0.0,
+    half=0.0,
+    node=0.0,
+    confirmed=0.0,
 )
 
 

@@ -10,18 +10,19 @@ from typing import Any
 import attrs
 import click
 
+from makeway import registry
 from makeway.cli.group import FAILED
-from makeway.cli.inputs import Loaded, check_plugins, is_slurms, load_config
+from makeway.cli.inputs import Loaded, check_plugins, load_config
 from makeway.cli.listing import listed
 from makeway.cli.options import accounting_option, config_argument, nodes_option, release_option
-from makeway.config import Config, build_cluster
-from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.config import Config, build_cluster, validate
+from makeway.errors import ConfigError, Finding, MakewayError, PluginError, Problem
 from makeway.readers.commands import commands_of
 from makeway.readers.lines import read_head
 from makeway.readers.mapping import apply_mapping, check_mapping
 from makeway.readers.native import workload_of_tables
 from makeway.report import count
-from makeway_slurm.check import Finding, combinations, wrong_values
+from makeway.vendors import Vendor, named, vendors
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -45,7 +46,7 @@ def check(
     nodes: Path | None,
     accounting: tuple[Path, ...],
 ) -> None:
-    """Say what Slurm would refuse, ignore or do unexpectedly in CONFIG.
+    """Say what the scheduler would refuse, ignore or do unexpectedly in CONFIG.
 
     The exit status is 1 if there are errors (with --strict: or warnings).
     """
@@ -97,7 +98,7 @@ def _list(loaded: Loaded, *, every: bool) -> None:
 
 def _findings(loaded: Loaded) -> Iterator[Finding]:
     """Yield what the policy, and what stands beside it, object to."""
-    wrong = tuple(wrong_values(loaded.config))
+    wrong = tuple(_wrong_values(loaded.config))
     found = wrong or (*_policy(loaded), *_beside(loaded))
     said = set(loaded.warnings)
     for finding in found:
@@ -107,19 +108,45 @@ def _findings(loaded: Loaded) -> Iterator[Finding]:
 
 
 def _policy(loaded: Loaded) -> Iterator[Finding]:
-    """Find what the plugins object to; what Slurm would, unless the policy is not one of its own."""
+    """Find what the scheduler that leads the run would object to, then what the plugins do."""
     config = loaded.config
     own: list[Finding] = []
-    slurm = True
+    vendor: Vendor | None = None
     try:
         policies = check_plugins(config, str(loaded.path))
         own += policies.findings(config, build_cluster(config))
-        slurm = is_slurms(policies)
+        vendor = policies.leader
     except MakewayError as error:
         own += _errors(error)
-    if slurm:
-        yield from combinations(config)
+        vendor = _supposed(config)
+    if vendor is not None and vendor.check is not None:
+        yield from vendor.check(config)
     yield from own
+
+
+def _wrong_values(config: Config) -> Iterator[Finding]:
+    """Yield what `validate` objects to."""
+    try:
+        validate(config, "config")
+    except ConfigError as error:
+        vendor = _supposed(config)
+        sections = vendor.sections if vendor is not None else {}
+        for problem in error.problems:
+            section = sections.get(problem.where.rpartition(".")[2], "")
+            yield Finding(level="error", where=problem.where, message=problem.message, section=section)
+
+
+def _supposed(config: Config) -> Vendor | None:
+    """Return the vendor that leads as far as the plugins can be loaded; of none, the only one that checks anything."""
+    for name in registry.names_in(config):
+        try:
+            said = registry.vendor_of(name, registry.load(name))
+        except PluginError:
+            continue
+        if said:
+            return named(said)
+    checking = [vendor for vendor in vendors() if vendor.check is not None]
+    return checking[0] if len(checking) == 1 else None
 
 
 def _beside(loaded: Loaded) -> Iterator[Finding]:

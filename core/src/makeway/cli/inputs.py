@@ -14,26 +14,21 @@ import click
 
 from makeway import registry
 from makeway.cli.terminal import note
-from makeway.config import Config, parse_toml, validate
+from makeway.config import Config, PolicyTable, parse_toml, validate
 from makeway.errors import ConfigError, MakewayError, PluginError, Problem, place_of, reason_of
-from makeway.foreign import LeftOut
+from makeway.foreign import Accounts, LeftOut
 from makeway.model import NOTHING
-from makeway.readers.accounting import NO_ACCOUNTING, Accounting, merged
-from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
+from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
-from makeway.readers.foreign import Adapted, adapted, adapted_workload, read_companion
+from makeway.readers.foreign import Adapted, read_companion
 from makeway.readers.lines import read_head, read_text
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import workload_of_tables
-from makeway.readers.open import READERS, open_workload
+from makeway.readers.open import open_workload, readers_for
 from makeway.settings import structure
-from makeway_slurm.check import combinations
-from makeway_slurm.readers.conf import SlurmConfReader
-from makeway_slurm.readers.sacctmgr import read_accounting
+from makeway.vendors import of_releases
 
-_BROUGHT_BY = {"moab.cfg": "makeway-moab-qos", "maui.cfg": "makeway-moab-qos"}
-_BROUGHT_BY |= {"lsb.queues": "makeway-lsf-queue"}
-"""Foreign files by name, and the distribution whose reader knows them."""
+BUILT_IN_SELECTOR = "select/whole_nodes"
 
 
 @attrs.frozen(kw_only=True)
@@ -66,21 +61,22 @@ def load_config(
 ) -> Loaded:
     """Read a configuration, native or foreign.
 
-    :param release: release of Slurm to be; None: as the file says.
+    :param release: release of the scheduler to be; None: as the file says.
     :param nodes: TOML file that says what a foreign file cannot; None: it says all.
-    :param accounting: files of sacctmgr, which describe QOS and users.
+    :param accounting: files that describe QOS and users.
     :param checked: whether wrong values are an error at once (always so in foreign files).
     :raises ConfigError: with all its problems.
     """
-    described = read_accounting(accounting) if accounting else NO_ACCOUNTING
-    reader = reader_of(path, release, described)
-    if nodes is not None and not isinstance(reader, Adapted):
+    accounts = _accounts(accounting) if accounting else None
+    reader = reader_of(path)
+    if nodes is not None and (reader is None or reader.names_all_nodes):
         raise click.UsageError(f"--nodes is not needed: {path} says itself which nodes there are")
     if reader is None:
         config = _read_toml(path, checked=checked)
         found = Loaded(config=config, path=path)
     else:
-        imported = guarded(reader.name, lambda: _read_foreign(reader, path, nodes))
+        asked = reader.asked(release, accounts)
+        imported = guarded(reader.name, lambda: asked.read(path, read_companion(nodes) if nodes else None))
         found = Loaded(
             config=imported.config,
             path=path,
@@ -92,17 +88,30 @@ def load_config(
             idle=imported.idle,
             places=imported.places,
         )
-    if accounting:
-        found = _with_accounting(found, described, checked=checked)
+    if accounts is not None:
+        found = _with_accounting(found, accounts, checked=checked)
     return found if release is None else attrs.evolve(found, config=on(found.config, release))
 
 
-def _with_accounting(loaded: Loaded, accounting: Accounting, *, checked: bool) -> Loaded:
+def _accounts(files: Sequence[Path]) -> Accounts:
+    """Read files of accounting.
+
+    :raises ConfigError: with all their problems, or nobody reads such files.
+    """
+    readers, failed = registry.offered("accounting")
+    note("warning", map(str, failed))
+    if not readers:
+        raise ConfigError(str(files[0]), [Problem("", registry.missing("--accounting"))])
+    accounts: Accounts = guarded("accounting", lambda: readers[0]([str(file) for file in files]))
+    return accounts
+
+
+def _with_accounting(loaded: Loaded, accounts: Accounts, *, checked: bool) -> Loaded:
     """Return the configuration with the QOS and users of accounting.
 
     :raises ConfigError: they do not go together.
     """
-    more = merged(loaded.config, accounting)
+    more = accounts.merged(loaded.config)
     places = {**loaded.places, **more.places}
     if checked:
         try:
@@ -114,42 +123,51 @@ def _with_accounting(loaded: Loaded, accounting: Accounting, *, checked: bool) -
     return attrs.evolve(loaded, config=more.config, warnings=warnings, places=places)
 
 
-def _read_foreign(reader: ConfigReader, path: Path, nodes: Path | None) -> Imported:
-    if nodes is None or not isinstance(reader, Adapted):
-        return reader.read(path)
-    return reader.read(path, read_companion(nodes))
-
-
 def on(config: Config, release: str) -> Config:
-    """Return `config` for a release of Slurm."""
-    return attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, slurm_release=release))
+    """Return `config` for a release of the scheduler that has any.
+
+    :raises ConfigError: none that is installed has.
+    """
+    vendor = of_releases()
+    if vendor is None:
+        raise ConfigError("--release", [Problem("", registry.missing("--release"))])
+    keys: dict[str, Any] = {vendor.release_key: release}
+    return attrs.evolve(config, scheduler=attrs.evolve(config.scheduler, **keys))
 
 
 def _read_toml(path: Path, *, checked: bool) -> Config:
     text = read_text(path)
     if checked:
-        return parse_toml(text, str(path))
+        return _able_to_place(parse_toml(text, str(path)), text)
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(str(path), [Problem("", f"not valid TOML: {reason_of(error)}")]) from None
-    return structure(data, Config, str(path))
+    return _able_to_place(structure(data, Config, str(path)), text)
 
 
-def reader_of(
-    path: Path, release: str | None = None, accounting: Accounting = NO_ACCOUNTING
-) -> ConfigReader | None:
+def _able_to_place(config: Config, text: str) -> Config:
+    """Return `config` with the built-in selector where it names none and the usual one is not installed."""
+    usual = PolicyTable().select
+    if "select" in tomllib.loads(text).get("policy", {}) or any(
+        item.name == usual for item in registry.installed()
+    ):
+        return config
+    hint = f"'pip install {registry.pip_name(usual)}' brings {usual}, the usual one"
+    note("note", [f"policy.select is not set: {BUILT_IN_SELECTOR} finds nodes; {hint}"])
+    return attrs.evolve(config, policy=attrs.evolve(config.policy, select=BUILT_IN_SELECTOR))
+
+
+def reader_of(path: Path) -> Adapted | None:
     """Return the reader that knows a foreign configuration; None: it is TOML.
 
-    :param accounting: what goes with a slurm.conf.
     :raises ConfigError: it cannot be read, nobody knows it, or more than one reader does.
     """
     head = read_head(path)
     if path.suffix == ".toml":
         return None
-    offered, failed = registry.offered("makeway_config_readers")
-    slurm = SlurmConfReader(release=release, qos=accounting.qos, places=accounting.places)
-    readers: list[ConfigReader] = [slurm, *map(adapted, offered)]
+    offered, failed = registry.offered("configs")
+    readers = [Adapted(reader) for reader in offered]
     claiming = [reader for reader in readers if _claims(reader, path, head)]
     if len(claiming) > 1:
         names = " and ".join(repr(reader.name) for reader in claiming)
@@ -189,9 +207,9 @@ def _is_toml(path: Path) -> bool:
     return True
 
 
-def _nobody(path: Path, readers: Iterable[ConfigReader]) -> str:
+def _nobody(path: Path, readers: Iterable[Adapted]) -> str:
     known = ", ".join(["TOML", *(reader.name for reader in readers)])
-    package = _BROUGHT_BY.get(path.name)
+    package = registry.reader_of(path.name)
     hint = f"; 'pip install {package}' brings a reader for it" if package else ""
     return f"not a configuration of a known kind; known: {known}{hint}"
 
@@ -207,7 +225,9 @@ def open_jobs(loaded: Loaded, path: Path | None, options: ReadOptions, format: s
     if path is not None:
         if config.job:
             note("note", [f"the [[job]] tables of {loaded.path} are not used beside {path}"])
-        return open_workload(path, options, format, _workload_readers(path, format))
+        readers, failed = readers_for(path, format)
+        note("warning", map(str, failed))
+        return open_workload(path, options, format, readers)
     if format is not None:
         raise ConfigError("--format", [Problem("", "no workload is given whose format it could be")])
     if not config.job:
@@ -217,20 +237,6 @@ def open_jobs(loaded: Loaded, path: Path | None, options: ReadOptions, format: s
     workload.name = loaded.path.name
     workload.jobs = itertools.islice(workload.jobs, options.limit)
     return workload
-
-
-def _workload_readers(path: Path, format: str | None) -> Sequence[WorkloadReader]:
-    """Return the built-in readers, and those of all plugins where these do not do."""
-    if format is not None:
-        enough = any(reader.name == format for reader in READERS)
-    else:
-        head = read_head(path)
-        enough = any(reader.claims(path, head) for reader in READERS)
-    if enough:
-        return READERS
-    offered, failed = registry.offered("makeway_workload_readers")
-    note("warning", map(str, failed))
-    return (*READERS, *map(adapted_workload, offered))
 
 
 # -------------------------------------------------------------------------------------- commands
@@ -293,24 +299,14 @@ def check_plugins(
         raise ConfigError(source, found) from None
 
 
-def is_slurms(policies: registry.Policies) -> bool:
-    """Whether Slurm's rules for configurations hold: no policy of another scheduler has rules of its own."""
-    return not any(set(policies.hooks_of(name)) >= _OWN_CHECKS for name in policies.names)
-
-
-_NOT_AS_STATED = ("scheduler.slurm_release", "scheduler.clockwork.suspend_grace_time")
-"""Keys whose warnings concern every replay: it is not what they say."""
-_OWN_CHECKS = {"makeway_check", "makeway_preempt_candidates"}
-"""Hooks of a policy that is checked by itself, not by Slurm's rules."""
-
-
 def refusals(config: Config, policies: registry.Policies) -> Iterator[str]:
-    """Yield why Slurm would not start with a configuration that can be replayed all the same, or is not as stated."""
-    if is_slurms(policies):
-        for finding in combinations(config):
+    """Yield why the scheduler would not start with a configuration that can be replayed, or is not as stated."""
+    vendor = policies.leader
+    if vendor is not None and vendor.check is not None:
+        for finding in vendor.check(config):
             if finding.level == "error":
-                yield f"Slurm would not start like this: {finding.where}: {finding.message}"
-            elif finding.where in _NOT_AS_STATED:
+                yield f"{vendor.title} would not start like this: {finding.where}: {finding.message}"
+            elif finding.always:
                 yield f"{finding.where}: {finding.message}"
 
 

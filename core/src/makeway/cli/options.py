@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from makeway import rules
+from makeway import registry
 from makeway.cli.loose import plugin_option
 from makeway.config import MappingRule
 from makeway.readers.mapping import parse_map_flag
+from makeway.vendors import of_releases, spellings
 
 Command = Callable[..., Any]
 
@@ -32,9 +33,19 @@ class Duration(click.FloatRange):
         return number
 
 
+def shown(option: str) -> str:
+    """Return an option as people know it: by a vendor's spelling, if there is one."""
+    return next(iter(spellings(option)), option)
+
+
 def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    vendor = of_releases()
+    if vendor is None:
+        raise click.BadParameter(registry.missing(param.opts[0]), ctx, param)
     try:
-        return None if value is None else rules.stated(value)
+        return vendor.stated(value)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
 
@@ -53,7 +64,11 @@ def config_argument(command: Command) -> Command:
 
 def release_option(command: Command) -> Command:
     """Add ``--release``."""
-    text = f"Release of Slurm whose behaviour counts: {rules.OLDEST_RELEASE} to {rules.NEWEST_RELEASE}."
+    vendor = of_releases()
+    oldest, newest = (vendor and vendor.releases) or ("", "")
+    text = "Release of the scheduler whose behaviour counts; none that is installed has any."
+    if vendor is not None:
+        text = f"Release of {vendor.title} whose behaviour counts: {oldest} to {newest}."
     return click.option("--release", callback=_release, metavar="RELEASE", help=text)(command)
 
 

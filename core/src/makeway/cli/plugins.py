@@ -27,6 +27,7 @@ _KIND_OF_HOOK = {
     "makeway_queue_order": "order",
     "makeway_admit": "limit",
     "makeway_protect": "protect",
+    "makeway_dialect": "reader",
     "makeway_config_readers": "reader",
     "makeway_workload_readers": "reader",
     "makeway_runners": "runner",
@@ -129,8 +130,7 @@ def _missing(found: Sequence[Described], selected: Sequence[str]) -> list[str]:
     """Say what the configuration selects and nobody offers."""
     names = [each.installed.name for each in found]
     return [
-        f"no plugin named {name!r} is installed{nearest(name, names)}; "
-        f"{registry.how_to_get(name)}"
+        f"no plugin named {name!r} is installed{nearest(name, names)}; {registry.how_to_get(name)}"
         for name in selected
         if name not in names
     ]

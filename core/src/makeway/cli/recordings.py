@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -14,22 +15,42 @@ from makeway.cli.inputs import guarded
 from makeway.cli.terminal import note
 from makeway.config import Config, validate
 from makeway.engine.engine import Engine
-from makeway.errors import MakewayError
-from makeway.foreign import Judgement, Played, RecordedScenario, RecordingReader
+from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.foreign import Judgement, Played, RecordedScenario, RecordingReader, ScenarioReader
 from makeway.readers.commands import commands_of
 from makeway.readers.foreign import FileSource
 from makeway.readers.lines import read_head
 from makeway.replay import Options, replay
 from makeway.settings import structure
-from makeway_slurm.recordings.verify import Aspect, Comparison, Difference, Outcome, Verdict
+from makeway.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
+
+_ELSEWHERE = "scenarios whose recording is a file of its own need --recorded"
 
 
-def missing(config: Config) -> str:
-    """Say which plugins are missing to play; empty: none."""
-    installed = {item.name for item in registry.installed()}
-    absent = [name for name in registry.names_in(config) if name not in installed]
-    names = ", ".join(map(repr, absent))
-    return f"cannot play: no plugin named {names}" if names else ""
+def scenario_readers(path: Path) -> list[ScenarioReader]:
+    """Return who plays scenarios whose recordings are files of their own.
+
+    :raises ConfigError: nobody does.
+    """
+    offered, failed = registry.offered("recordings")
+    note("warning", map(str, failed))
+    readers = [reader for reader in offered if hasattr(reader, "verdict")]
+    if not readers:
+        raise ConfigError(str(path), [Problem("", registry.missing("--recorded"))])
+    return readers
+
+
+def reader_of(path: Path, readers: Sequence[ScenarioReader]) -> ScenarioReader:
+    """Return who plays one scenario.
+
+    :raises ConfigError: it cannot be read, or nobody knows it.
+    """
+    head = read_head(path)
+    for reader in readers:
+        if guarded(reader.name, lambda reader=reader: reader.claims(path.name, head)):
+            return reader
+    names = ", ".join(reader.name for reader in readers)
+    raise ConfigError(str(path), [Problem("", f"not a scenario of a known kind; known: {names}")])
 
 
 def verdicts(path: Path, only: str | None, *, skip_missing: bool) -> list[Verdict]:
@@ -37,8 +58,9 @@ def verdicts(path: Path, only: str | None, *, skip_missing: bool) -> list[Verdic
 
     :raises UsageError: no plugin knows any.
     """
-    offered, failed = registry.offered("makeway_recordings")
+    offered, failed = registry.offered("recordings")
     note("warning", map(str, failed))
+    offered = [reader for reader in offered if hasattr(reader, "recorded")]
     files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
     found = []
     for file in files:
@@ -47,9 +69,7 @@ def verdicts(path: Path, only: str | None, *, skip_missing: bool) -> list[Verdic
             if reader is not None:
                 found.append(_verdict(file, reader, skip_missing=skip_missing))
     if not found:
-        raise click.UsageError(
-            f"no installed plugin knows a recording in {path}; Slurm scenarios need --recorded"
-        )
+        raise click.UsageError(f"no installed plugin knows a recording in {path}; {_ELSEWHERE}")
     return found
 
 
@@ -70,7 +90,7 @@ def _verdict(path: Path, reader: RecordingReader, *, skip_missing: bool) -> Verd
         return attrs.evolve(about, why=f"not modelled: {', '.join(scenario.unmodelled)}")
     config = structure({**scenario.tables, "action": list(scenario.commands)}, Config, str(path))
     validate(config, str(path))
-    absent = missing(config)
+    absent = registry.missing_to_play(config)
     if absent:
         outcome = Outcome.SKIPPED if skip_missing else Outcome.FAILED
         return attrs.evolve(about, outcome=outcome, why=absent)

@@ -223,7 +223,12 @@ def replay(
         odd += (f"{source}: {text}" for text in refusals(each, policies))
         _check_commands(shown, policies.vocabulary(), source)
     _check_times(shown, until)
-    outputs = (("--json", json_file), ("--log", log_file), ("--report", report_file), ("--rejected", rejected_file))
+    outputs = (
+        ("--json", json_file),
+        ("--log", log_file),
+        ("--report", report_file),
+        ("--rejected", rejected_file),
+    )
     check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
     request = Request(
         loaded=loaded,

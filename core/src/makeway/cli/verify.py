@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import attrs
 import click
 
 from makeway.cli import recordings
 from makeway.cli.group import FAILED
+from makeway.cli.inputs import guarded
 from makeway.cli.terminal import console
-from makeway.errors import ConfigError, PluginError, Problem
-from makeway_slurm.recordings.play import play
-from makeway_slurm.recordings.scenario import Scenario
-from makeway_slurm.recordings.verify import Outcome, Verdict, print_score, verify_one
+from makeway.errors import ConfigError, Problem
+from makeway.foreign import ScenarioReader
+from makeway.verdicts import Outcome, Verdict, print_score
 
 _GOOD = (Outcome.AGREES, Outcome.SKIPPED)
 
@@ -26,21 +24,22 @@ _GOOD = (Outcome.AGREES, Outcome.SKIPPED)
 @click.option(
     "--recorded",
     type=click.Path(path_type=Path),
-    help="The recording, or the folder of recordings, of Slurm scenarios.",
+    help="The recording, or the folder of recordings, of scenarios that do not hold it themselves.",
 )
 @click.option("--only", metavar="GLOB", help="Of a folder, only scenarios so named: 'lin_*'.")
 @click.option("--skip-missing", is_flag=True, help="Skip scenarios whose plugins are missing.")
 def verify(scenario: Path, recorded: Path | None, only: str | None, skip_missing: bool) -> None:
     """Replay SCENARIO, a file or a folder, and compare with what a real scheduler did.
 
-    Scenarios of Slurm need --recorded; recordings that a plugin knows hold the scenario too.
+    Recordings that hold their scenario need nothing else; other scenarios need --recorded.
     The exit status is 1 if anything differs.
     """
     if recorded is None:
         verdicts = recordings.verdicts(scenario, only, skip_missing=skip_missing)
     else:
-        player = _Player(skip_missing=skip_missing)
-        verdicts = [player.verdict(*pair) for pair in _pairs(scenario, recorded, only)]
+        pairs = _pairs(scenario, recorded, only)
+        readers = recordings.scenario_readers(scenario)
+        verdicts = [_verdict(readers, *pair, skip_missing=skip_missing) for pair in pairs]
     print_score(verdicts, console())
     if any(verdict.outcome not in _GOOD for verdict in verdicts):
         raise click.exceptions.Exit(FAILED)
@@ -71,24 +70,11 @@ def _recording_of(scenario: Path, recorded: Path) -> Path:
     return found
 
 
-@attrs.define
-class _Player:
-    """Plays scenarios, and remembers for which of them plugins are missing."""
-
-    skip_missing: bool
-    _missing: str = ""
-
-    def verdict(self, scenario: Path, recording: Path) -> Verdict:
-        """Judge one scenario."""
-        self._missing = ""
-        found = verify_one(scenario, recording, self._play)
-        if not self._missing:
-            return found
-        outcome = Outcome.SKIPPED if self.skip_missing else Outcome.FAILED
-        return attrs.evolve(found, outcome=outcome, why=self._missing)
-
-    def _play(self, scenario: Scenario) -> Mapping[str, Any]:
-        self._missing = recordings.missing(scenario.config)
-        if self._missing:
-            raise PluginError(self._missing)
-        return play(scenario)
+def _verdict(
+    readers: Sequence[ScenarioReader], scenario: Path, recorded: Path, *, skip_missing: bool
+) -> Verdict:
+    reader = recordings.reader_of(scenario, readers)
+    verdict: Verdict = guarded(
+        reader.name, lambda: reader.verdict(str(scenario), str(recorded), skip_missing=skip_missing)
+    )
+    return verdict

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from makeway import rules
+from makeway import vendors
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
@@ -76,8 +76,6 @@ from makeway.worlds.events import (
 _TINY = 1e-6
 _MOST_STEPS_AT_ONE_INSTANT = 10_000
 _NEVER = math.inf
-_NOT_UNDER_EASY = ("forecast_in_batches", "linear_forecast_tolerates_one")
-"""Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
 _NATURAL_ENDS = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
@@ -102,13 +100,7 @@ class Engine:
         self.ledger = Ledger(
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
-            rules.in_force(
-                scheduler.slurm_release,
-                {
-                    **(dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}),
-                    **scheduler.rules,
-                },
-            ),
+            vendors.rules_in_force(scheduler, policies.vendors),
             {**policies.settings, Clockwork: self.clockwork},
             config.policy.select_parameters,
             config.policy.preempt,

@@ -188,8 +188,8 @@ class Ledger:
         return _NO_JOBS
 
     def rule(self, name: str) -> bool:
-        """Return whether a release-dependent rule is in force."""
-        return self._rules[name]
+        """Return whether a rule is in force; those of vendors that are not in use are not."""
+        return self._rules.get(name, False)
 
     def mode_of(self, job: Job) -> PreemptMode:
         """Return how `job` would make way."""

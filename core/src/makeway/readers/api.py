@@ -29,23 +29,6 @@ class Imported:
     """Path in the config -> where the foreign file says so, as far as known."""
 
 
-class ConfigReader(Protocol):
-    """Reads a foreign configuration file."""
-
-    @property
-    def name(self) -> str:
-        """Short: ``slurm.conf``."""
-
-    def claims(self, path: Path, head: str) -> bool:
-        """Say by file name and first lines whether the file is of this kind."""
-
-    def read(self, path: Path) -> Imported:
-        """Read it.
-
-        :raises ConfigError: with all problems, each with file and line.
-        """
-
-
 @attrs.frozen(kw_only=True)
 class Rejected:
     """A row of a workload that cannot be used."""

@@ -11,8 +11,8 @@ import attrs
 
 from makeway.config import Config, validate
 from makeway.errors import ConfigError, Problem, place_of, reason_of
-from makeway.foreign import ForeignReader, ForeignWorkloadReader, Source
-from makeway.readers.api import ConfigReader, Imported, ReadOptions, Workload, WorkloadReader
+from makeway.foreign import Accounts, ForeignReader, ForeignWorkloadReader, Source
+from makeway.readers.api import Imported, ReadOptions, Workload, WorkloadReader
 from makeway.readers.lines import read_text
 from makeway.readers.seen import Seen
 from makeway.settings import structure
@@ -41,7 +41,7 @@ class FileSource:
 
 @attrs.frozen
 class Adapted:
-    """A plugin's reader as a `makeway.readers.api.ConfigReader`."""
+    """A plugin's reader of configurations, at work on files."""
 
     inner: ForeignReader
 
@@ -49,6 +49,16 @@ class Adapted:
     def name(self) -> str:
         """Its short name."""
         return self.inner.name
+
+    @property
+    def names_all_nodes(self) -> bool:
+        """Whether its files say themselves which nodes there are."""
+        return bool(getattr(self.inner, "names_all_nodes", False))
+
+    def asked(self, release: str | None, accounts: Accounts | None) -> Adapted:
+        """Return the reader to be used for a release, beside accounting."""
+        asked = getattr(self.inner, "asked", None)
+        return self if asked is None else Adapted(asked(release, accounts))
 
     def claims(self, path: Path, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
@@ -132,9 +142,9 @@ def adapted_workload(reader: Any) -> WorkloadReader:
     return AdaptedWorkload(reader) if hasattr(reader, "translate") else reader
 
 
-def adapted(reader: Any) -> ConfigReader:
-    """Return a `ConfigReader` for whatever kind of reader a plugin offers."""
-    return Adapted(reader) if hasattr(reader, "translate") else reader
+def adapted(reader: ForeignReader) -> Adapted:
+    """Return a plugin's reader of configurations, ready for files."""
+    return Adapted(reader)
 
 
 def read_companion(path: Path) -> Mapping[str, Any]:

@@ -7,15 +7,16 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from makeway.errors import ConfigError, Problem, nearest
+from makeway import registry
+from makeway.errors import ConfigError, PluginError, Problem, nearest
 from makeway.readers.api import ReadOptions, Workload, WorkloadReader
+from makeway.readers.foreign import adapted_workload
 from makeway.readers.lines import read_head, shown
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import NativeReader
 from makeway.readers.swf import SwfReader
-from makeway_slurm.readers.sacct import SacctReader
 
-READERS: tuple[WorkloadReader, ...] = (NativeReader(), SacctReader(), SwfReader())
+READERS: tuple[WorkloadReader, ...] = (NativeReader(), SwfReader())
 """The built-in readers, in the order in which they are asked."""
 
 _SHOWN_REASONS = 5
@@ -26,15 +27,18 @@ def open_workload(
     path: str | os.PathLike[str],
     options: ReadOptions,
     format: str | None = None,
-    readers: Sequence[WorkloadReader] = READERS,
+    readers: Sequence[WorkloadReader] | None = None,
 ) -> Workload:
     """Open `path`, apply ``[workload]`` of the configuration, and take what `options` allow.
 
     :param format: name of a reader; None: the first of `readers` that claims the content, else the
         file name.
+    :param readers: None: the built-in ones, and those of installed plugins where these do not do.
     :raises ConfigError: it cannot be read, nobody claims it, or it holds no job that can be used.
     """
     file = Path(path)
+    if readers is None:
+        readers, _ = readers_for(file, format)
     reader = _named(format, readers) if format is not None else _detected(file, readers)
     workload = apply_mapping(reader.read(file, options), options.config)
     first = next(workload.jobs, None)
@@ -44,11 +48,27 @@ def open_workload(
     return workload
 
 
+def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader], list[PluginError]]:
+    """Return the built-in readers, with those of all plugins where these do not do, and the plugins that failed.
+
+    The content counts before the name, so plugins are asked unless a built-in reader knows the content.
+    """
+    if format is not None:
+        enough = any(reader.name == format for reader in READERS)
+    else:
+        head = read_head(path)
+        enough = any(reader.claims(_NO_NAME, head) for reader in READERS)
+    if enough:
+        return READERS, []
+    offered, failed = registry.offered("workloads")
+    return (*READERS, *map(adapted_workload, offered)), failed
+
+
 def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
     for reader in readers:
         if reader.name == name:
             return reader
-    names = [reader.name for reader in readers]
+    names = sorted(reader.name for reader in readers)
     message = f"got {shown(name)}; allowed: {', '.join(names)}{nearest(name, names)}"
     raise ConfigError("--format", [Problem("", message)])
 
@@ -59,7 +79,7 @@ def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
         for reader in readers:
             if reader.claims(name, head):
                 return reader
-    formats = ", ".join(reader.name for reader in readers)
+    formats = ", ".join(sorted(reader.name for reader in readers))
     line = next((line for line in head.splitlines() if line.strip()), "")
     message = f"the format of {shown(line.strip())} is not known; name it with --format: {formats}"
     raise ConfigError(str(path), [Problem(f"{path.name}:1", message)])

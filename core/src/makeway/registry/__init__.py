@@ -6,6 +6,7 @@ exception is turned into an error that names distribution, plugin, hook and job.
 =========  ==========================================================================
 module     what it owns
 =========  ==========================================================================
+catalogue  which distribution would bring what is missing
 finding    what is installed, for which version of the contract, and importing it
 fitting    whether a plugin fits the contract: names of hooks, arguments, markers
 asking     calls of hooks, and whom to blame for what comes of them
@@ -17,9 +18,10 @@ worlds     the one world that a config names
 from __future__ import annotations
 
 from makeway.registry.asking import guarded
-from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name
+from makeway.registry.catalogue import missing, reader_of
+from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name, tool
 from makeway.registry.fitting import Described, described, offered, runner_named
-from makeway.registry.policies import KINDS, Policies, gang_of, names_in
+from makeway.registry.policies import KINDS, Policies, gang_of, missing_to_play, names_in, vendor_of
 from makeway.registry.worlds import build_world, full_name, world_settings
 
 __all__ = [
@@ -36,10 +38,15 @@ __all__ = [
     "how_to_get",
     "installed",
     "load",
+    "missing",
+    "missing_to_play",
     "names_in",
     "offered",
     "offers",
     "pip_name",
+    "reader_of",
     "runner_named",
+    "tool",
+    "vendor_of",
     "world_settings",
 ]

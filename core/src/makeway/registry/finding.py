@@ -15,8 +15,10 @@ from packaging.utils import canonicalize_name
 
 from makeway.errors import OutOfTime, PluginError, nearest
 from makeway.hookspecs import CONTRACT_VERSION
+from makeway.registry.catalogue import missing
 
 GROUP = "makeway"
+TOOLS = "makeway.tools"
 DECLARATION = "__makeway_contract__"
 """Attribute of a plugin that says for which versions of the contract it is written, as ``>=0.1,<0.3``."""
 _NOT_A_PLUGIN = sys.stdlib_module_names | {"attr", "attrs", "cattrs", "None"}
@@ -117,6 +119,20 @@ def how_to_get(name: str) -> str:
 def pip_name(name: str) -> str:
     """Return the name that this project's rule gives to a new package with the plugin `name`."""
     return "makeway-" + name.replace("/", "-").replace("_", "-")
+
+
+def tool(name: str, option: str) -> Any:
+    """Return a module that another distribution adds to the command line (entry points ``makeway.tools``).
+
+    :param option: what asks for it, for the message if it is not there.
+    :raises PluginError: no distribution brings it, or it cannot be imported.
+    """
+    for point in metadata.entry_points(group=TOOLS, name=name):
+        try:
+            return point.load()
+        except ImportError as error:
+            raise PluginError(f"{point.value}, which {option} needs, cannot be imported: {error}") from error
+    raise PluginError(missing(option))
 
 
 def offers(name: str) -> Installed | None:

@@ -14,6 +14,7 @@ import pluggy
 from makeway import deprecated, hookspecs
 from makeway.deprecated import ContractWarning
 from makeway.errors import OutOfTime, PluginError, nearest, unknown
+from makeway.foreign import Dialect
 from makeway.registry import finding
 from makeway.registry.finding import GROUP, Installed, load, place_of
 
@@ -165,19 +166,52 @@ def fits(name: str, plugin: Any, item: Installed | None) -> tuple[tuple[str, ...
     return tuple(sorted(caller.name for caller in callers)), tuple(str(each.message) for each in caught)
 
 
-def offered(hook: str) -> tuple[list[Any], list[PluginError]]:
-    """Return all that the installed plugins answer to a hook that lists things, and what failed.
+DIALECT = {
+    "configs": "makeway_config_readers",
+    "workloads": "makeway_workload_readers",
+    "accounting": None,
+    "recordings": "makeway_recordings",
+}
+"""Part of a dialect -> the hook that listed such things before there were dialects."""
 
-    :param hook: ``makeway_config_readers``, ``makeway_workload_readers`` or ``makeway_recordings``.
+
+def offered(part: str) -> tuple[list[Any], list[PluginError]]:
+    """Return what the dialects of all installed plugins have of one part, each thing once, and what failed.
+
+    :param part: configs, workloads, accounting or recordings.
     """
     found: list[Any] = []
     failed: list[PluginError] = []
+    hook = DIALECT[part]
     for name in dict.fromkeys(item.name for item in finding.installed()):
         try:
-            found += listed(name, load(name), hook)
+            plugin = load(name)
+            more = [each for dialect in dialects(name, plugin) for each in _part(dialect, part)]
+            more += listed(name, plugin, hook) if hook is not None else []
         except PluginError as error:
             failed.append(error)
+            continue
+        found += [each for each in more if each not in found]
     return found, failed
+
+
+def _part(dialect: Dialect, part: str) -> Sequence[Any]:
+    value = getattr(dialect, part)
+    return value if isinstance(value, Sequence) else [value] if value is not None else []
+
+
+def dialects(name: str, plugin: Any) -> list[Dialect]:
+    """Return what one plugin hands over: a dialect or none.
+
+    :raises PluginError: it does not fit the contract, fails, or hands over something else.
+    """
+    found = listed(name, plugin, "makeway_dialect")
+    wrong = [each for each in found if not isinstance(each, Dialect)]
+    if wrong:
+        raise PluginError(
+            f"{who_is(name, None)}, hook makeway_dialect: returned {wrong[0]!r:.80}; allowed: a Dialect"
+        )
+    return found
 
 
 def runner_named(name: str) -> Any:
@@ -205,10 +239,14 @@ def listed(name: str, plugin: Any, hook: str) -> list[Any]:
     manager = manager_of([(name, plugin, item)])
     try:
         answers = getattr(manager.hook, hook)()
-        # A hook that names what it lists gives pairs.
-        return [
-            each for answer in answers for each in (answer.items() if hasattr(answer, "items") else answer)
-        ]
+        return [each for answer in answers for each in _entries(answer)]
     except (Exception, OutOfTime) as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
         raise PluginError(f"{who_is(name, item)}, hook {hook}: raised {text}{place_of(error)}") from error
+
+
+def _entries(answer: Any) -> Sequence[Any]:
+    """Return what an answer lists; a hook that names what it lists gives pairs, a dialect is one thing."""
+    if isinstance(answer, Dialect):
+        return [answer]
+    return list(answer.items() if hasattr(answer, "items") else answer)

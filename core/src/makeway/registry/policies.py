@@ -10,9 +10,11 @@ from typing import Any
 
 import attrs
 
+from makeway import vendors
 from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.errors import Finding, OutOfTime, PluginError
+from makeway.foreign import Dialect
 from makeway.model import (
     Attempt,
     Blocked,
@@ -36,7 +38,7 @@ from makeway.model import (
 from makeway.record import Line
 from makeway.registry.asking import Asker, Call, guarded
 from makeway.registry.asking import shown as _shown
-from makeway.registry.finding import load_all, place_of
+from makeway.registry.finding import installed, load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.tables import structured
 
@@ -45,6 +47,8 @@ KINDS = ("select", "preempt", "gang", "search", "protect", "plugins")
 
 DEFAULT_SEARCH = "search/in_order"
 """Used where no plugin in use has a search."""
+_OF_ITS_OWN = ("makeway_check", "makeway_preempt_candidates")
+"""Hooks of a policy that is another scheduler's, although it does not say of which."""
 
 log = logging.getLogger("makeway")
 
@@ -62,6 +66,29 @@ def gang_of(config: Config) -> str | None:
     if config.policy.gang is not None:
         return config.policy.gang
     return "gang/timeslice" if "gang" in config.policy.preempt_mode else None
+
+
+def vendor_of(name: str, plugin: Any) -> str:
+    """Return as which scheduler a plugin decides; empty: it fits in with any.
+
+    One that names candidates and checks the configuration by itself decides by rules of its own.
+
+    :raises PluginError: its attribute is no name.
+    """
+    said = getattr(plugin, vendors.ATTRIBUTE, None)
+    if said is None:
+        return name if all(hasattr(plugin, hook) for hook in _OF_ITS_OWN) else ""
+    if not isinstance(said, str) or not said:
+        raise PluginError(f"plugin {name!r}: its {vendors.ATTRIBUTE} is {said!r:.80}; allowed: a name")
+    return said
+
+
+def missing_to_play(config: Config) -> str:
+    """Say which plugins are missing to play; empty: none."""
+    present = {item.name for item in installed()}
+    absent = [name for name in names_in(config) if name not in present]
+    names = ", ".join(map(repr, absent))
+    return f"cannot play: no plugin named {names}" if names else ""
 
 
 class Policies(Asker):
@@ -89,6 +116,15 @@ class Policies(Asker):
         self._observers_off: set[str] = set()
         self._plugins = config, plugins
         self.settings = structured(config, plugins)
+        self.vendors = tuple(
+            dict.fromkeys(filter(None, (vendor_of(name, plugin) for name, plugin, _ in plugins)))
+        )
+        """Names of the schedulers as which the plugins decide; the first one leads (`makeway.vendors`)."""
+
+    @property
+    def leader(self) -> vendors.Vendor | None:
+        """The vendor whose checks and words count; None: nobody's, or it says nothing of itself."""
+        return vendors.named(self.vendors[0]) if self.vendors else None
 
     def anew(self) -> Policies:
         """Return the same plugins with settings of their own, for another engine: some remember things there."""
@@ -266,10 +302,19 @@ class Policies(Asker):
         hook = "makeway_vocabulary"
         answer = self._first(hook, None)
         if answer is None:
-            return Vocabulary()
+            answer = next(filter(None, map(self._words, self._all("makeway_dialect", None))), None)
+        if answer is None:
+            return (self.leader and self.leader.vocabulary) or Vocabulary()
         if not isinstance(answer, Vocabulary):
             self._blame(hook, None, f"returned {_shown(answer)}; allowed: a Vocabulary")
-        return answer
+        return attrs.evolve(
+            answer, nouns={vendors.spelled(thing): word for thing, word in answer.nouns.items()}
+        )
+
+    def _words(self, dialect: Any) -> Vocabulary | None:
+        if not isinstance(dialect, Dialect):
+            self._blame("makeway_dialect", None, f"returned {_shown(dialect)}; allowed: a Dialect")
+        return dialect.vocabulary
 
     def displaces_by(self, view: ClusterView) -> Grouping:
         """Return by what the policy tells preemptors and victims apart; partitions if nobody says."""

@@ -40,6 +40,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
+from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
@@ -55,7 +56,6 @@ from makeway.model import (
     Plan,
     PreemptMode,
     Seconds,
-    Vocabulary,
 )
 from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
 from makeway_lsf_queue.compiling import site_of
@@ -66,6 +66,8 @@ from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
 
+__makeway_vendor__ = "lsf"
+
 
 @hookimpl
 def makeway_settings() -> type[Settings]:
@@ -74,21 +76,15 @@ def makeway_settings() -> type[Settings]:
 
 
 @hookimpl
-def makeway_config_readers() -> list[LsbQueuesReader]:
-    """Read lsb.queues, and what lies beside it."""
-    return [LsbQueuesReader()]
+def makeway_dialect() -> Dialect:
+    """Read lsb.queues, and what lies beside it; speak LSF, and show the queue as bjobs does."""
+    return Dialect(configs=[LsbQueuesReader()], vocabulary=attrs.evolve(WORDS, status=status.BJOBS))
 
 
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find what the daemons would warn of, and what hardly means what it seems to."""
     return check.findings(cluster, settings[Settings])
-
-
-@hookimpl
-def makeway_vocabulary() -> Vocabulary:
-    """Speak LSF, and show the queue as bjobs does."""
-    return attrs.evolve(WORDS, status=status.BJOBS)
 
 
 @hookimpl

@@ -41,7 +41,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
-from makeway.foreign import ForeignReader, RecordingReader
+from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
@@ -57,7 +57,6 @@ from makeway.model import (
     Plan,
     PreemptMode,
     Seconds,
-    Vocabulary,
 )
 from makeway_moab_qos import (
     actions,
@@ -79,6 +78,8 @@ from makeway_moab_qos.reader import MoabReader
 from makeway_moab_qos.settings import Settings
 from makeway_moab_qos.vocabulary import WORDS
 
+__makeway_vendor__ = "moab"
+
 
 @hookimpl
 def makeway_settings() -> type[Settings]:
@@ -87,21 +88,13 @@ def makeway_settings() -> type[Settings]:
 
 
 @hookimpl
-def makeway_config_readers() -> list[ForeignReader]:
-    """Offer the reader of moab.cfg and maui.cfg."""
-    return [MoabReader()]
-
-
-@hookimpl
-def makeway_recordings() -> list[RecordingReader]:
-    """Offer the reader of Maui's recordings."""
-    return [recordings.MauiRecordings()]
-
-
-@hookimpl
-def makeway_vocabulary() -> Vocabulary:
-    """Speak Moab, and show the queue as showq does."""
-    return attrs.evolve(WORDS, status=status.SHOWQ)
+def makeway_dialect() -> Dialect:
+    """Read moab.cfg and maui.cfg, and recordings of Maui; speak Moab, and show the queue as showq does."""
+    return Dialect(
+        configs=[MoabReader()],
+        recordings=[recordings.MauiRecordings()],
+        vocabulary=attrs.evolve(WORDS, status=status.SHOWQ),
+    )
 
 
 @hookimpl

@@ -2,7 +2,7 @@
 
 A victim's partition decides how it makes way, a partition that is OFF protects its jobs, and with the PRIORITY
 modifier the preemptor's priority must not be lower than the victim's. Spec slurm-preemption 1.3, 2.1, 3.1.
-All that Slurm's preempt plugins have in common is in `makeway.preemption`.
+All that Slurm's preempt plugins have in common is in `makeway_slurm.preemption`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
-from makeway.preemption import Policy, action_of, candidates, has_flag, plans
+from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, plans
+
+__makeway_vendor__ = "slurm"
 
 
 def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[Job]:

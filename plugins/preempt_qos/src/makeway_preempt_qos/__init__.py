@@ -2,7 +2,7 @@
 
 A victim's QOS decides how it makes way; partitions play no role, not even one that is OFF. Jobs of one QOS
 displace each other only with the WITHIN modifier, by priority. All that Slurm's preempt plugins have in common
-is in `makeway.preemption`. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
+is in `makeway_slurm.preemption`. Spec slurm-preemption 1.4, 1.5, 1.13, 2.1, 3.1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from makeway.model import (
     Qos,
     Seconds,
 )
-from makeway.preemption import Policy, action_of, candidates, has_flag, plans, preemptors_first
+from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, plans, preemptors_first
+
+__makeway_vendor__ = "slurm"
 
 PRIORITY_CAP = 65535
 """Highest QOS priority that counts in the order key (section 2.1)."""

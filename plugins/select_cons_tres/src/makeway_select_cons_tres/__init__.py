@@ -39,6 +39,8 @@ from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job
 from makeway_select_cons_tres.search import search
 from makeway_select_cons_tres.selector import ConsAttempt, ConsSelector
 
+__makeway_vendor__ = "slurm"
+
 
 @hookimpl
 def makeway_selector(view: ClusterView) -> Selector:

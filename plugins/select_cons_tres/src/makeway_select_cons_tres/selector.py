@@ -27,7 +27,7 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway.obstacle import counted
-from makeway.preemption import PreemptionTable, exempt_time
+from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres import adoption
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books, Layout
@@ -40,6 +40,7 @@ from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW, RESERVED
 from makeway_select_cons_tres.staying import Staying
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Mode, Short
 from makeway_select_cons_tres.table import TableKey
+from makeway_slurm.preemption import exempt_time
 
 _MOST_REMEMBERED = 100_000
 _MOST_KINDS_OF_PREEMPTORS = 32

@@ -31,6 +31,8 @@ from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
 from makeway_select_linear.selector import LinearSelector
 
+__makeway_vendor__ = "slurm"
+
 
 @hookimpl
 def makeway_selector(view: ClusterView) -> Selector:

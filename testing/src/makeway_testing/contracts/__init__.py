@@ -18,8 +18,8 @@ SelectContract         nodes and cores: ``policy.select``
 GangContract           turns on shared resources: ``policy.gang``
 SearchContract         which candidates are taken: ``policy.search``
 ProtectContract        vetoes: ``policy.protect``
-WorkloadReaderContract readers of traces (``makeway_workload_readers``)
-ConfigReaderContract   readers of foreign configurations (``makeway_config_readers``)
+WorkloadReaderContract readers of traces (``Dialect.workloads``)
+ConfigReaderContract   readers of foreign configurations (``Dialect.configs``)
 RunnerContract         worlds (``makeway_runners``, EXPERIMENTAL)
 ====================== ====================================================================
 """

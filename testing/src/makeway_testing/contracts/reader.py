@@ -15,10 +15,12 @@ import attrs
 
 from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError
+from makeway.foreign import Dialect
 from makeway.model import JobSpec
 from makeway.readers.api import Imported, ReadOptions, Rejected
 from makeway.readers.foreign import adapted, adapted_workload
 from makeway.readers.lines import read_head
+from makeway.registry.fitting import DIALECT
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract
 from makeway_testing.failures import BreachError
@@ -51,11 +53,21 @@ class ReaderContract(Contract):
         """Return the key of ``[policy]`` that a plugin without decisions stands under."""
         return "plugins"
 
+    hook = "makeway_dialect"
+    part: ClassVar[str] = ""
+    """Part of the dialect in which the reader is."""
+
     def _readers(self) -> list[Any]:
-        function = getattr(self._plugin(), self.hook, None)
-        if function is None:
-            self.fail(f"it does not implement {self.hook}", hook=self.hook)
-        return list(function())
+        plugin = self._plugin()
+        for hook, found in ((self.hook, self._of_dialect), (DIALECT[self.part], list)):
+            function = getattr(plugin, str(hook), None)
+            if function is not None:
+                return list(found(function()))
+        return self.fail(f"it does not implement {self.hook}", hook=self.hook)
+
+    def _of_dialect(self, dialect: Dialect) -> Sequence[Any]:
+        found: Sequence[Any] = getattr(dialect, self.part)
+        return found
 
     def _reader(self) -> Any:
         found = [each for each in self._readers() if self.reader in ("", each.name)]
@@ -151,9 +163,9 @@ class ReaderContract(Contract):
 
 
 class WorkloadReaderContract(ReaderContract):
-    """What readers of workloads promise (``makeway_workload_readers``)."""
+    """What readers of workloads promise (`Dialect.workloads`)."""
 
-    hook = "makeway_workload_readers"
+    part = "workloads"
     jobs: ClassVar[int] = 0
     """How many jobs the sample holds."""
 
@@ -242,9 +254,9 @@ class WorkloadReaderContract(ReaderContract):
 
 
 class ConfigReaderContract(ReaderContract):
-    """What readers of foreign configurations promise (``makeway_config_readers``)."""
+    """What readers of foreign configurations promise (`Dialect.configs`)."""
 
-    hook = "makeway_config_readers"
+    part = "configs"
     nodes: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """``[[node]]`` tables, if the file cannot say which nodes there are."""
     strange: ClassVar[str] = ""

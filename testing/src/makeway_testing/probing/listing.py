@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from makeway.readers.foreign import adapted, adapted_workload
 from makeway.registry.finding import place_of
-from makeway.registry.fitting import listed
+from makeway.registry.fitting import DIALECT, dialects, listed
 
 _METHODS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "makeway_config_readers": (("claims",), ("read", "translate")),
+    "makeway_config_readers": (("claims",), ("translate",)),
     "makeway_workload_readers": (("claims",), ("read", "translate")),
-    "makeway_recordings": (("claims",), ("recorded",)),
+    "makeway_recordings": (("claims",), ("recorded", "verdict")),
     "makeway_runners": (),
 }
 """Hook -> methods that each thing listed must have, one of each group."""
-LISTING = tuple(_METHODS)
+LISTING = (*_METHODS, "makeway_dialect")
 _NOBODYS = ("nobodys.file", "a line that no reader knows\n")
 
 
@@ -26,7 +26,16 @@ def wrong_listings(name: str, plugin: Any, hook: str) -> Iterator[str]:
 
     :raises PluginError: the hook itself fails.
     """
-    for reader in listed(name, plugin, hook):
+    if hook == "makeway_dialect":
+        for dialect in dialects(name, plugin):
+            for like, part in ((str(hook), part) for part, hook in DIALECT.items() if hook is not None):
+                yield from _wrong_readers(like, getattr(dialect, part))
+        return
+    yield from _wrong_readers(hook, listed(name, plugin, hook))
+
+
+def _wrong_readers(hook: str, readers: Iterable[Any]) -> Iterator[str]:
+    for reader in readers:
         if hook == "makeway_runners":
             continue  # experimental: names of factories, of which nothing is asked yet
         label = getattr(reader, "name", None)

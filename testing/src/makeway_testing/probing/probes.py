@@ -84,7 +84,9 @@ def many(scene: Scene, size: int) -> Scene:
     config = attrs.evolve(scene.config, node=(nodes,), partition=partitions)
     low, high = scene.jobs[1], scene.jobs[5]
     jobs = [
-        attrs.evolve(low, id=f"r{at}", user=f"u{at % 7}", submit_at=0.0, min_nodes=1, max_nodes=1, run_time=50.0)
+        attrs.evolve(
+            low, id=f"r{at}", user=f"u{at % 7}", submit_at=0.0, min_nodes=1, max_nodes=1, run_time=50.0
+        )
         for at in range(size)
     ]
     jobs += [
@@ -121,9 +123,12 @@ def growth(small: Mapping[str, list[float]], large: Mapping[str, list[float]]) -
             continue
         before = _usual(small.get(hook, [slow]))
         if slow > _NOTICEABLE and slow > _TOO_STEEP * before:
-            yield hook, (
-                f"takes {slow / before:.0f} times as long with {_SIZES[1] // _SIZES[0]} times the jobs "
-                f"({slow * 1000:.0f} ms for {_SIZES[1]}); at 10,000 it would take minutes"
+            yield (
+                hook,
+                (
+                    f"takes {slow / before:.0f} times as long with {_SIZES[1] // _SIZES[0]} times the jobs "
+                    f"({slow * 1000:.0f} ms for {_SIZES[1]}); at 10,000 it would take minutes"
+                ),
             )
 
 
@@ -141,7 +146,15 @@ TIMED = (
 
 
 # ------------------------------------------------------------------------------------------- files
-_WATCHED = ("open", "os.listdir", "os.scandir", "subprocess.Popen", "os.system", "socket.connect", "urllib.Request")
+_WATCHED = (
+    "open",
+    "os.listdir",
+    "os.scandir",
+    "subprocess.Popen",
+    "os.system",
+    "socket.connect",
+    "urllib.Request",
+)
 _seen: list[str] | None = None
 """What was noted since somebody began to listen; None: nobody does."""
 _hooked = False

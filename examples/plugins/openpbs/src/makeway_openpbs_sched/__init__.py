@@ -36,7 +36,7 @@ from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
-from makeway.foreign import ForeignReader
+from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
@@ -62,6 +62,8 @@ from makeway_openpbs_sched.settings import Settings
 from makeway_openpbs_sched.site import site_of
 from makeway_openpbs_sched.victims import candidates, mode_of
 
+__makeway_vendor__ = "openpbs"
+
 
 @hookimpl
 def makeway_settings() -> type[Settings]:
@@ -70,21 +72,15 @@ def makeway_settings() -> type[Settings]:
 
 
 @hookimpl
-def makeway_config_readers() -> list[ForeignReader]:
-    """Read sched_config, and what lies beside it."""
-    return [SchedConfigReader()]
+def makeway_dialect() -> Dialect:
+    """Read sched_config, and what lies beside it; speak PBS."""
+    return Dialect(configs=[SchedConfigReader()], vocabulary=VOCABULARY)
 
 
 @hookimpl
 def makeway_check(cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
     """Find what OpenPBS would refuse, or does unexpectedly."""
     return check.findings(cluster, settings[Settings])
-
-
-@hookimpl
-def makeway_vocabulary() -> Vocabulary:
-    """Speak PBS."""
-    return VOCABULARY
 
 
 @hookimpl

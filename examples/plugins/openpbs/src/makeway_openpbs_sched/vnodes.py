@@ -34,6 +34,8 @@ from makeway_openpbs_sched.requests import request_of
 from makeway_openpbs_sched.room import Room
 from makeway_openpbs_sched.settings import Settings
 
+__makeway_vendor__ = "openpbs"
+
 
 @hookimpl
 def makeway_selector(view: ClusterView) -> Selector:

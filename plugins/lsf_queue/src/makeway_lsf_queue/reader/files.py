@@ -159,11 +159,7 @@ def _tables(draft: Draft, said: list[str]) -> dict[str, Any]:
         "node": nodes,
         "partition": [_queue(name, draft, everybody, said, chosen) for name in draft.queues],
         "policy": policy,
-        "scheduler": {
-            "type": "greedy",
-            "clockwork": _OWN_CLOCK,
-            "rules": {"linear_suspend_frees_memory": False},
-        },
+        "scheduler": {"type": "greedy", "clockwork": _OWN_CLOCK},
     }
 
 

@@ -22,6 +22,8 @@ from makeway.hookspecs import hookimpl
 from makeway.model import ClusterView, Selector
 from makeway_moab_qos.tasks.selector import TaskSelector
 
+__makeway_vendor__ = "moab"
+
 
 @hookimpl
 def makeway_selector(view: ClusterView) -> Selector:

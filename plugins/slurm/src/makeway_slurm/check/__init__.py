@@ -27,19 +27,10 @@ from makeway_slurm.check.memory import MEMORY
 from makeway_slurm.check.modes import MODES
 from makeway_slurm.check.options import OPTIONS
 from makeway_slurm.check.sharing import SHARING
+from makeway_slurm.vendor import VENDOR
 
 FAMILIES: tuple[Callable[[Facts], Iterable[Finding]], ...] = (*MODES, *OPTIONS, *SHARING, *MEMORY)
 """All families of rules, in the order in which they report."""
-
-_SECTIONS = {
-    "preempt_mode": "slurm-preemption 6.1",
-    "oversubscribe": "slurm-preemption 6.3",
-    "priority_tier": "slurm-preemption 6.3",
-    "grace_time": "slurm-preemption 6.3",
-    "preempt": "slurm-preemption 6.4",
-    "select_parameters": "slurm-gang-and-select 4.6",
-}
-"""Last word of a path -> section that says why a single value is wrong."""
 
 
 def check(
@@ -62,7 +53,7 @@ def wrong_values(config: Config) -> Iterator[Finding]:
         validate(config, "config")
     except ConfigError as error:
         for problem in error.problems:
-            section = _SECTIONS.get(problem.where.rpartition(".")[2], "")
+            section = VENDOR.sections.get(problem.where.rpartition(".")[2], "")
             yield Finding(level="error", where=problem.where, message=problem.message, section=section)
 
 

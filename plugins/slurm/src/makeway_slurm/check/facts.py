@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from makeway import rules
 from makeway.config import Config, build_cluster, parse_mode
 from makeway.errors import Finding as Finding
 from makeway.errors import Level as Level
@@ -22,6 +21,8 @@ from makeway.model import (
     Seconds,
     Sharing,
 )
+from makeway_slurm import rules
+from makeway_slurm.vendor import VENDOR
 
 TIMESLICE: Seconds = 30.0
 """SchedulerTimeSlice by default, and in place of one that is too short."""
@@ -58,7 +59,7 @@ class Facts:
     memory: bool
     """Memory is a consumable."""
     rule: Mapping[str, bool]
-    """`makeway.rules` in force."""
+    """`makeway_slurm.rules` in force."""
     below: Pairs
     """(lower, higher) for all partitions that share nodes and differ in tier."""
     beside: Pairs
@@ -82,7 +83,7 @@ class Facts:
             select=select if select in ("linear", "cons_tres") else "",
             unit=_unit(words),
             memory=any(word.endswith("memory") for word in words),
-            rule=rules.in_force(config.scheduler.slurm_release, config.scheduler.rules),
+            rule=rules.in_force(VENDOR.release_of(config.scheduler), config.scheduler.rules),
             below=below,
             beside=beside,
         )
@@ -104,7 +105,7 @@ class Facts:
 
     def before(self, release: str) -> bool:
         """Say whether the stated release is older than `release`; an unknown one never is."""
-        stated = self.config.scheduler.slurm_release
+        stated = VENDOR.release_of(self.config.scheduler)
         return stated is not None and rules.version(stated) < rules.version(release)
 
     def action(self, partition: Partition) -> PreemptMode:

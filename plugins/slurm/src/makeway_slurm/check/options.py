@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from makeway import rules
-from makeway.clockwork import PRESETS
 from makeway.config import build_clockwork
 from makeway.model import PreemptMode
 from makeway.preemption import PreemptionTable
+from makeway.vendors import clockworks
+from makeway_slurm import rules
 from makeway_slurm.check.facts import (
     GANG_SETTINGS,
     KILL,
@@ -26,6 +26,7 @@ from makeway_slurm.check.facts import (
     path_of,
     qos_path,
 )
+from makeway_slurm.vendor import VENDOR
 
 SUSPEND, REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 
@@ -244,7 +245,7 @@ def _graced(facts: Facts) -> Iterator[tuple[str, PreemptMode]]:
 # ----------------------------------------------------------------------------------------- the rest
 def release(facts: Facts) -> Iterator[Finding]:
     """Say which rules count if nothing is known of the release that is stated."""
-    stated = facts.config.scheduler.slurm_release
+    stated = VENDOR.release_of(facts.config.scheduler)
     message = rules.doubt(stated) if stated is not None else ""
     if message:
         yield Finding(
@@ -252,6 +253,7 @@ def release(facts: Facts) -> Iterator[Finding]:
             where="scheduler.slurm_release",
             message=message,
             section="slurm-preemption 9",
+            always=True,
         )
 
 
@@ -305,12 +307,13 @@ def suspend_grace(facts: Facts) -> Iterator[Finding]:
     """Say that a time between SIGTSTP and SIGSTOP changes nothing in a replay, if one is set."""
     clock = facts.config.scheduler.clockwork
     value = build_clockwork(clock).suspend_grace_time
-    if value not in {preset.suspend_grace_time for preset in PRESETS.values()}:
+    if value not in {preset.suspend_grace_time for preset in clockworks().values()}:
         yield Finding(
             level="warning",
             where="scheduler.clockwork.suspend_grace_time",
             message=f"{value:g} s between SIGTSTP and SIGSTOP change nothing in a replay, where jobs stop at SIGTSTP",
             section="slurm-gang-and-select 3.2",
+            always=True,
         )
 
 

@@ -32,6 +32,8 @@ from makeway_slurm.gang_timeslice import adoption
 from makeway_slurm.gang_timeslice.row import Kind, Row, kind_of
 from makeway_slurm.gang_timeslice.rows import GangPartition, Member, Place
 
+__makeway_vendor__ = "slurm"
+
 _TINY = 1e-6
 _LEAST_SLICE = 5.0
 _SLICE = 'policy.settings."gang/timeslice".timeslice'

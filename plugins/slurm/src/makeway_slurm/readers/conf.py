@@ -12,15 +12,18 @@ from pathlib import Path
 
 import attrs
 
-from makeway import rules
-from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
+from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate, without_none
 from makeway.errors import ConfigError, Problem
+from makeway.foreign import ForeignConfig, Source
 from makeway.model import NOTHING
 from makeway.readers.api import Imported
+from makeway.settings import unstructure
+from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
 from makeway_slurm.readers import names, releases, site
+from makeway_slurm.readers.accounting import NO_ACCOUNTING, Accounting
 from makeway_slurm.readers.draft import Draft, left_out
-from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, read_conf, shown
+from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, parse_conf, read_conf, shown
 from makeway_slurm.readers.nodes import read_nodes
 from makeway_slurm.readers.partitions import read_partitions
 from makeway_slurm.readers.policy import read_cluster, read_policy
@@ -40,9 +43,10 @@ _TELLTALE = re.compile(
 
 @attrs.frozen(kw_only=True)
 class SlurmConfReader:
-    """Reads slurm.conf; a `makeway.readers.api.ConfigReader`."""
+    """Reads slurm.conf; a `makeway.foreign.ForeignReader`."""
 
     name: str = "slurm.conf"
+    names_all_nodes: bool = True
     release: str | None = None
     """Release of Slurm that the file is for, as ``22.05``. None: unknown, taken as the newest."""
     qos: tuple[QosTable, ...] = ()
@@ -50,12 +54,41 @@ class SlurmConfReader:
     places: Mapping[str, str] = NOTHING
     """Path in the config, as ``qos[3].preempt``, -> where accounting says so."""
 
-    def claims(self, path: Path, head: str) -> bool:
+    def asked(self, release: str | None, accounts: Accounting | None) -> SlurmConfReader:
+        """Return the reader for a release, beside accounting."""
+        told = accounts if isinstance(accounts, Accounting) else NO_ACCOUNTING
+        return attrs.evolve(self, release=release, qos=told.qos, places=told.places)
+
+    def claims(self, name: str, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
-        if path.suffix == ".toml":
+        if name.endswith(".toml"):
             return False
-        named = path.name.startswith("slurm") and path.suffix == ".conf"
+        named = name.startswith("slurm") and name.endswith(".conf")
         return named or _TELLTALE.search(head) is not None or _is_includes(head)
+
+    def translate(self, source: Source) -> ForeignConfig:
+        """Read it and all that it includes, which may lie anywhere.
+
+        :raises ConfigError: with all problems, each with file and line.
+        """
+        path = getattr(source, "path", None)
+        if path is None:
+            entries = parse_conf(source.text, source.name).entries
+            found = config_from_entries(
+                entries, (), source.name, self.release, qos=self.qos, places=self.places
+            )
+        else:
+            found = self.read(path)
+        tables = without_none(unstructure(found.config))
+        return ForeignConfig(
+            tables=tables,
+            warnings=found.warnings,
+            refused=found.refused,
+            matters=found.matters,
+            unmodelled=found.unmodelled,
+            idle=found.idle,
+            places=found.places,
+        )
 
     def read(self, path: Path) -> Imported:
         """Read it and all that it includes.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway.rules import version
+from makeway_slurm.rules import version
 
 MEASURED = "22.05"
 """The release whose slurmctld was asked."""

@@ -17,9 +17,9 @@ import attrs
 
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
 from makeway.errors import ConfigError, Problem, place_of
-from makeway.readers.accounting import Accounting, Association
 from makeway.readers.lines import Line, read_head, read_lines, shown
 from makeway_slurm.readers import sacctmgr_names as names
+from makeway_slurm.readers.accounting import Accounting, Association
 from makeway_slurm.readers.draft import Draft, in_one_line
 from makeway_slurm.readers.grammar import Setting, SlurmConf
 from makeway_slurm.readers.partitions import mode_words

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from makeway.errors import Problem, nearest
-from makeway.readers.accounting import Association
 from makeway.readers.lines import Line, shown
 from makeway_slurm.readers import sacctmgr_names as names
+from makeway_slurm.readers.accounting import Association
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import Setting
 

@@ -21,6 +21,7 @@ from makeway_slurm.readers.values import (
     parse_seconds,
     parse_yes_no,
 )
+from makeway_slurm.vendor import of_release
 
 _SCHEDULERS = {"sched/backfill": "backfill", "sched/builtin": "builtin"}
 _NEVER = 365 * 86400.0
@@ -37,7 +38,7 @@ def read_scheduler(draft: Draft) -> SchedulerTable:
     return SchedulerTable(
         type=_scheduler_type(draft, options),
         clockwork={"preset": "slurm", **_clockwork(draft, options)},
-        slurm_release=draft.release,
+        **of_release(draft.release),
         enforce_time_limits=minutes is not None,
         requeue=_requeue(draft),
         max_requeues=draft.read(draft.get("MaxBatchRequeue"), parse_count, None, "scheduler.max_requeues"),

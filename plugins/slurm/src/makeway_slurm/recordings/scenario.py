@@ -68,7 +68,6 @@ from makeway.config import Config, NodeTable, QosTable
 from makeway.errors import ConfigError, Problem, reason_of, unknown
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, Seconds
-from makeway.rules import version
 from makeway.settings import structure
 from makeway.worlds.events import Command
 from makeway_slurm.readers.conf import config_from_entries
@@ -76,6 +75,8 @@ from makeway_slurm.readers.grammar import Record, Setting, parse_conf
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.readers.values import parse_preempt_mode, parse_time
 from makeway_slurm.recordings.recording import Phases, Recording, parse_recording, read_recording
+from makeway_slurm.rules import version
+from makeway_slurm.vendor import of_release
 
 DEFAULT_USER = "alice"
 DEFAULT_ACCOUNT = "acct"
@@ -374,7 +375,7 @@ def _config(file: ScenarioFile, recording: Recording | None, source: str) -> tup
     merged = {**(own if isinstance(own, Mapping) else {}), **clocks}
     enforce = config.cluster.attributes.get("enforce_part_limits", "NO") != "NO"
     scheduler = attrs.evolve(
-        config.scheduler, clockwork=merged, slurm_release=release, enforce_part_limits=enforce
+        config.scheduler, clockwork=merged, enforce_part_limits=enforce, **of_release(release)
     )
     return attrs.evolve(config, scheduler=scheduler), imported.warnings
 

@@ -66,6 +66,10 @@ class Accounting:
     places: Mapping[str, str] = NOTHING
     """``qos[3].preempt``, counted in `qos`, -> ``file:line Preempt``."""
 
+    def merged(self, config: Config) -> Imported:
+        """Return `config` with it, see `merged`."""
+        return merged(config, self)
+
 
 NO_ACCOUNTING = Accounting()
 

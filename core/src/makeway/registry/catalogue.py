@@ -1,0 +1,34 @@
+"""Say which distribution brings what is missing."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+_Brought = Mapping[str, Sequence[str]]
+
+
+@functools.cache
+def _catalogue() -> Mapping[str, _Brought]:
+    text = resources.files("makeway.registry").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def reader_of(file: str) -> str | None:
+    """Return the distribution that reads files of this name; None: not known."""
+    for dist, brought in _catalogue().items():
+        if any(fnmatch.fnmatchcase(file, pattern) for pattern in brought.get("files", ())):
+            return dist
+    return None
+
+
+def missing(option: str) -> str:
+    """Say which distribution an option needs that is not installed."""
+    dist = next(
+        (dist for dist, brought in _catalogue().items() if option in brought.get("options", ())), None
+    )
+    hint = f"; 'pip install {dist}' brings one" if dist else ""
+    return f"{option} needs a distribution that knows what it is about, and none is installed{hint}"

@@ -1,0 +1,52 @@
+"""Name the switches of the engine: where schedulers, or releases of one, differ in what they do.
+
+`SWITCHES` are the engine's own, with the values that hold where nobody says otherwise. A `makeway.vendors.Vendor`
+adds rules of its scheduler and says, by release, which of all of them are in force; ``[scheduler.rules]`` has the
+last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+
+@attrs.frozen
+class Switch:
+    """One of two ways of doing something."""
+
+    text: str
+    """What happens while it is on."""
+    default: bool
+
+
+SWITCHES: Mapping[str, Switch] = {
+    "requeue_keeps_priority": Switch(
+        "a requeued job keeps its priority, hence its place in the queue", default=False
+    ),
+    "grace_exit_is_preemption": Switch(
+        "a job that ends by itself during its grace time counts as preempted", default=True
+    ),
+    "grace_mark_survives_requeue": Switch(
+        "a requeued job whose grace time ran out is requeued once more when it ends", default=False
+    ),
+    "builtin_raw_order": Switch(
+        "the scheduler builtin with one tier walks the jobs in order of submission, unsorted", default=False
+    ),
+    "last_alternative_preempts": Switch("only the last feature alternative may preempt", default=True),
+    "het_blocks_pass": Switch(
+        "a pending heterogeneous job whose partition is closed ends the main pass", default=True
+    ),
+    "het_planned_together": Switch(
+        "backfill keeps nodes for the components of a heterogeneous job from when the last of them could start",
+        default=True,
+    ),
+    "resume_runs_beside": Switch(
+        "a job resumed by a person runs beside the holder of its cores until its turn", default=True
+    ),
+    "gang_skips_grace": Switch("an arbiter kills and requeues without grace time or notice", default=True),
+    "linear_suspend_keeps_deadline": Switch(
+        "a victim that the arbiter stops keeps its deadline and is killed at it", default=True
+    ),
+}

@@ -1,0 +1,57 @@
+"""Play scenarios of a real Slurm for ``makeway verify``, and judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway import registry
+from makeway.errors import PluginError
+from makeway.verdicts import Outcome, Verdict
+from makeway_slurm.recordings.play import play
+from makeway_slurm.recordings.scenario import Scenario
+from makeway_slurm.recordings.verify import verify_one
+
+
+@attrs.frozen
+class ScenarioReader:
+    """Plays scenarios that the oracle recorded; a `makeway.foreign.ScenarioReader`."""
+
+    name: str = "Slurm scenarios"
+
+    def claims(self, name: str, head: str) -> bool:
+        """Say whether the file is a scenario: TOML, whatever it holds."""
+        return name.endswith(".toml")
+
+    def verdict(self, scenario: str, recorded: str, *, skip_missing: bool) -> Verdict:
+        """Replay a scenario and compare.
+
+        :raises ConfigError: the scenario or the recording is malformed.
+        """
+        player = _Player(skip_missing=skip_missing)
+        return player.verdict(Path(scenario), Path(recorded))
+
+
+@attrs.define
+class _Player:
+    """Plays a scenario, and remembers whether plugins are missing."""
+
+    skip_missing: bool
+    _missing: str = ""
+
+    def verdict(self, scenario: Path, recording: Path) -> Verdict:
+        """Judge it."""
+        found = verify_one(scenario, recording, self._play)
+        if not self._missing:
+            return found
+        outcome = Outcome.SKIPPED if self.skip_missing else Outcome.FAILED
+        return attrs.evolve(found, outcome=outcome, why=self._missing)
+
+    def _play(self, scenario: Scenario) -> Mapping[str, Any]:
+        self._missing = registry.missing_to_play(scenario.config)
+        if self._missing:
+            raise PluginError(self._missing)
+        return play(scenario)

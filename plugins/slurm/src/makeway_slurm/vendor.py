@@ -1,0 +1,75 @@
+"""Tell makeway how Slurm behaves: its rules by release, its clocks, its checks, its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from makeway.clockwork import Clockwork
+from makeway.errors import Finding
+from makeway.vendors import Vendor
+from makeway_slurm import rules
+
+if TYPE_CHECKING:
+    from makeway.config import Config, SchedulerTable
+
+NAME = "slurm"
+_NOT_UNDER_EASY = ("forecast_in_batches", "linear_forecast_tolerates_one")
+"""Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
+
+
+def in_force(scheduler: SchedulerTable) -> Mapping[str, bool]:
+    """Return rule -> whether it holds under the release that ``[scheduler]`` states."""
+    under_easy = dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}
+    return rules.in_force(VENDOR.release_of(scheduler), under_easy)
+
+
+def of_release(release: str | None) -> Mapping[str, Any]:
+    """Return the keys of ``[scheduler]`` that state a release; None: none is stated."""
+    return {VENDOR.release_key: release}
+
+
+def check(config: Config) -> Iterable[Finding]:
+    """Find what Slurm would refuse, ignore or do unexpectedly."""
+    from makeway_slurm.check import combinations
+
+    return combinations(config)
+
+
+DEFAULTS = Clockwork(
+    sched_interval=60.0,
+    submit_delay=3.0,
+    bf_interval=30.0,
+    bf_resolution=60.0,
+    bf_max_job_test=500,
+    default_queue_depth=100,
+    limit_sweep=30.0,
+    kill_wait=30.0,
+    min_kill_delay=5.0,
+    message_timeout=10.0,
+    requeue_delay=121.0,
+    completing_time=0.0,
+    suspend_grace_time=2.0,
+    keep_freed=False,
+)
+"""Slurm's defaults (spec slurm-preemption 4.12, slurm-gang-and-select 5.5)."""
+
+VENDOR = Vendor(
+    name=NAME,
+    title="Slurm",
+    rules={name: rule.text for name, rule in rules.RULES.items()},
+    in_force=in_force,
+    own=frozenset({"linear_suspend_frees_memory"}),
+    releases=(rules.OLDEST_RELEASE, rules.NEWEST_RELEASE),
+    stated=rules.stated,
+    clockworks={NAME: DEFAULTS},
+    check=check,
+    sections={
+        "preempt_mode": "slurm-preemption 6.1",
+        "oversubscribe": "slurm-preemption 6.3",
+        "priority_tier": "slurm-preemption 6.3",
+        "grace_time": "slurm-preemption 6.3",
+        "preempt": "slurm-preemption 6.4",
+        "select_parameters": "slurm-gang-and-select 4.6",
+    },
+)
