@@ -16,6 +16,7 @@ from makeway.config import (
     ClusterTable,
     Config,
     FailureTable,
+    JournalTable,
     MappingRule,
     McsTable,
     NodeTable,
@@ -50,6 +51,7 @@ SECTIONS: Mapping[str, Any] = {
     "[[workload.map]]": MappingRule,
     "[world]": WorldTable,
     "[world.failures]": FailureTable,
+    "[world.journal]": JournalTable,
     "[[action]]": ActionTable,
 }
 

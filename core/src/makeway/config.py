@@ -290,6 +290,25 @@ class FailureTable:
     """Errors of a policy in a row after which it displaces nobody until the configuration is reloaded; 0: never."""
 
 
+_DAY = 86400.0
+
+
+@attrs.frozen(kw_only=True)
+class JournalTable:
+    """``[world.journal]``: what a journal keeps for how long."""
+
+    keep_steps_for: float = attrs.field(default=30 * _DAY, validator=attrs.validators.ge(0))
+    """Seconds for which steps are kept whole: events, actions, lines of the record."""
+    keep_steps: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Most steps kept whole; 0: any number."""
+    keep_jobs_for: float = attrs.field(default=365 * _DAY, validator=attrs.validators.ge(0))
+    """Seconds after its end for which a job is kept: its request, its times, how it ended."""
+    keep_jobs: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Most jobs kept that have ended; 0: any number."""
+    compact_every: float = attrs.field(default=3600.0, validator=attrs.validators.ge(0))
+    """Seconds between two times that older entries are dropped; 0: never."""
+
+
 @attrs.frozen(kw_only=True)
 class WorldTable:
     """``[world]``: where jobs run."""
@@ -303,6 +322,7 @@ class WorldTable:
     settings: Mapping[str, Any] = attrs.field(factory=dict)
     """The world's own settings."""
     failures: FailureTable = FailureTable()
+    journal: JournalTable = JournalTable()
 
 
 @attrs.frozen(kw_only=True)

@@ -1321,6 +1321,12 @@ class AdoptingSelector(Selector, Protocol):
     def hand_over(self) -> Mapping[str, Any]:
         """Return what the jobs do not tell, in values that JSON has; empty: nothing. Changes nothing."""
 
+    def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
+        """Return what a job holds in this selector's terms: another one placed it, or a person wrote it down.
+
+        Called before `take_over`, for each active job that was not placed by a selector of the same plugin.
+        """
+
     def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books of a new selector.
 

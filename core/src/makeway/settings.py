@@ -194,13 +194,13 @@ def _union(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
     if len(options) > 1:
         tabular = isinstance(value, Mapping)
         options = [o for o in options if attrs.has(o) is tabular or _is_mapping(o) is tabular]
-    failure: Exception = _Wrong(f"got {_shown(value)}; allowed: another type")
+    failure: Exception | None = None
     for option in options:
         try:
             return converter.structure(value, option)
         except Exception as error:
             failure = error
-    raise failure
+    raise failure or _Wrong(f"got {_shown(value)}; allowed: another type")
 
 
 def _shown(value: Any) -> str:

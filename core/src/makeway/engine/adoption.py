@@ -97,9 +97,9 @@ def plugins_memory(engine: Engine) -> dict[str, Any]:
         ("selector", "makeway_selector", engine.selector),
         ("gang", "makeway_gang", engine.gang),
     ):
-        call = getattr(part, "hand_over", None)
-        memory = call() if call is not None else None
-        if memory:
+        if part is not None:
+            call = getattr(part, "hand_over", None)
+            memory = call() if call is not None else {}
             found[name] = {"plugin": policies.who(hook), "memory": memory}
     if remembered := policies.hand_over(engine.ledger):
         found["policies"] = remembered
@@ -168,7 +168,8 @@ class _Adoption:
         """Every job as the state shows it, by id."""
         self._same = state.memory.get("config") == fingerprint(engine)
         """Whether configuration and cluster are those under which the state came about."""
-        self._memory: Mapping[str, Any] | None = state.memory.get("engine") if self._same else None
+        own = state.memory.get("engine") if self._same else None
+        self._memory: Mapping[str, Any] | None = own if own is not None and "queue" in own else None
         """What the engine's own parts hand over; None: nothing that fits."""
 
     def run(self) -> list[Action]:
@@ -181,6 +182,7 @@ class _Adoption:
         jobs = self._enter(self._drafts())
         self._check(jobs)
         active, leaving, pending = self._sorted(jobs)
+        self._recast(active)
         self._book(active, leaving)
         transitions = engine.transitions
         for job in jobs:
@@ -202,6 +204,8 @@ class _Adoption:
         if isinstance(told, Mapping):
             with self._reading("memory.engine"):
                 engine.reports.take_over(told.get("reports", {}))
+                if "transitions" in told:
+                    engine.transitions.no_priority_above(told["transitions"]["lowest_priority"])
                 if engine.deeds is not None and "deeds" in told:
                     engine.deeds.take_over(told["deeds"], ledger.jobs, ledger.cluster)
         return list(actions) if engine.deeds is None else engine.deeds.number(actions)
@@ -212,6 +216,7 @@ class _Adoption:
         jobs = self._enter(self._drafts())
         self._check(jobs)
         active, leaving, pending = self._sorted(jobs)
+        self._recast(active)
         self._book(active, leaving)
         ledger.version += 1
         transitions = engine.transitions
@@ -339,6 +344,19 @@ class _Adoption:
                 order = {job_id: at for at, job_id in enumerate(self._memory["ledger"]["started"])}
         active.sort(key=lambda job: (job.started_at, order.get(job.id, len(order)), job.index))
         return active, leaving, pending
+
+    def _recast(self, active: Sequence[Job]) -> None:
+        """Let the selector see in its own terms what another one has placed."""
+        recast = getattr(self._engine.selector, "recast", None)
+        told = self._state.memory.get("selector")
+        own = isinstance(told, Mapping) and told.get("plugin") == self._engine.policies.who(
+            "makeway_selector"
+        )
+        if recast is None or own:
+            return
+        for job in active:
+            call = functools.partial(recast, job, _held(job), self._ledger)
+            put(job, allocation=guarded(self._engine.policies, "makeway_selector", job, call))
 
     def _book(self, active: Sequence[Job], leaving: Sequence[Job]) -> None:
         ledger = self._ledger
@@ -501,7 +519,7 @@ def _of_plugin(told: Any, plugin: str) -> Mapping[str, Any] | None:
     if not isinstance(told, Mapping) or told.get("plugin") != plugin:
         return None
     memory = told.get("memory")
-    return memory if isinstance(memory, Mapping) else None
+    return memory if isinstance(memory, Mapping) and memory else None
 
 
 def _index(job: Job) -> int:

@@ -138,6 +138,10 @@ class Deeds:
             return False
         return any(self._last.get((action.job.id, kind), 0) > serial for kind in later)
 
+    def open_serials(self) -> set[int]:
+        """Return the serials of all actions that may still turn out to have failed."""
+        return set(self._open)
+
     def resting_on(self, serial: int) -> list[Action]:
         """Return the actions that are not performed if the one with `serial` failed, in order of their serials."""
         return [action for action in self._open.values() if serial in action.after and is_current(action)]
@@ -156,7 +160,7 @@ class Deeds:
             action = action_of_plain(plain, jobs, cluster)
             if action is not None:
                 self._remember(action)
-        self._stopped = {id: (serial, jobs[id]) for id, serial in memory["stopped"].items() if id in jobs}
+        self._stopped |= {id: (serial, jobs[id]) for id, serial in memory["stopped"].items() if id in jobs}
 
 
 def _behind(actions: Sequence[Action], rests: Mapping[int, Sequence[int]]) -> list[int]:

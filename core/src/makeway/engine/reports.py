@@ -433,8 +433,11 @@ class Reports:
             self._transitions.resume(job)
 
     # ----------------------------------------------------------------------------- adoption
-    def hand_over(self) -> dict[str, Any]:
-        """Return what failed so far and when to try again, for `take_over`; empty: nothing did."""
+    def hand_over(self, *, whole: bool = True) -> dict[str, Any]:
+        """Return what failed so far and when to try again, for `take_over`; empty: nothing did.
+
+        :param whole: False: without what only tells echoes from news: confirmed starts, and jobs that have ended.
+        """
         shown = functools.partial(nodes_to_text, self._ledger.cluster)
         found: dict[str, Any] = {
             "down": shown(self.down),
@@ -443,14 +446,14 @@ class Reports:
             "stubborn": {job_id: [each.reason, each.until] for job_id, each in self.stubborn.items()},
             "failed_starts": dict(self._failed_starts),
             "failed_kills": dict(self._failed_kills),
-            "confirmed": dict(self._confirmed),
             "timers": [
                 [at, what, None if job is None else job.id, shown(number) if job is None else number]
                 for at, _, what, job, number in sorted(self.timers, key=lambda timer: timer[:2])
                 if job is None or self._ledger.jobs.get(job.id) is job
             ],
-            "ended": list(self._ended),
         }
+        if whole:
+            found |= {"confirmed": dict(self._confirmed), "ended": list(self._ended)}
         return {key: value for key, value in found.items() if value}
 
     def take_over(self, memory: Mapping[str, Any]) -> None:

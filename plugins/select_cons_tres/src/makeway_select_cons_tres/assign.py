@@ -64,7 +64,7 @@ def assign(
         full = books.layout.full
         if cores == tuple([full[index] for index in indices]):
             cores = None
-    memory = _memory(request, indices, cpus, books) if books.layout.track_memory else None
+    memory = memory_of(request, indices, cpus, books) if books.layout.track_memory else None
     if memory is not None and request.memory_per_cpu is not None and _too_much(memory, indices, books):
         return None
     gres: Mapping[str, tuple[int, ...]] = NOTHING
@@ -167,7 +167,7 @@ def _packed(tasks: int, room: Sequence[int], more_room: Sequence[int]) -> list[i
     return dealt if tasks == 0 else None
 
 
-def _memory(
+def memory_of(
     request: Request, indices: Sequence[int], cpus: Sequence[int], books: Books
 ) -> tuple[int, ...] | None:
     """Return the memory charged on each node."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives, alternatives
@@ -29,7 +31,7 @@ from makeway.model import (
 from makeway.obstacle import counted
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres import adoption
-from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.assign import Found, memory_of
 from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.forecast import forecast
@@ -109,6 +111,26 @@ class ConsSelector:
     def hand_over(self) -> dict[str, Any]:
         """Return who is in which row, and what else follows from the order of events."""
         return adoption.to_plain(self.books, self._view.active)
+
+    def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
+        """Add the mark, the number of CPUs and the memory that the request stands for."""
+        del view
+        request = self.request(job)
+        cpus = allocation.cpus or self._cpus_of(allocation)
+        memory = allocation.memory_mb
+        if memory is None and self.layout.track_memory:
+            memory = memory_of(request, allocation.node_indices, cpus, self.books)
+        mark = MARKS[request.mark, request.sharing]
+        return attrs.evolve(allocation, cpus=cpus, memory_mb=memory, shared=request.shares, marks=mark)
+
+    def _cpus_of(self, allocation: Allocation) -> tuple[int, ...]:
+        nodes = self.cluster.nodes
+        if allocation.cores is None:
+            return tuple(nodes[index].cpus for index in allocation.node_indices)
+        return tuple(
+            min(nodes[index].cpus, cores.bit_count() * self.layout.shape(index).threads)
+            for index, cores in zip(allocation.node_indices, allocation.cores, strict=True)
+        )
 
     def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""

@@ -12,6 +12,7 @@ from makeway.bitmap import NodeBits
 from makeway.features import Alternatives, alternatives
 from makeway.model import (
     NOTHING,
+    Allocation,
     Blocked,
     Cluster,
     ClusterView,
@@ -96,6 +97,15 @@ class LinearSelector:
         return self.books.hand_over(
             self.view.active, Books(self.cluster, track_memory=self.books.track_memory)
         )
+
+    def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
+        """Add the memory that the request stands for, and whether the job shares its nodes."""
+        del view
+        request, listed = self.request(job), self.cluster.nodes
+        memory = allocation.memory_mb
+        if memory is None and self.books.track_memory:
+            memory = tuple(memory_need(request, listed[index]) for index in allocation.node_indices)
+        return attrs.evolve(allocation, memory_mb=memory, shared=request.shares)
 
     def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""

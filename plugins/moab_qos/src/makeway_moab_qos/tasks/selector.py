@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.features import alternatives
 from makeway.model import (
+    Allocation,
     Blocked,
     Cluster,
     ClusterView,
@@ -76,6 +79,19 @@ class TaskSelector:
     def hand_over(self) -> dict[str, Any]:
         """Return the books, where jobs lie over one another so that their order counts."""
         return self.books.hand_over(self._view.active, self._new_books())
+
+    def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:
+        """Add cores and processors where only nodes are known, and the memory that the request stands for."""
+        del view
+        request, books = self.request(job), self.books
+        cores = allocation.cores or tuple(bitmap.full(books.cores[at]) for at in allocation.node_indices)
+        pairs = list(zip(allocation.node_indices, cores, strict=True))
+        cpus = allocation.cpus or tuple(mine.bit_count() * books.threads[at] for at, mine in pairs)
+        memory = allocation.memory_mb
+        if memory is None and request.wants_memory:
+            memory = tuple(request.memory(count // request.per_task) for count in cpus)
+        shared = not (request.whole or self.alone)
+        return attrs.evolve(allocation, cpus=cpus, cores=cores, memory_mb=memory, shared=shared)
 
     def take_over(self, active: Sequence[Job], memory: Mapping[str, Any] | None, view: ClusterView) -> None:
         """Fill the books."""

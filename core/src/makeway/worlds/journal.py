@@ -1,0 +1,479 @@
+"""Write every step of a live run down before anything of it is performed, and tell after a crash where it stood.
+
+One transaction per step: its events, the lines of the record, the state of each job that it touched, the actions
+that are intended. The outcome of an action is an event of a later step. After `Journal.write` has returned, the step
+survives a crash of the machine (SQLite with a write-ahead log and ``synchronous=FULL``); if it raises, nothing of the
+step is in the file. docs/adoption.md says what is kept for how long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from makeway.config import Config, JournalTable, dump_toml, parse_toml
+from makeway.engine.adoption import engine_memory, fingerprint, job_of, plugins_memory
+from makeway.engine.engine import Engine
+from makeway.errors import JournalError
+from makeway.model import Job, JobState, Seconds
+from makeway.record import Line
+from makeway.settings import unstructure
+from makeway.state import State, job_from_json, nodes_to_text
+from makeway.worlds.api import Step
+from makeway.worlds.encoding import action_to_plain, event_to_plain
+from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Resume, Submitted
+from makeway.worlds.journal_file import connect, telling
+
+ENDS_TOLD = 100_000
+"""How many jobs that have ended a new engine is told of, so that it knows echoes of them."""
+MEMORY_EVERY: Seconds = 5.0
+"""Least time between two times that arbiter and policies are asked what they remember."""
+_STALE: _Mark = (None, None, 0.0)
+"""Stands for a row of an earlier daemon: it is written anew when its job is next looked at."""
+_PLUGINS = ("selector", "gang", "policies")
+_SWEEP = 32
+"""Live jobs looked at in each step for changes that no event and no line tells of (reason, marks)."""
+_PEOPLE = (Command, NodesDown, NodesDrained, NodesUp)
+_Mark = tuple[Any, ...]
+
+
+class Journal:
+    """The journal of one run, in one file. See `makeway.worlds.api.Journal`."""
+
+    def __init__(self, path: Path, table: JournalTable | None = None) -> None:
+        """Open the file, or make it.
+
+        :param table: what is kept for how long; None: the defaults.
+        :raises JournalError: it cannot be opened, is damaged, or is something else.
+        """
+        self.path = path
+        self._table = table or JournalTable()
+        self._database = connect(path, write=True)
+        self._engine: Engine | None = None
+        self._marks: dict[str, _Mark] = {}
+        """What was written last of each live job."""
+        self._undo: list[tuple[str, _Mark | None]] = []
+        """What was there before the transaction that is under way."""
+        self._round: deque[str] = deque()
+        self._open: set[int] = set()
+        """Serials of actions that are marked as open."""
+        self._texts: dict[str, str] = {}
+        """What was written last of each part of the memory."""
+        self._remembered_at: Seconds | None = None
+        self._compacted_at: Seconds | None = None
+        with telling(path):
+            self.step = int(self._value("SELECT max(step) FROM steps") or 0)
+            """Number of the last step."""
+
+    def _value(self, query: str, *values: Any) -> Any:
+        row = self._database.execute(query, values).fetchone()
+        return row[0] if row is not None else None
+
+    # ----------------------------------------------------------------------------- looking back
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever written."""
+        return not self.step
+
+    def clock_at(self, wall: float) -> Seconds:
+        """Return what the run's clock says at a Unix time: it goes on while no daemon runs."""
+        with telling(self.path):
+            row = self._database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+        return 0.0 if row is None else float(row[0]) + max(0.0, wall - float(row[1]))
+
+    def config(self) -> Config | None:
+        """Return the configuration of the last step; None: none was written."""
+        with telling(self.path):
+            text = self._value("SELECT config FROM configs ORDER BY rowid DESC LIMIT 1")
+        return None if text is None else parse_toml(text, str(self.path))
+
+    def state(self) -> State | None:
+        """Return where the run stood after the last step; None: nothing was ever written.
+
+        :raises JournalError: the file cannot be read.
+        :raises ConfigError: a job in it cannot be.
+        """
+        if self.empty:
+            return None
+        with telling(self.path):
+            at, wall = self._database.execute(
+                "SELECT at, wall FROM steps WHERE step = ?", (self.step,)
+            ).fetchone()
+            rows = self._database.execute(
+                "SELECT spec, standing FROM jobs WHERE standing IS NOT NULL ORDER BY place"
+            ).fetchall()
+            parts = {
+                part: (step, json.loads(data))
+                for part, step, data in self._database.execute("SELECT part, step, data FROM memory")
+            }
+            actions = [
+                json.loads(row[0])
+                for row in self._database.execute("SELECT action FROM actions WHERE open ORDER BY serial")
+            ]
+            ended = [
+                row[0]
+                for row in self._database.execute(
+                    "SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT ?",
+                    (ENDS_TOLD,),
+                )
+            ]
+        jobs = tuple(
+            job_from_json(f'{{"spec": {spec}, {standing[1:]}', f"{self.path}, a job")
+            for spec, standing in rows
+        )
+        told: dict[str, Any] = {
+            name: data for name, (_, data) in parts.items() if name in ("gang", "policies")
+        }
+        engine = dict(parts["engine"][1]) if "engine" in parts else {}
+        whole = parts.get("whole")
+        if whole is not None and whole[0] == self.step:
+            told = whole[1]
+            engine = told.get("engine", {})
+            actions = []  # it has them
+        engine.setdefault("reports", {})["ended"] = ended[::-1]
+        if actions and "deeds" in engine:
+            engine["deeds"]["open"] = actions
+        told = {**told, "engine": engine}
+        down = parts["nodes"][1]["down"] if "nodes" in parts else None
+        return State(at=at, wall=wall - at, down_nodes=down, jobs=jobs, memory=told)
+
+    # ------------------------------------------------------------------------------ going on
+    def follow(self, engine: Engine) -> None:
+        """Write down the steps of `engine` from now on; to be called once it has adopted what there is.
+
+        :raises JournalError: its jobs and its configuration cannot be written.
+        """
+        self._engine = engine
+        self._texts.clear()
+        self._marks.clear()
+        self._undo.clear()
+        self._round.clear()
+        text = dump_toml(engine.config)
+        with self._transaction() as database:
+            if text != self._value("SELECT config FROM configs ORDER BY rowid DESC LIMIT 1"):
+                database.execute("INSERT INTO configs VALUES (?, ?, ?)", (self.step, engine.ledger.now, text))
+            there = {row[0] for row in database.execute("SELECT id FROM jobs WHERE standing IS NOT NULL")}
+            self._marks = dict.fromkeys(there.intersection(engine.ledger.jobs), _STALE)
+            self._write_jobs([job for job in engine.ledger.jobs.values() if job.id not in there])
+        self._open = {row[0] for row in self._database.execute("SELECT serial FROM actions WHERE open")}
+
+    def write(self, step: Step) -> None:
+        """Write a step of the engine that is followed; when it returns, the step survives a crash.
+
+        :raises JournalError: it could not be written; then nothing of it was.
+        """
+        engine = self._engine
+        if engine is None:
+            raise JournalError(f"{self.path}: no engine is followed yet")
+        number = self.step + 1
+        self._undo.clear()
+        before = self._open, dict(self._texts)
+        try:
+            with self._transaction() as database:
+                self._write_step(database, engine, step, number)
+        except BaseException:
+            self._open, self._texts = before
+            for job_id, mark in reversed(self._undo):
+                self._set_mark(job_id, mark)
+            raise
+        self.step = number
+        self._compact_now_and_then(step.now)
+
+    def _set_mark(self, job_id: str, mark: _Mark | None) -> None:
+        """Remember what was written last of a job; None: it has ended."""
+        self._undo.append((job_id, self._marks.get(job_id)))
+        if mark is None:
+            self._marks.pop(job_id, None)
+        else:
+            self._marks[job_id] = mark
+
+    def _write_step(self, database: sqlite3.Connection, engine: Engine, step: Step, number: int) -> None:
+        cluster = engine.ledger.cluster
+        events = [_event(event, cluster) for event in step.events]
+        database.execute(
+            "INSERT INTO steps VALUES (?, ?, ?, ?)", (number, step.now, step.wall, _json(events))
+        )
+        for event, plain in zip(step.events, events, strict=True):
+            if isinstance(event, _PEOPLE):
+                database.execute("INSERT INTO commands VALUES (?, ?, ?)", (number, step.now, _json(plain)))
+        database.executemany(
+            "INSERT INTO actions VALUES (?, ?, ?, ?, 1)",
+            [
+                (each.serial, number, each.job.id, _json(action_to_plain(each, cluster)))
+                for each in step.actions
+            ],
+        )
+        database.executemany(
+            "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (number, place, line.at, line.kind, line.job, _json(dict(line.data)))
+                for place, line in enumerate(step.lines)
+            ],
+        )
+        self._write_jobs(self._touched(engine, step))
+        self._write_refused(engine, step)
+        self._write_ends(step.lines, step.now)
+        self._settle(engine, step)
+        self._write_memory(engine, step.now, number)
+
+    # -------------------------------------------------------------------------------- jobs
+    def _touched(self, engine: Engine, step: Step) -> Iterable[Job]:
+        """Return the live jobs that a step may have changed, and some others in turn."""
+        jobs = engine.ledger.jobs
+        if any(isinstance(event, Command) for event in step.events):
+            return jobs.values()  # people name jobs in ways of their own
+        names: dict[str, None] = {}
+        for event in step.events:
+            for key in ("job_id", "spec", "standing"):
+                about = getattr(event, key, None)
+                about = getattr(about, "spec", about)
+                if about is not None:
+                    names[getattr(about, "id", about)] = None
+        for line in step.lines:
+            names[line.job] = None
+            for key in ("preemptor", "victim"):
+                if other := line.data.get(key):
+                    names[other] = None
+        names.update((action.job.id, None) for action in step.actions)
+        if any(isinstance(action, Resume) for action in step.actions):
+            # Suspended jobs may have changed places with the one that goes on.
+            names.update((job.id, None) for job in engine.ledger.active if job.state is JobState.SUSPENDED)
+        names.update(self._others(engine))
+        return [jobs[name] for name in names if name in jobs]
+
+    def _others(self, engine: Engine) -> Iterator[tuple[str, None]]:
+        for _ in range(_SWEEP):
+            if not self._round:
+                self._round.extend(engine.ledger.jobs)
+            if not self._round:
+                return
+            yield self._round.popleft(), None
+
+    def _write_jobs(self, jobs: Iterable[Job]) -> None:
+        engine = self._engine
+        assert engine is not None
+        known, new = [], []
+        for job in jobs:
+            mark = _mark(job, engine)
+            old = self._marks.get(job.id)
+            if mark == old:
+                continue
+            self._set_mark(job.id, mark)
+            plain = unstructure(job_of(engine, job))
+            spec = _json(plain.pop("spec"))
+            standing = _json(plain)
+            worked = _worked(old, job, engine.ledger.now)
+            if old is None:
+                new.append((job.id, job.index, spec, standing, job.state.value, job.spec.submit_at, worked))
+            else:
+                known.append((standing, job.state.value, worked, job.id))
+        self._database.executemany(
+            "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO UPDATE SET"
+            " place = excluded.place, spec = excluded.spec, standing = excluded.standing, state = excluded.state,"
+            " ended_at = NULL",
+            new,
+        )
+        self._database.executemany("UPDATE jobs SET standing = ?, state = ?, worked = ? WHERE id = ?", known)
+
+    def _write_refused(self, engine: Engine, step: Step) -> None:
+        """Write down jobs that were submitted and ended in one step: they were never live after any."""
+        for event in step.events:
+            if isinstance(event, Submitted) and event.spec.id not in engine.ledger.jobs:
+                spec = event.spec
+                row = (
+                    spec.id,
+                    engine.last_index,
+                    _json(unstructure(spec)),
+                    JobState.FAILED.value,
+                    spec.submit_at,
+                )
+                self._database.execute(
+                    "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, NULL, ?, ?, NULL, 0)", row
+                )
+
+    def _write_ends(self, lines: Sequence[Line], now: Seconds) -> None:
+        ends = []
+        for line in lines:
+            state = line.data.get("state") if line.kind == "state" else None
+            if state in _ENDS:
+                ends.append((state, line.at, _worked_until(self._marks.get(line.job), now), line.job))
+                self._set_mark(line.job, None)
+        self._database.executemany(
+            "UPDATE jobs SET standing = NULL, state = ?, ended_at = ?, worked = max(worked, ?) WHERE id = ?",
+            ends,
+        )
+
+    # ------------------------------------------------------------------------------ memory
+    def _settle(self, engine: Engine, step: Step) -> None:
+        """Mark the actions whose outcome is known by now."""
+        if engine.deeds is None:
+            return
+        still = engine.deeds.open_serials()
+        settled = (self._open | {action.serial for action in step.actions}) - still
+        if settled:
+            self._database.executemany(
+                "UPDATE actions SET open = 0 WHERE serial = ?", [(serial,) for serial in sorted(settled)]
+            )
+        self._open = still
+
+    def _write_memory(self, engine: Engine, now: Seconds, number: int) -> None:
+        ledger = engine.ledger
+        small: dict[str, Any] = {
+            "transitions": {"lowest_priority": engine.transitions.hand_over()["lowest_priority"]},
+            "reports": engine.reports.hand_over(whole=False),
+        }
+        if engine.deeds is not None:
+            small["deeds"] = {"next_serial": engine.deeds.next_serial, "stopped": {}, "open": []}
+        self._remember("engine", small, number)
+        self._remember(
+            "nodes", {"down": nodes_to_text(ledger.cluster, ledger.all_nodes & ~ledger.up)}, number
+        )
+        if self._remembered_at is None or not 0 <= now - self._remembered_at < MEMORY_EVERY:
+            self._remembered_at = now
+            found = plugins_memory(engine)
+            found["selector"] = {"plugin": found["selector"]["plugin"]}  # its books follow from the jobs
+            for part in _PLUGINS:
+                self._remember(part, found.get(part, {}), number)
+
+    def _remember(self, part: str, data: Any, number: int) -> None:
+        text = _json(data)
+        if self._texts.get(part) != text:
+            self._texts[part] = text
+            self._database.execute("INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", (part, number, text))
+
+    # ------------------------------------------------------------------------- transactions
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        database = self._database
+        with telling(self.path):
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+                database.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    database.execute("ROLLBACK")
+                raise
+
+    # --------------------------------------------------------------------------- compaction
+    def _compact_now_and_then(self, now: Seconds) -> None:
+        every = self._table.compact_every
+        if self._compacted_at is None:
+            self._compacted_at = now
+        elif every and now - self._compacted_at >= every:
+            self._compacted_at = now
+            with contextlib.suppress(JournalError):  # the next step says what is wrong, if it is still so
+                self.compact(now)
+
+    def compact(self, now: Seconds) -> tuple[int, int]:
+        """Drop what is older than the rule says; jobs keep their request, their times and how they ended.
+
+        :returns: how many steps were dropped, and how many jobs.
+        :raises JournalError: it could not be done; then nothing was dropped.
+        """
+        table = self._table
+        with self._transaction() as database:
+            last = self._value("SELECT max(step) FROM steps WHERE at < ?", now - table.keep_steps_for) or 0
+            if table.keep_steps:
+                last = max(last, self.step - table.keep_steps)
+            last = min(last, self.step - 1)  # the last one tells the time
+            steps = database.execute("DELETE FROM steps WHERE step <= ?", (last,)).rowcount
+            database.execute("DELETE FROM lines WHERE step <= ?", (last,))
+            database.execute("DELETE FROM actions WHERE step <= ? AND NOT open", (last,))
+            jobs = database.execute(
+                "DELETE FROM jobs WHERE ended_at < ?", (now - table.keep_jobs_for,)
+            ).rowcount
+            if table.keep_jobs:
+                jobs += database.execute(
+                    "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at IS NOT NULL"
+                    " ORDER BY ended_at DESC LIMIT -1 OFFSET ?)",
+                    (table.keep_jobs,),
+                ).rowcount
+            oldest = self._value("SELECT min(submitted_at) FROM jobs")
+            if oldest is not None:
+                database.execute("DELETE FROM commands WHERE at < ?", (oldest,))
+        return max(0, steps), max(0, jobs)
+
+    # ------------------------------------------------------------------------------- ending
+    def close(self) -> None:
+        """Write the whole memory down, so that the next engine goes on exactly as this one would have, and close.
+
+        :raises JournalError: the memory could not be written; the steps are there all the same.
+        """
+        try:
+            if self._engine is not None and self.step:
+                engine = self._engine
+                whole = {
+                    "config": fingerprint(engine),
+                    "engine": engine_memory(engine),
+                    **plugins_memory(engine),
+                }
+                with self._transaction():
+                    self._write_jobs(engine.ledger.jobs.values())
+                    self._remember("whole", whole, self.step)
+        finally:
+            self._database.close()
+
+
+def _event(event: Event, cluster: Any) -> dict[str, Any]:
+    """Return an event; what was submitted stands with its job."""
+    if isinstance(event, Submitted | Adopted):
+        spec = event.spec if isinstance(event, Submitted) else event.standing.spec
+        return {"event": type(event).__name__, "job": spec.id}
+    return event_to_plain(event, cluster)
+
+
+def _mark(job: Job, engine: Engine) -> _Mark:
+    """Return what tells whether a job has changed since it was written."""
+    return (
+        job.state,
+        job.resumed_at,
+        job.ran,
+        job.reason,
+        job.priority,
+        job.partition.index,
+        job.submit_at,
+        job.eligible_at,
+        job.end_at,
+        job.allocation,
+        job.starts,
+        job.restarts,
+        job.preemptions,
+        job.preempt_at,
+        job.asked_at,
+        job.checkpointed,
+        job.marks,
+        job.id in engine.transitions.graces,
+        engine.transitions.is_leaving(job),
+        engine.ledger.left_early(job),
+    )
+
+
+def _worked(old: _Mark | None, job: Job, now: Seconds) -> float:
+    """Return the running time of the last incarnation, as far as it is over."""
+    if job.state in (JobState.RUNNING, JobState.SUSPENDED):
+        return job.ran_until(now)
+    return _worked_until(old, now)
+
+
+def _worked_until(mark: _Mark | None, now: Seconds) -> float:
+    if mark is None:
+        return 0.0
+    state, resumed_at, ran = mark[:3]
+    if state is JobState.RUNNING and resumed_at is not None:
+        return float(ran + now - resumed_at)
+    return float(ran) if state is JobState.SUSPENDED else 0.0
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+_ENDS = frozenset(state.value for state in JobState if state.ended)
+
+__all__ = ["ENDS_TOLD", "MEMORY_EVERY", "Journal"]

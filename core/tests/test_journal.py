@@ -1,0 +1,432 @@
+"""The journal of a live run: what it keeps, what it says when it cannot, and runs that go on after a crash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway.config import (
+    Config,
+    JournalTable,
+    NodeTable,
+    PartitionTable,
+    PolicyTable,
+    SchedulerTable,
+    build_cluster,
+)
+from makeway.engine.engine import Engine
+from makeway.errors import ConfigError, JournalError
+from makeway.model import JobSpec, JobState
+from makeway.record import Line, Recorder
+from makeway.registry import Policies
+from makeway.worlds import journal_schema
+from makeway.worlds.api import Step
+from makeway.worlds.differences import differences
+from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
+from makeway.worlds.journal import Journal
+from makeway.worlds.recovery import perform_again, recover
+from makeway.worlds.simulated import SimulatedWorld
+
+CONFIG = Config(
+    node=(NodeTable(name="n[1-4]", cpus=4, sockets=1, cores_per_socket=4),),
+    partition=(PartitionTable(name="low", default=True), PartitionTable(name="high", priority_tier=2)),
+    policy=PolicyTable(preempt="preempt/partition_prio", preempt_mode=("requeue",)),
+    scheduler=SchedulerTable(type="easy"),
+)
+GANG = attrs.evolve(CONFIG, policy=attrs.evolve(CONFIG.policy, preempt_mode=("suspend", "gang")))
+SPECS = tuple(
+    JobSpec(
+        id=str(at),
+        submit_at=at * 7.0,
+        run_time=20.0 + at % 5 * 9,
+        time_limit=900.0,
+        min_nodes=1 + at % 3,
+        partitions=("high" if at % 4 == 3 else "low",),
+    )
+    for at in range(1, 15)
+)
+
+
+class Crash(Exception):  # noqa: N818  # no error, a test
+    """The daemon is gone."""
+
+
+class Daemon:
+    """An engine, a journal and a world, joined as `makeway.worlds.drive` joins them, on the world's own time."""
+
+    def __init__(
+        self, config: Config, path: Path, world: SimulatedWorld, lines: list[Line] | None = None
+    ) -> None:
+        self.lines = lines if lines is not None else []
+        self.journal = Journal(path)
+        found = recover(config, self.journal, Recorder(build_cluster(config), self.lines.append, keep=False))
+        self.engine, self.world = found.engine, world
+        self.now = found.at
+        perform_again(self.engine, world)
+        self.step(self.now, differences(self.engine, world.survey()))
+
+    def step(self, now: float, events: Sequence[Event], crash: str = "") -> None:
+        """Let the engine decide, write, perform."""
+        seen = len(self.lines)
+        actions = self.engine.step(now, events)
+        if crash == "before":
+            raise Crash
+        self.journal.write(
+            Step(now=now, wall=1e9 + now, events=events, actions=actions, lines=self.lines[seen:])
+        )
+        if crash == "between":
+            raise Crash
+        self.world.perform(actions, now)
+        if crash == "after":
+            raise Crash
+
+    def run(self, crash_at: int | None = None, crash: str = "") -> None:
+        """Go on until nothing happens any more."""
+        steps = 0
+        while (moment := self.world.wait(self.engine.next_wake)) is not None:
+            steps += 1
+            self.now, events = moment
+            self.step(self.now, events, crash if steps == crash_at else "")
+
+
+def world_of(config: Config, specs: Sequence[JobSpec] = SPECS) -> SimulatedWorld:
+    """Return the world in which the jobs run; it outlives daemons."""
+    clockwork = Engine(config, Recorder(build_cluster(config)), Policies(config)).clockwork
+    return SimulatedWorld(specs, clockwork)
+
+
+def kill(daemon: Daemon) -> None:
+    """Leave everything as kill -9 does."""
+    daemon.journal._database.close()
+
+
+def ends(path: Path) -> dict[str, str]:
+    """Return how each job ended, by the journal."""
+    with sqlite3.connect(path) as database:
+        return dict(database.execute("SELECT id, state FROM jobs WHERE ended_at IS NOT NULL ORDER BY place"))
+
+
+# ------------------------------------------------------------------------------------- recovery
+@pytest.mark.parametrize("config", [CONFIG, GANG], ids=["requeue", "gang"])
+@pytest.mark.parametrize("crash", ["between", "after"])
+def test_a_run_survives_a_crash_at_any_step(tmp_path: Path, config: Config, crash: str) -> None:
+    """Whether or not the actions were performed: every job ends once, as it would have, none is lost."""
+    world = world_of(config)
+    steps = 0
+    path = tmp_path / "journal.db"
+    daemon = Daemon(config, path, world)
+    for _ in range(500):
+        steps += 1
+        try:
+            daemon.run(1 + steps % 3, crash)
+            break
+        except Crash:
+            kill(daemon)
+            daemon = Daemon(config, path, world)
+    daemon.journal.close()
+    assert steps > 10
+    assert ends(path) == {spec.id: "COMPLETED" for spec in SPECS}
+    with sqlite3.connect(path) as database:
+        serials = [row[0] for row in database.execute("SELECT serial FROM actions ORDER BY serial")]
+        started = database.execute(
+            "SELECT job, json_extract(action, '$.incarnation') FROM actions"
+            " WHERE json_extract(action, '$.action') = 'Start'"
+        ).fetchall()
+    assert len(serials) == len(set(serials))
+    assert len(started) == len(set(started)), "no incarnation is started twice"
+
+
+@pytest.mark.parametrize("config", [CONFIG, GANG], ids=["requeue", "gang"])
+def test_a_daemon_that_ended_well_goes_on_exactly(tmp_path: Path, config: Config) -> None:
+    """Closed and opened again after every few steps, the run leaves the record of one that was never stopped."""
+    plain: list[Line] = []
+    Daemon(config, tmp_path / "plain.db", world_of(config), plain).run()
+    world, lines = world_of(config), list[Line]()
+    for _ in range(500):
+        daemon = Daemon(config, tmp_path / "journal.db", world, lines)
+        try:
+            daemon.run(3, "after")
+            break
+        except Crash:
+            daemon.journal.close()
+    wanted = [line.as_dict() for line in plain if line.kind in ("state", "preempt")]
+    assert [line.as_dict() for line in lines if line.kind in ("state", "preempt")] == wanted
+
+
+def test_a_step_that_was_not_written_was_not_made(tmp_path: Path) -> None:
+    """A crash before the transaction: the world still has the events, or shows what is there."""
+    world, path = world_of(CONFIG, SPECS[:1]), tmp_path / "journal.db"
+    daemon = Daemon(CONFIG, path, world)
+    with pytest.raises(Crash):
+        daemon.run(1, "before")
+    kill(daemon)
+    again = Daemon(CONFIG, path, world)
+    assert not again.engine.ledger.jobs
+    again.engine.step(8.0, [Submitted(SPECS[0])])
+    assert [job.id for job in again.engine.ledger.active] == ["1"]
+
+
+def test_another_configuration_adopts_what_there_is(tmp_path: Path) -> None:
+    """Jobs go on under another policy; one that has lost its partition is named, and the journal stays as it was."""
+    path, world = tmp_path / "journal.db", world_of(CONFIG)
+    daemon = Daemon(CONFIG, path, world)
+    with pytest.raises(Crash):
+        daemon.run(6, "after")
+    kill(daemon)
+    fewer = attrs.evolve(CONFIG, partition=CONFIG.partition[1:])
+    with pytest.raises(ConfigError, match="no partition named 'low'"):
+        Daemon(fewer, path, world)
+    other = attrs.evolve(CONFIG, policy=PolicyTable(preempt="preempt/none", select="select/cons_tres"))
+    Daemon(other, path, world).run()
+    assert ends(path) == {spec.id: "COMPLETED" for spec in SPECS}
+
+
+def test_the_clock_goes_on_while_no_daemon_runs(tmp_path: Path) -> None:
+    """By the wall clock."""
+    daemon = Daemon(CONFIG, tmp_path / "journal.db", world_of(CONFIG))
+    daemon.step(50.0, [])
+    assert daemon.journal.clock_at(1e9 + 80.0) == 80.0
+    assert daemon.journal.clock_at(1e9 + 10.0) == 50.0
+
+
+def test_a_job_refused_at_submission_is_written_down(tmp_path: Path) -> None:
+    """It was never live after any step."""
+    path = tmp_path / "journal.db"
+    daemon = Daemon(CONFIG, path, world_of(CONFIG, ()))
+    daemon.step(1.0, [Submitted(JobSpec(id="big", submit_at=1.0, min_nodes=99))])
+    daemon.journal.close()
+    assert ends(path) == {"big": "FAILED"}
+
+
+# ---------------------------------------------------------------------------------- compaction
+def test_older_entries_are_dropped_by_age_and_count(tmp_path: Path) -> None:
+    """Steps first; of jobs the request and the end stay for longer."""
+    path = tmp_path / "journal.db"
+    daemon = Daemon(CONFIG, path, world_of(CONFIG))
+    daemon.run()
+    steps, journal = daemon.journal.step, daemon.journal
+    journal._table = JournalTable(keep_steps=5)
+    assert journal.compact(daemon.now) == (steps - 5, 0)
+    journal._table = JournalTable(keep_jobs=4)
+    assert journal.compact(daemon.now) == (0, len(SPECS) - 4)
+    journal._table = JournalTable(keep_steps_for=0.0, keep_jobs_for=0.0)
+    dropped = journal.compact(daemon.now + 1.0)
+    assert dropped == (4, 4)
+    assert journal.clock_at(1e9 + daemon.now) == daemon.now, "the last step tells the time"
+    journal.close()
+
+
+# ------------------------------------------------------------------------------ earlier versions
+_VERSION_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE steps (step INTEGER PRIMARY KEY, at REAL NOT NULL, wall REAL NOT NULL, events TEXT NOT NULL);
+CREATE TABLE actions (
+  serial INTEGER PRIMARY KEY, step INTEGER NOT NULL, job TEXT NOT NULL, action TEXT NOT NULL
+);
+CREATE INDEX actions_step ON actions (step);
+CREATE TABLE lines (
+  step INTEGER NOT NULL, place INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, job TEXT NOT NULL,
+  data TEXT NOT NULL, PRIMARY KEY (step, place)
+) WITHOUT ROWID;
+CREATE INDEX lines_job ON lines (job);
+CREATE TABLE jobs (
+  id TEXT PRIMARY KEY, place INTEGER NOT NULL, spec TEXT NOT NULL, standing TEXT, state TEXT NOT NULL,
+  submitted_at REAL NOT NULL, ended_at REAL, worked REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX jobs_live ON jobs (place) WHERE standing IS NOT NULL;
+CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
+CREATE TABLE memory (part TEXT PRIMARY KEY, step INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE configs (step INTEGER NOT NULL, at REAL NOT NULL, config TEXT NOT NULL);
+INSERT INTO steps VALUES (1, 5.0, 1000000005.0,
+  '[{"event":"Submitted","job":"7"},{"event":"Command","name":"hold","job_id":"7"}]');
+INSERT INTO jobs VALUES ('7', 1, '{"id":"7","submit_at":5.0,"run_time":30.0}',
+  '{"index":1,"state":"RUNNING","started_at":5.0,"starts":1,"allocation":{"nodes":"n2"}}', 'RUNNING', 5.0, NULL, 0);
+INSERT INTO actions VALUES (1, 1, '7', '{"action":"Start","job":"7","serial":1,"incarnation":1}');
+"""
+
+
+def old_journal(path: Path) -> Path:
+    """Write a journal as the first version did."""
+    with sqlite3.connect(path) as database:
+        database.executescript(_VERSION_1)
+        database.execute(f"PRAGMA application_id = {journal_schema.APPLICATION}")
+        database.execute("PRAGMA user_version = 1")
+    database.close()
+    return path
+
+
+def test_a_journal_of_the_version_before_opens(tmp_path: Path) -> None:
+    """Its jobs go on, and what people did stands in a table of its own."""
+    journal = Journal(old_journal(tmp_path / "journal.db"))
+    engine = recover(CONFIG, journal).engine
+    assert [(job.id, job.nodes) for job in engine.ledger.active] == [("7", 0b10)]
+    engine.step(35.0, [Finished("7", JobState.COMPLETED, cleaned=True, incarnation=1)])
+    with sqlite3.connect(journal.path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (journal_schema.VERSION,)
+        assert database.execute("SELECT step, at FROM commands").fetchall() == [(1, 5.0)]
+    journal.close()
+
+
+def test_every_version_has_a_way_to_the_next() -> None:
+    """And a fresh journal has the same tables as one that was brought up to date."""
+    assert sorted(journal_schema.MIGRATIONS) == list(range(1, journal_schema.VERSION))
+
+
+def test_old_and_new_journals_have_the_same_tables(tmp_path: Path) -> None:
+    """Column by column."""
+    Journal(old_journal(tmp_path / "old.db")).close()
+    Journal(tmp_path / "new.db").close()
+
+    def columns(name: str) -> dict[str, set[str]]:
+        with sqlite3.connect(tmp_path / name) as database:
+            tables = [
+                row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            ]
+            return {
+                each: {row[1] for row in database.execute(f"PRAGMA table_info({each})")} for each in tables
+            }
+
+    assert columns("old.db") == columns("new.db")
+
+
+def test_a_journal_of_a_later_makeway_is_left_alone(tmp_path: Path) -> None:
+    """It says which version it is."""
+    path = old_journal(tmp_path / "journal.db")
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"written by a later makeway .version 99"):
+        Journal(path)
+    assert path.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------- mishaps
+def written(path: Path) -> Daemon:
+    """Return a daemon with some steps behind it."""
+    daemon = Daemon(CONFIG, path, world_of(CONFIG))
+    with pytest.raises(Crash):
+        daemon.run(8, "after")
+    return daemon
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """The step is refused, what was stored is there, and once there is room the same step is written."""
+    daemon = written(tmp_path / "journal.db")
+    database, step = daemon.journal._database, daemon.journal.step
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    big = JobSpec(id="big", submit_at=daemon.now, attributes={"text": "x" * 200_000})
+    events = [Submitted(big)]
+    actions = daemon.engine.step(daemon.now, events)
+    refused = Step(now=daemon.now, wall=0.0, events=events, actions=actions, lines=())
+    with pytest.raises(
+        JournalError, match="the disk is full; what it holds already is kept, free some space on"
+    ):
+        daemon.journal.write(refused)
+    assert daemon.journal.step == step
+    assert database.execute("SELECT max(step) FROM steps").fetchone() == (step,)
+    database.execute("PRAGMA max_page_count = 1000000")
+    daemon.journal.write(refused)
+    assert database.execute("SELECT count(*) FROM jobs WHERE id = 'big'").fetchone() == (1,)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_file_is_named(tmp_path: Path) -> None:
+    """With what to do."""
+    path = tmp_path / "journal.db"
+    written(path).journal.close()
+    path.chmod(0o400)
+    with pytest.raises(
+        JournalError, match="read-only; what it holds already is kept, allow this user to write"
+    ):
+        Journal(path)
+
+
+def test_a_file_that_became_read_only_refuses_steps(tmp_path: Path) -> None:
+    """As a file system does that was remounted."""
+    daemon = written(tmp_path / "journal.db")
+    daemon.journal._database.execute("PRAGMA query_only = ON")
+    step = Step(now=daemon.now, wall=0.0, events=(), actions=(), lines=())
+    with pytest.raises(JournalError, match="is read-only; what it holds already is kept"):
+        daemon.journal.write(step)
+
+
+def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some patience; then the step can be written."""
+    monkeypatch.setattr("makeway.worlds.journal_file.PATIENCE", 0.05)
+    daemon = written(tmp_path / "journal.db")
+    other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    step = Step(now=daemon.now, wall=0.0, events=(), actions=(), lines=())
+    with pytest.raises(JournalError, match="another process has locked it for more than"):
+        daemon.journal.write(step)
+    other.execute("ROLLBACK")
+    other.close()
+    daemon.journal.write(step)
+
+
+def test_a_damaged_page_is_found_when_the_file_is_opened(tmp_path: Path) -> None:
+    """Nothing is changed; the way to save what can be read is named."""
+    path = tmp_path / "journal.db"
+    written(path).journal.close()
+    data = bytearray(path.read_bytes())
+    data[4096 * 2 : 4096 * 8] = b"\xa5" * (4096 * 6)
+    path.write_bytes(data)
+    with pytest.raises(JournalError, match=r"damaged .*nothing was changed: .*\.recover"):
+        Journal(path)
+    assert path.read_bytes() == bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param(b"hello, world\n" * 100, "it is no journal: another kind of file", id="text"),
+        pytest.param(None, "it is a database, but no journal of makeway", id="another database"),
+    ],
+)
+def test_another_file_is_left_alone(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    """It is not taken for a new journal."""
+    path = tmp_path / "journal.db"
+    if content is None:
+        with sqlite3.connect(path) as database:
+            database.execute("CREATE TABLE mine (x)")
+        database.close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=problem):
+        Journal(path)
+    assert path.read_bytes() == before
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """SQLite says only that it cannot open the file."""
+    with pytest.raises(JournalError, match="cannot be opened; see whether its directory is there"):
+        Journal(tmp_path / "nowhere" / "journal.db")
+
+
+def test_steps_need_an_engine(tmp_path: Path) -> None:
+    """A journal that follows nobody has no jobs to write."""
+    journal = Journal(tmp_path / "journal.db")
+    with pytest.raises(JournalError, match="no engine is followed"):
+        journal.write(
+            Step(now=0.0, wall=0.0, events=(NodesDown(1), Command("hold", "1")), actions=(), lines=())
+        )
+
+
+def test_a_copy_of_the_file_is_a_journal(tmp_path: Path) -> None:
+    """Once it was closed: nothing is left in files beside it."""
+    path = tmp_path / "journal.db"
+    written(path).journal.close()
+    shutil.copy(path, tmp_path / "copy.db")
+    copied = Journal(tmp_path / "copy.db").state()
+    here: Any = Journal(path).state()
+    assert copied == here
