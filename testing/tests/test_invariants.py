@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from makeway.errors import InvariantError
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
     GangOrder,
     GangVerb,
     Job,
+    PreemptBasis,
     PreemptMode,
 )
 from makeway_testing import (
@@ -82,8 +83,9 @@ class Anybody:
     """A preempt policy that knows no tiers."""
 
     @hookimpl
+    @based_on(PreemptBasis.PARTITION)
     def makeway_preempt_candidates(self, active: Sequence[Job]) -> Candidates:
-        """Name all."""
+        """Name all, and claim to go by partitions."""
         return Candidates(jobs=tuple(active), modes=(PreemptMode.CANCEL,) * len(active))
 
 

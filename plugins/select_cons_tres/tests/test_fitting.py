@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from random import Random
 from typing import Any
@@ -81,12 +82,23 @@ def test_the_shorter_way_changes_nothing(scheduler: str, seed: int, monkeypatch:
     assert quick.record == thorough.record
 
 
+def without_waits(record: str) -> list[str]:
+    """Return the lines of a record but for decisions to go on waiting."""
+    lines = record.splitlines()
+    kept = [line for line in lines if json.loads(line).get("outcome") != "waits"]
+    assert len(lines) > len(kept) > 100
+    return kept
+
+
 @pytest.mark.parametrize("mode", ["requeue", "cancel", "suspend,gang"])
 @pytest.mark.parametrize("seed", range(6))
 def test_who_is_passed_over_would_be_tried_in_vain(
     mode: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same record with everybody tried whenever something was given back."""
+    """The same record with everybody tried whenever something was given back.
+
+    Only the lines that say why a job still waits are fewer: who is passed over is not tried.
+    """
     random = Random(seed)
     specs = [attrs.evolve(spec, qos=random.choice(("low", "mid", "high"))) for spec in jobs(seed, 100)]
     qos = {"low": {}, "mid": {"preempt": "low"}, "high": {"preempt": "low,mid", "preempt_mode": "cancel"}}
@@ -106,7 +118,7 @@ def test_who_is_passed_over_would_be_tried_in_vain(
     monkeypatch.setattr(InVain, "among", counting)
     quick = replay_table(specs, config=chosen)
     monkeypatch.setattr(InVain, "among", lambda self, jobs: ())
-    assert quick.record == replay_table(specs, config=chosen).record
+    assert without_waits(quick.record) == without_waits(replay_table(specs, config=chosen).record)
     assert passed_over > 50 or mode == "suspend,gang"
 
 
