@@ -30,7 +30,10 @@ def forecast(
     usable = selector._static(job, nodes, request)
     if job.spec.features:
         usable = selector.alternatives(job)[-1].among(usable)
-    if _plain(request, job, selector, tolerates=view.rule("linear_forecast_tolerates_one")):
+    tolerates = view.rule("linear_forecast_tolerates_one")
+    if _plain(request, job, selector, tolerates=tolerates):
+        if tolerates:
+            return _plain_estimate(selector, request, usable, view, removable)
         return _plain_forecast(selector, job, request, usable, view, removable)
     attempt = LinearAttempt(selector, job, nodes, view, planning=True)
     if attempt.only_counts():
@@ -159,6 +162,37 @@ def _plain_forecast(
     if shadow is None:
         return None
     return _nodes_at(shadow, free, released, wanted, usable, have)
+
+
+def _plain_estimate(
+    selector: LinearSelector,
+    request: Request,
+    usable: NodeBits,
+    view: ClusterView,
+    removable: Sequence[tuple[Job, PreemptMode]],
+) -> Forecast | None:
+    """The same as Slurm's backfill has it: the nodes that it would take, idle ones among them, are kept."""
+    now = view.now
+    free = usable & ~selector.books.running.over[0]
+
+    def placed() -> NodeBits | None:
+        if free.bit_count() < request.min_nodes:
+            return None
+        return best_fit(free, request, selector.cpus, selector.uniform)
+
+    if (nodes := placed()) is not None:
+        return _at(now, nodes, usable)
+    for other, mode in removable:
+        if mode is not PreemptMode.OFF:
+            free |= other.nodes & usable
+    if removable and (nodes := placed()) is not None:
+        return _at(now, nodes, usable, preempts=True)
+    for end, _, other in view.releases():
+        gain = other.nodes & usable & ~free
+        free |= gain
+        if gain and (nodes := placed()) is not None:
+            return _at(max(end, now), nodes, usable)
+    return None
 
 
 def _plain(request: Request, job: Job, selector: LinearSelector, *, tolerates: bool) -> bool:
