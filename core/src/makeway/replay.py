@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +16,13 @@ import attrs
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
-from makeway.errors import MakewayError, OutOfTime
+from makeway.errors import ConfigError, MakewayError, OutOfTime, Problem
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
 from makeway.record import Archive, Decision, Line, Recorder
 from makeway.registry import Policies, build_world, full_name
 from makeway.runners.api import RunnerFactory, RunnerWorld
+from makeway.state import State as RunState
 from makeway.worlds.agenda import Agenda
 from makeway.worlds.api import State, World
 from makeway.worlds.clock import Clock, LiveClock
@@ -69,6 +71,12 @@ class Options:
     """Called after every step, for checks and progress."""
     snapshots: Mapping[Seconds, Callable[[Engine], None]] = attrs.field(factory=dict)
     """Called at the instants named, before anything happens there."""
+    begin: RunState | None = None
+    """Go on from there; jobs that were submitted earlier are left out. None: begin with an empty machine."""
+    begin_from: str = "state"
+    """Name of its file, for messages."""
+    states: Mapping[Seconds, Callable[[RunState], None]] = attrs.field(factory=dict)
+    """Given the state of the run at the instants named, before anything happens there."""
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
     clockwork: Clockwork | None = None
@@ -127,11 +135,63 @@ def _simulated(
     world: World
     if options.runner is None:
         engine.trust()
-        world = SimulatedWorld(jobs, engine.clockwork, commands)
+        world = _begun(engine, jobs, commands, options)
     else:
         world = RunnerWorld(options.runner(jobs, engine.clockwork))
     with _no_cycle_collection():
         return drive(engine, world, options)
+
+
+def _begun(
+    engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
+) -> SimulatedWorld:
+    """Build the simulated world: empty, or as the state says, with what comes after it."""
+    state = options.begin
+    if state is None:
+        return SimulatedWorld(jobs, engine.clockwork, commands)
+    known = {job.spec.id for job in state.jobs}
+    exact = "world" in state.memory  # then all of that instant had happened
+    later = (
+        spec
+        for spec in jobs
+        if spec.submit_at >= state.at and not (exact and spec.submit_at == state.at) and spec.id not in known
+    )
+    world = SimulatedWorld(later, engine.clockwork, [each for each in commands if each[0] > state.at])
+    with answerable(engine.policies):
+        actions = engine.adopt(state, options.begin_from)
+    ledger = engine.ledger
+    leaving = [job for job in ledger.jobs.values() if engine.transitions.is_leaving(job)]
+    try:
+        world.take_over(ledger.active, leaving, state.memory.get("world"), ledger.cluster, state.at)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        text = (
+            f"it cannot be read ({type(error).__name__}: {error}); leave it out to begin from the jobs alone"
+        )
+        raise ConfigError(options.begin_from, [Problem("memory.world", text)]) from None
+    world.perform(actions, state.at)
+    if engine.transitions.changed:
+        with answerable(engine.policies):
+            world.perform(engine.step(state.at, ()), state.at)
+    return world
+
+
+def _states(engine: Engine, world: World, options: Options) -> Callable[[], None] | None:
+    """Return what takes the states that are asked for, to be called before each wait; None: there are none."""
+    if not options.states or not isinstance(world, SimulatedWorld):
+        return None
+    marks = sorted(options.states)
+
+    def take() -> None:
+        if not marks:
+            return
+        wake = engine.next_wake
+        following = min(world.next_at(), math.inf if wake is None else wake)
+        while marks and marks[0] < following:
+            state = engine.hand_over()
+            memory = {**state.memory, "world": world.hand_over(engine.ledger.cluster)}
+            options.states[marks.pop(0)](attrs.evolve(state, memory=memory))
+
+    return take
 
 
 def _live(engine: Engine, agenda: Agenda, options: Options) -> Seconds:
@@ -217,8 +277,11 @@ def _drive(engine: Engine, world: World, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
     until = options.until
     step, wait, after_step = engine.step, world.wait, options.after_step
-    now = 0.0
+    take_states = _states(engine, world, options)
+    now = engine.ledger.now
     while True:
+        if take_states is not None:
+            take_states()
         moment = wait(engine.next_wake)
         if moment is None or (until is not None and moment[0] > until):
             for mark in marks:

@@ -30,11 +30,13 @@ from makeway.errors import ConfigError, Problem
 from makeway.model import NOTHING, Seconds, Vocabulary
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.commands import commands_of
+from makeway.readers.lines import read_text
 from makeway.readers.mapping import check_mapping
 from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import SQUEUE, Column, left_out, queue, rejections, summary
 from makeway.runners.api import RunnerFactory
+from makeway.state import State, read_state, write_state
 from makeway.worlds.events import Event
 
 if TYPE_CHECKING:
@@ -57,6 +59,11 @@ class Request:
     """Status command (empty: the site's own) -> the instants at which it is shown."""
     check_invariants: bool
     all_rejected: bool
+    begin: State | None = None
+    """Begin there; None: with an empty machine."""
+    begin_from: str = ""
+    states_at: tuple[tuple[Seconds, str], ...] = ()
+    """When to write the state of the run, and to which file."""
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
     runner: RunnerFactory | None = None
@@ -155,6 +162,22 @@ def _check_map(config: Config, source: str) -> None:
     help="Run again with a key changed (several with ';' between), or with another configuration, "
     "and show both. Repeatable.",
 )
+@click.option(
+    "--from",
+    "begin_file",
+    metavar="STATE",
+    type=click.Path(path_type=Path),
+    help="Begin with what a state file says instead of an empty machine; jobs submitted earlier are left out.",
+)
+@click.option(
+    "--state-at",
+    "states_at",
+    nargs=2,
+    type=(Duration(), str),
+    multiple=True,
+    metavar="SECONDS FILE",
+    help="Write the state of the run at this second, for --from; repeatable.",
+)
 @click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
 @click.option(
     "--world",
@@ -192,6 +215,8 @@ def replay(
     bjobs_at: tuple[Seconds, ...],
     showq_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
+    begin_file: Path | None,
+    states_at: tuple[tuple[Seconds, str], ...],
     check_invariants: bool,
     world: str | None,
     runner: str | None,
@@ -229,8 +254,16 @@ def replay(
         ("--report", report_file),
         ("--rejected", rejected_file),
     )
-    check_names(outputs, [path for path in (config, workload, *accounting) if path is not None])
+    outputs_of_states = tuple(("--state-at", name) for _, name in states_at)
+    inputs = (config, workload, begin_file, *accounting)
+    check_names((*outputs, *outputs_of_states), [path for path in inputs if path is not None])
+    if (begin_file is not None or states_at) and (runner is not None or world is not None):
+        option = "--from" if begin_file is not None else "--state-at"
+        raise ConfigError(option, [Problem("", "is for the simulated world; leave out --world and --runner")])
     request = Request(
+        begin=None if begin_file is None else _state_of(begin_file, until),
+        begin_from=str(begin_file or ""),
+        states_at=states_at,
         loaded=loaded,
         workload=workload,
         format=format,
@@ -303,6 +336,17 @@ def _check_commands(shown: Mapping[str, Sequence[Seconds]], words: Vocabulary, s
             raise ConfigError(f"--{command}-at", [Problem("", text)])
 
 
+def _state_of(path: Path, until: Seconds | None) -> State:
+    """Read the state to begin with.
+
+    :raises ConfigError: it cannot be read, or lies after the end of the run.
+    """
+    state = read_state(read_text(path), str(path))
+    if until is not None and until < state.at:
+        raise ConfigError("--until", [Problem("", f"got {until:g}, which is before the state, taken at {state.at:g}")])
+    return state
+
+
 def _check_times(shown: Mapping[str, Sequence[Seconds]], until: Seconds | None) -> None:
     for command, instants in shown.items():
         late = [at for at in instants if until is not None and at > until]
@@ -333,6 +377,9 @@ def _column(
         runner=request.runner,
         trace=switched_on(TRACE),
         plugins=request.plugins,
+        begin=request.begin,
+        begin_from=request.begin_from,
+        states=_writers_of_states(request.states_at) if first else {},
     )
     if request.runner is not None and commands:
         text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
@@ -351,6 +398,20 @@ def _column(
     return Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
 
 
+def _writers_of_states(states_at: Sequence[tuple[Seconds, str]]) -> dict[Seconds, Callable[[State], None]]:
+    """Return what writes the state of each instant into its files."""
+    names: dict[Seconds, list[str]] = {}
+    for at, name in states_at:
+        names.setdefault(at, []).append(name)
+
+    def write(listed: Sequence[str], state: State) -> None:
+        for name in listed:
+            with Output(name) as file:
+                file.write(write_state(state))
+
+    return {at: functools.partial(write, listed) for at, listed in names.items()}
+
+
 @contextlib.contextmanager
 def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Workload, Hooks]]:
     """Open the workload, with a progress bar while the body runs."""
@@ -364,7 +425,10 @@ def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Work
             progress=hooks.read,
             most_rejected=None if request.all_rejected else 1000,
         )
-        yield open_jobs(request.loaded, path, options, request.format), hooks
+        if path is None and request.begin is not None and not config.job:
+            yield Workload(name=request.begin_from, jobs=iter(())), hooks
+        else:
+            yield open_jobs(request.loaded, path, options, request.format), hooks
 
 
 def _both(*calls: Callable[[Engine], None] | None) -> Callable[[Engine], None] | None:

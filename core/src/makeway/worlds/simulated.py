@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from makeway import bitmap
@@ -17,6 +17,7 @@ from makeway.hookspecs import hookimpl
 from makeway.model import Cluster, Job, JobSpec, JobState, Seconds
 from makeway.worlds.api import Moment, Seen, State, Survey, WorldFactory
 from makeway.worlds.clock import Clock
+from makeway.worlds.encoding import event_of_plain, event_to_plain
 from makeway.worlds.events import (
     Action,
     Checkpoint,
@@ -236,6 +237,70 @@ class SimulatedWorld:
         self._serial += 1
         process.serial = self._serial
         self._schedule(now, Finished(job.id, state, self._no_epilog, incarnation), process)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self, cluster: Cluster) -> dict[str, Any]:
+        """Return what is under way, in values that JSON has, for `take_over`."""
+        due = [
+            [at, event_to_plain(event, cluster), None if process is None else process.job.id]
+            for at, _, event, process, serial in sorted(self._heap, key=lambda entry: entry[:2])
+            if process is None or process.serial == serial
+        ]
+        return {
+            "due": due,
+            "processes": {
+                job_id: [process.left, process.running_since, process.ran, process.started_at, process.dying]
+                for job_id, process in self.processes.items()
+            },
+            "saving": sorted(self._saving),
+            "epilogs": [list(each) for each in self._epilogs],
+        }
+
+    def take_over(
+        self,
+        jobs: Iterable[Job],
+        leaving: Iterable[Job],
+        memory: Mapping[str, Any] | None,
+        cluster: Cluster,
+        now: Seconds,
+    ) -> None:
+        """Let jobs be under way at `now`.
+
+        :param jobs: running and suspended ones.
+        :param leaving: those that have ended or been killed and still hold their nodes.
+        :param memory: what another simulated world handed over; None: what is left follows from the jobs.
+        """
+        self._now = now
+        told = memory or {}
+        for job in jobs:
+            self._serial += 1
+            known = told.get("processes", {}).get(job.id)
+            left, since, ran, started, dying = known or self._left(job, now)
+            process = _Process(job, job.starts, left, started, self._serial)
+            process.running_since, process.ran, process.dying = since, ran, dying
+            self.processes[job.id] = process
+            if memory is None and since is not None:
+                self._plan_end(job, process, now)
+        if memory is None:
+            for job in leaving:
+                self._schedule(now + self._clockwork.completing_time, Cleaned(job.id, None, job.starts))
+            return
+        for at, plain, job_id in memory["due"]:
+            self._schedule(
+                at, event_of_plain(plain, cluster), self.processes[job_id] if job_id is not None else None
+            )
+        self._saving = set(memory["saving"])
+        self._epilogs = [(at, job_id, incarnation) for at, job_id, incarnation in memory["epilogs"]]
+
+    def _left(self, job: Job, now: Seconds) -> tuple[Seconds | None, Seconds | None, Seconds, Seconds, bool]:
+        """Return the work that a job has left, since when it runs, and how long it ran before that."""
+        ran, left = job.ran_until(now), job.spec.run_time
+        if left is not None:
+            if job.begun_with:
+                left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
+            left = max(0.0, left - ran)
+        since = now if job.state is JobState.RUNNING else None
+        return left, since, ran, job.started_at if job.started_at is not None else now, False
 
     # ----------------------------------------------------------------------------- survey
     def survey(self) -> Survey:
