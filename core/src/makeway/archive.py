@@ -6,6 +6,7 @@ each. Of each job only its place in that file stays in memory. The document's sh
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 from array import array
@@ -166,6 +167,7 @@ class JsonArchive:
         """
         recorder = run.recorder
         recorder.finish(run.ended_at)
+        self._jobs.seek(0, io.SEEK_END)  # it may have been read before, for another file
         for history in recorder.histories.values():
             if history.final_state is None:
                 self._add(history, recorder, run.ended_at)

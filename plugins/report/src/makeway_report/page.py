@@ -20,7 +20,7 @@ from makeway_report.collect import Collected, collect
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
 SCRIPTS = (
     *("static/data.js", "static/series.js", "static/words.js", "static/theme.js", "static/state.js"),
-    *("static/density.js", "static/gantt.js", "static/strip.js", "static/charts.js"),
+    *("static/density.js", "static/gantt.js", "static/moving.js", "static/strip.js", "static/charts.js"),
     *("static/tables.js", "static/panel.js", "static/keys.js", "static/main.js"),
 )
 STYLES = ("vendor/uplot/uPlot.min.css", "static/page.css")
