@@ -189,12 +189,13 @@ def test_the_two_failures_may_come_in_either_order() -> None:
 
 
 def test_a_resumption_that_failed_is_repeated() -> None:
-    """After ``resume_again``; its cores are kept for it."""
+    """After ``resume_again``; until then it counts as stopped, as it is."""
     bench = Bench(**SUSPEND)
     bench(0.0, Submitted(LOW))
     bench(10.0, Submitted(HIGH))
     (resume,) = bench(20.0, Finished("high", DONE, cleaned=True))
     assert bench(20.0, Failed(resume.serial, "busy")) == []
+    assert bench.job("low").state is JobState.SUSPENDED
     assert words(bench(25.0)) == ["Resume low"]
 
 

@@ -16,7 +16,7 @@ import attrs
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
 from makeway.invariants import InvariantChecker, check_conservation
-from makeway.model import Job, JobSpec, Seconds
+from makeway.model import Job, JobSpec, JobState, Seconds
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.replay import Run
@@ -27,7 +27,9 @@ from makeway.worlds.drive import Live
 from makeway.worlds.events import Action, Event, Submitted
 from makeway_testing.faulty import Faults, FaultyWorld
 
-MOST_TURNS = 20_000
+MOST_TURNS = 5_000
+WHERE = ("before the transaction", "after the transaction", "amid the actions", "after the actions")
+"""Points of a step at which a daemon may die."""
 
 
 class Crash(BaseException):  # no error: it stands for the power going off
@@ -101,7 +103,6 @@ class CrashingRun:
         plugins: Mapping[str, Any] | None = None,
         policies: Policies | None = None,
         recovery: Recovery = play_again,
-        may_overlap: Callable[[Job, Job], bool] = lambda one, other: False,
     ) -> None:
         self._config = config
         self._jobs = jobs
@@ -109,9 +110,10 @@ class CrashingRun:
         self._rng = Random(seed)
         self._policies = policies or Policies(config, plugins)
         self._recovery = recovery
-        self._left = crashes
-        self._points = sorted(self._rng.randrange(1, 40 + 12 * len(jobs)) for _ in range(crashes))
-        self._seen = 0
+        self._points = [
+            (self._rng.choice(WHERE), self._rng.choice((1, 1, 2, 3, 5, 8, 13))) for _ in range(crashes)
+        ]
+        """Where to crash next, and after how many times of being there."""
         self.crashed_at: Counter[str] = Counter()
         self.clock = FakeClock()
         self.journal = Notebook(self._may_crash)
@@ -123,17 +125,27 @@ class CrashingRun:
             self.clock,
             seed=seed,
             faults=faults,
-            may_overlap=may_overlap,
+            may_overlap=self._both_run,
         )
         self._join(engine)
 
     def _may_crash(self, where: str) -> None:
         """Die here, if this is one of the points."""
-        self._seen += 1
-        if self._points and self._seen >= self._points[0]:
-            self._points.pop(0)
-            self.crashed_at[where] += 1
-            raise Crash(where)
+        if not self._points or self._points[0][0] != where:
+            return
+        _, left = self._points[0]
+        if left > 1:
+            self._points[0] = where, left - 1
+            return
+        self._points.pop(0)
+        self.crashed_at[where] += 1
+        raise Crash(where)
+
+    def _both_run(self, one: Job, other: Job) -> bool:
+        """Whether the engine itself lets both run now: then it is the policy that shares their cores."""
+        jobs = self.live.engine.ledger.jobs
+        there = [jobs[each.id] for each in (one, other) if each.id in jobs]
+        return len(there) == 2 and all(job.state is JobState.RUNNING for job in there)
 
     def _join(self, engine: Engine) -> None:
         known = {
@@ -166,7 +178,7 @@ class CrashingRun:
         """
         crashes = 0
         for turn in range(MOST_TURNS):
-            if self.live.over:
+            if self.live.over and not self.live.engine.ledger.jobs:
                 return Outcome(self.live.engine, self.world, crashes, turn, self.clock.now())
             try:
                 self.live.turn()
@@ -188,11 +200,14 @@ class _Doomed:
         self._crashes = crashes
 
     def perform(self, actions: Sequence[Action], now: Seconds) -> None:
-        """Perform one after another; those that were not reached are not known to the world."""
-        for at, action in enumerate(actions):
-            if at:
+        """Perform actions; those that were not reached are not known to the world."""
+        for reached in range(1, len(actions)):
+            try:
                 self._crashes("amid the actions")
-            self._world.perform([action], now)
+            except Crash:
+                self._world.perform(actions[:reached], now)
+                raise
+        self._world.perform(actions, now)
         self._crashes("after the actions")
 
     def __getattr__(self, name: str) -> Any:

@@ -179,6 +179,8 @@ class FaultyWorld:
             self._fail(action, at, "it rests on an action that failed")
         elif self._on_down_nodes(action):
             self._fail(action, at, "a node is down", self.down & _nodes_of(action))
+        elif isinstance(action, Suspend) and self._stands_still(action):
+            self._settle(action, at)
         elif self._strikes("refused"):
             self._fail(action, at, "refused")
         elif self._strikes("half"):
@@ -189,6 +191,10 @@ class FaultyWorld:
         else:
             self._begin(action, at)
             self._settle(action, at)
+
+    def _stands_still(self, action: Action) -> bool:
+        process = self._inner.processes.get(action.job.id)
+        return process is not None and process.running_since is None
 
     def _on_down_nodes(self, action: Action) -> bool:
         return isinstance(action, Start) and bool(self.down & _nodes_of(action))
@@ -228,6 +234,8 @@ class FaultyWorld:
             self._drop(action.job.id)
         elif isinstance(action, Suspend):
             self._inner.perform([Resume(action.job, 0, action.incarnation)], at)
+        elif isinstance(action, Resume):
+            self._inner.perform([Suspend(action.job, "", 0, action.incarnation)], at)
         self._fail(action, at, "half done, and undone")
 
     def _runs(self, job_id: str, incarnation: int) -> bool:
@@ -252,7 +260,7 @@ class FaultyWorld:
     def _watch_cores(self, action: Action) -> None:
         mine = self._place.get((action.job.id, action.incarnation))
         process = self._inner.processes.get(action.job.id)
-        if mine is None or process is None or process.running_since is None:
+        if mine is None or process is None or process.running_since is None or self._is_to_stop(action):
             return
         for job_id, other in self._inner.processes.items():
             its = self._place.get((job_id, other.incarnation))
@@ -260,6 +268,13 @@ class FaultyWorld:
                 continue
             if overlap(mine[1], its[1]) and not self._may_overlap(mine[0], its[0]):
                 self.wrongs.append(f"jobs {action.job.id} and {job_id} run on the same cores")
+
+    def _is_to_stop(self, action: Action) -> bool:
+        """Whether a job that begins is to be stopped at once: it waits for its turn."""
+        return any(
+            isinstance(other, Suspend) and other.job.id == action.job.id and other.serial > action.serial
+            for other in self._under_way.values()
+        )
 
     # --------------------------------------------------------------------------------- waiting
     def wait(self, until: Seconds | None) -> Moment:

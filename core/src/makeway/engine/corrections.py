@@ -55,7 +55,8 @@ class Corrections:
         put(job, ran=job.ran + gap, stopped=max(0.0, job.stopped - gap))
         if job.time_limit is not None and job.preempt_at is None:
             ledger.move_deadline(job, now + max(0.0, job.time_limit - job.ran))
-        self._recorder.amended(job, JobState.RUNNING)
+        if gap > 0:
+            self._recorder.amended(job, JobState.RUNNING)
 
     def still_stopped(self, job: Job) -> None:
         """A job that was to go on was not continued: it has stood still since."""
@@ -63,7 +64,8 @@ class Corrections:
         gap = now - (job.resumed_at if job.resumed_at is not None else now)
         self._transitions.suspended(job, SuspendedBy.POLICY)
         put(job, ran=max(0.0, job.ran - gap), stopped=job.stopped + gap)
-        self._recorder.amended(job, JobState.SUSPENDED)
+        if gap > 0:
+            self._recorder.amended(job, JobState.SUSPENDED)
 
     def not_saved(self, job: Job) -> None:
         """The state of a job could not be saved: it goes back to the one that it started from."""
@@ -96,6 +98,7 @@ class Corrections:
 
     def requeued_by_others(self, job: Job) -> None:
         """Somebody had an active job wait again; its nodes are free."""
+        put(job, started_at=None)  # it was not this instant's own start that came to nothing
         self._transitions.requeue_finished(job, cleaned=True)
 
 

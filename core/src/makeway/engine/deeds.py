@@ -16,14 +16,15 @@ _SWEEP = 256
 class Deeds:
     """Gives every action its serial number, its incarnation, and the serials that must have succeeded before it.
 
-    A start or a resumption waits for every job that is stopped on the same cores, in this step or an earlier one.
+    A start or a resumption waits for every job that is stopped or killed on the same cores, in this step or an earlier
+    one.
     """
 
     def __init__(self, first: int = 1) -> None:
         """Begin with serial `first`; after a restart, the one that the journal names."""
         self.next_serial = first
         self._stopped: dict[str, tuple[int, Job]] = {}
-        """Id of each suspended job -> the serial of the action that stopped it, and the job."""
+        """Id of each job that is suspended or leaving -> the serial of what it was told, and the job."""
         self._open: dict[int, Action] = {}
         """The last action of each kind about each job, by serial: whatever may still turn out to have failed."""
         self._last: dict[tuple[str, type[Action]], int] = {}
@@ -50,24 +51,28 @@ class Deeds:
         self, action: Action, serial: int, rests_on: Sequence[int], serials: Mapping[int, int]
     ) -> Action:
         after: tuple[int, ...] = ()
-        if isinstance(action, Start | Resume):
+        if isinstance(action, Start) and action.job.state is JobState.SUSPENDED:
+            action = action._replace(stopped=True)
+        elif isinstance(action, Start | Resume):
             after = tuple(sorted([*self._stopped_before(action), *(serials[at] for at in rests_on)]))
         return action._replace(serial=serial, incarnation=action.job.starts, after=after)
 
     def _rests(self, actions: Sequence[Action]) -> dict[int, list[int]]:
-        """Return which starts and resumptions wait for which suspensions of the same step, by their places."""
+        """Return which starts and resumptions wait for which others of the same step, by their places."""
         stops = {
             action.job.id: at
             for at, action in enumerate(actions)
-            if isinstance(action, Suspend) and _stays(action.job)
+            if isinstance(action, Suspend | Kill) and _makes_room(action.job)
         }
         begins = {action.job.id: at for at, action in enumerate(actions) if isinstance(action, Start)}
         self._stopped = {
-            job_id: each for job_id, each in self._stopped.items() if job_id not in stops and _stays(each[1])
+            job_id: each
+            for job_id, each in self._stopped.items()
+            if job_id not in stops and _makes_room(each[1])
         }
         rests: dict[int, list[int]] = {}
         for at, action in enumerate(actions) if stops else ():
-            if isinstance(action, Start | Resume):
+            if isinstance(action, Start | Resume) and not _makes_room(action.job):
                 rests[at] = [
                     stop
                     for job_id, stop in stops.items()
@@ -83,7 +88,7 @@ class Deeds:
         key = action.job.id, type(action)
         self._open.pop(self._last.get(key, 0), None)
         self._last[key] = action.serial
-        if isinstance(action, Suspend) and _stays(action.job):
+        if isinstance(action, Suspend | Kill) and _makes_room(action.job):
             self._stopped[action.job.id] = action.serial, action.job
         self._open[action.serial] = action
         if len(self._open) > self._swept:
@@ -102,11 +107,14 @@ class Deeds:
         return action if action is not None and is_current(action) else None
 
     def succeeded(self, serial: int) -> None:
-        """Settle an action that was performed; so were all that it rests on."""
+        """Settle an action that was performed; so were those it rests on; what is older about its job is past."""
         action = self._open.get(serial)
-        if action is not None:
-            for other in (*action.after, serial):
-                self.settle(other)
+        if action is None:
+            return
+        job_id = action.job.id
+        older = [other for (about, _), other in self._last.items() if about == job_id and other < serial]
+        for other in (*action.after, *older, serial):
+            self.settle(other)
 
     def settle(self, serial: int) -> None:
         """Forget an action whose outcome is known."""
@@ -182,9 +190,9 @@ def _behind(actions: Sequence[Action], rests: Mapping[int, Sequence[int]]) -> li
     return order
 
 
-def _stays(job: Job) -> bool:
-    """Whether a job that was told to stop is stopped now."""
-    return job.state is JobState.SUSPENDED
+def _makes_room(job: Job) -> bool:
+    """Whether a job is stopped or leaving, so that others may run on its cores."""
+    return job.state in (JobState.SUSPENDED, JobState.COMPLETING)
 
 
 def _over(job: Job, other: Job) -> bool:

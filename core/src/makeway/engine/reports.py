@@ -217,7 +217,8 @@ class Reports:
             self.no_news(event, f"the job is {job.state.value}", job.id)
             return
         self._note(action, event, rule="world.failures.resume_again")
-        self._later(self._ledger.now + self._table.resume_again, "resume", job, job.starts)
+        self._corrections.still_stopped(job)
+        self._later(self._ledger.now + self._table.resume_again, "go on", job, job.starts)
 
     # -------------------------------------------------------------------------------- kills
     def _kill_failed(self, action: Kill, event: Failed) -> None:
@@ -228,6 +229,8 @@ class Reports:
             return
         count = self._failed_kills[job.id] = self._failed_kills.get(job.id, 0) + 1
         self._note(action, event, rule="world.failures.kill_again", count=count)
+        again = self._ledger.now + self._table.kill_again
+        self._give_up_those_resting_on(action, f"job {job.id} could not be killed: {event.why}", again)
         self._later(self._ledger.now + self._table.kill_again, "kill", job, job.starts)
 
     def _kill_again(self, job: Job) -> None:
@@ -409,9 +412,6 @@ class Reports:
         if what == "kill":
             if self._transitions.is_leaving(job):
                 self._kill_again(job)
-        elif what == "resume":
-            if job.state is JobState.RUNNING and self._ledger.is_active(job):
-                self._transitions.actions.append(Resume(job))
         elif what == "go on":
             self._go_on(job)
         elif what == "spare":
@@ -426,10 +426,10 @@ class Reports:
         """Continue a job whose resumption had to wait, if nobody else runs on its cores by now."""
         if job.state is not JobState.SUSPENDED or job.suspended_by is not SuspendedBy.POLICY:
             return
-        if not any(
-            each.state is JobState.RUNNING and each is not job and _share_cores(job, each)
-            for each in self._ledger.active
-        ):
+        others = [each for each in self._ledger.jobs.values() if each is not job and _share_cores(job, each)]
+        if any(each.state in (JobState.RUNNING, JobState.COMPLETING) for each in others):
+            self._later(self._ledger.now + max(1.0, self._table.resume_again), "go on", job, job.starts)
+        else:
             self._transitions.resume(job)
 
     # ----------------------------------------------------------------------------- adoption

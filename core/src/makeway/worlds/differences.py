@@ -25,6 +25,7 @@ from makeway.worlds.events import (
     NodesUp,
     Noticed,
     Resume,
+    Start,
     Submitted,
     Suspend,
 )
@@ -72,7 +73,9 @@ def _of_job(engine: Engine, job: Job, survey: Survey) -> Event | None:
         return _of_pending(job, seen)
     if seen is None:
         if (job.id, job.starts) in survey.never_started:
-            return Noticed(job.id, JobState.PENDING, job.starts, f"{BY}: it was never started")
+            serial = engine.deeds.last(job, Start) if engine.deeds is not None else 0
+            why = f"{BY}: it was never started"
+            return Failed(serial, why) if serial else Noticed(job.id, JobState.PENDING, job.starts, why)
         if survey.complete:
             return Noticed(job.id, JobState.FAILED, job.starts, f"{BY}: it is gone")
         return None

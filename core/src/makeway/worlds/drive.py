@@ -208,10 +208,15 @@ class Live:
     # ------------------------------------------------------------------------------- ending
     @property
     def over(self) -> bool:
-        """Whether nothing will happen any more unless somebody feeds something: no job is active or planned."""
-        engine = self.engine
+        """Whether nothing will happen any more unless somebody feeds something: no job is active or planned.
+
+        Jobs that wait count while nodes are missing that may come back.
+        """
+        engine, reports = self.engine, self.engine.reports
+        missing = reports.down | reports.drained | reports.aside
         return (
             not engine.ledger.active_count
+            and not (missing and engine.ledger.jobs)
             and not engine.ledger.completing
             and engine.next_wake is None
             and self.agenda.next_at is None

@@ -177,6 +177,9 @@ class Start(NamedTuple):
     after: tuple[int, ...] = ()
     allocation: Allocation | None = None
     """As decided; `job.allocation` may change while the start waits for other actions."""
+    stopped: bool = False
+    """Whether it is stopped in the same step: its turn comes later, and others run on its cores. A world that can
+    starts it stopped; the `Suspend` follows all the same."""
 
 
 class Kill(NamedTuple):

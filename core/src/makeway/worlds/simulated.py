@@ -140,6 +140,8 @@ class SimulatedWorld:
             incarnation = action.incarnation or job.starts
             if type(action) is Start:
                 self._start(job, now, incarnation)
+                if action.stopped:
+                    self._stop(job, now, incarnation)
             elif type(action) is Kill:
                 self._kill(job, now, incarnation)
             elif type(action) is Suspend:
