@@ -24,7 +24,8 @@ TITLES = {
     "ReaderContract": "Every reader",
     "WorkloadReaderContract": "`WorkloadReaderContract` (`makeway_workload_readers`)",
     "ConfigReaderContract": "`ConfigReaderContract` (`makeway_config_readers`)",
-    "RunnerContract": "`RunnerContract` (`makeway_runners`, EXPERIMENTAL)",
+    "WorldContract": "`WorldContract` (`makeway_world`)",
+    "RunnerContract": "`RunnerContract` (`makeway_runners`, DEPRECATED)",
 }
 
 

@@ -62,10 +62,10 @@ KINDS: Mapping[str, Kind] = {
         summary="Takes victims until the job fits, then gives back whoever is not needed",
         needs=(_LINEAR, _PARTITION_PRIO),
     ),
-    "runner": Kind(
+    "world": Kind(
         summary="Runs jobs in a world of its own",
         needs=(_LINEAR,),
-        replay=("example.toml", "--runner", "NAME"),
+        replay=("example.toml", "--world", "NAME"),
     ),
     "reader": Kind(
         summary="Reads workloads that are tables with commas",

@@ -157,7 +157,7 @@ class Deeds:
     # ------------------------------------------------------------------------------ adoption
     def hand_over(self, cluster: Cluster) -> dict[str, Any]:
         """Return the next serial, what stopped each suspended job, and which actions may still have failed."""
-        stopped = {id: each[0] for id, each in self._stopped.items() if _stays(each[1])}
+        stopped = {id: each[0] for id, each in self._stopped.items() if _makes_room(each[1])}
         current = [action_to_plain(action, cluster) for action in self._open.values() if is_current(action)]
         return {"next_serial": self.next_serial, "stopped": stopped, "open": current}
 

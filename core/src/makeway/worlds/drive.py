@@ -130,10 +130,13 @@ class Live:
         events += self._handed_over()
         events += self.agenda.due(now)
         self._watch_clock(now)
-        if self._survey_at is not None and now >= self._survey_at:
-            events += self._survey()
         if events or self._due(now):
             self.step(now, events)
+        if self._survey_at is not None and now >= self._survey_at and self.unwritten is None:
+            found = self._survey()  # only now, for the books must know what the world has told
+            if found:
+                self.step(now, found)
+            return len(events) + len(found)
         return len(events)
 
     def step(self, now: Seconds, events: Sequence[Event]) -> None:

@@ -20,7 +20,8 @@ SearchContract         which candidates are taken: ``policy.search``
 ProtectContract        vetoes: ``policy.protect``
 WorkloadReaderContract readers of traces (``Dialect.workloads``)
 ConfigReaderContract   readers of foreign configurations (``Dialect.configs``)
-RunnerContract         worlds (``makeway_runners``, EXPERIMENTAL)
+WorldContract          worlds: ``[world] name`` (``makeway_world``)
+RunnerContract         worlds by the old contract (``makeway_runners``, DEPRECATED)
 ====================== ====================================================================
 """
 
@@ -34,6 +35,7 @@ from makeway_testing.contracts.reader import ConfigReaderContract, ReaderContrac
 from makeway_testing.contracts.runner import RunnerContract
 from makeway_testing.contracts.search import SearchContract
 from makeway_testing.contracts.select import SelectContract
+from makeway_testing.contracts.world import WorldContract
 from makeway_testing.failures import BreachError, Broken, ContractError
 
 __all__ = [
@@ -51,4 +53,5 @@ __all__ = [
     "SearchContract",
     "SelectContract",
     "WorkloadReaderContract",
+    "WorldContract",
 ]
