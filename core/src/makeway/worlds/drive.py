@@ -13,6 +13,7 @@ that cannot be written down is not performed, and is tried again; an event that 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import queue
@@ -23,6 +24,7 @@ import attrs
 
 from makeway.config import Config, WorldTable, build_cluster
 from makeway.engine.engine import Engine
+from makeway.engine.reload import reload
 from makeway.errors import JournalError
 from makeway.model import Seconds
 from makeway.record import Line, Recorder
@@ -162,6 +164,32 @@ class Live:
         if step.actions:
             self.world.perform(step.actions, step.now)
         return True
+
+    # ------------------------------------------------------------------------------- reload
+    def reload(self, config: Config, plugins: Mapping[str, Any] | None = None, source: str = "reload") -> None:
+        """Go on under another configuration; to be called between turns, from the loop's own thread.
+
+        A new engine adopts what this one has; only then this one goes. Preemption that errors had switched off is on
+        again.
+
+        :raises ConfigError, PluginError, PolicyError: it cannot take over; the run goes on as before.
+        :raises JournalError: a step is still to be written down; the run goes on as before.
+        """
+        if self.unwritten is not None:
+            raise JournalError(f"not while a step waits to be written down: {self.why_unwritten}")
+        with time_limit(config.policy.decision_time_limit):
+            engine, actions = reload(self.engine, config, plugins, source)
+        engine.forgive()
+        self.engine, self._table = engine, config.world
+        self._limit = config.policy.decision_time_limit
+        now = max(self.clock.now(), engine.ledger.now)
+        engine.recorder.note("reload", "", now, source=source)
+        lines, self._lines[:] = tuple(self._lines), ()
+        follow = getattr(self.journal, "follow", None)
+        if follow is not None:
+            with contextlib.suppress(JournalError):  # the step that follows says so, and is tried again
+                follow(engine)
+        self._write(Step(now=now, wall=self.clock.wall(), events=(), actions=actions, lines=lines))
 
     # ------------------------------------------------------------------------------- waiting
     def _wait(self, longest: Seconds) -> tuple[Seconds, list[Event]]:

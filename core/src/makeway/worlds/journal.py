@@ -55,6 +55,7 @@ class Journal:
         self._table = table or JournalTable()
         self._database = connect(path, write=True)
         self._engine: Engine | None = None
+        self._config = ""
         self._marks: dict[str, _Mark] = {}
         """What was written last of each live job."""
         self._undo: list[tuple[str, _Mark | None]] = []
@@ -146,21 +147,26 @@ class Journal:
     def follow(self, engine: Engine) -> None:
         """Write down the steps of `engine` from now on; to be called once it has adopted what there is.
 
-        :raises JournalError: its jobs and its configuration cannot be written.
+        :raises JournalError: its jobs and its configuration cannot be written now; the next step tries again.
         """
         self._engine = engine
         self._texts.clear()
         self._marks.clear()
         self._undo.clear()
         self._round.clear()
-        text = dump_toml(engine.config)
+        self._config = dump_toml(engine.config)
         with self._transaction() as database:
-            if text != self._value("SELECT config FROM configs ORDER BY rowid DESC LIMIT 1"):
-                database.execute("INSERT INTO configs VALUES (?, ?, ?)", (self.step, engine.ledger.now, text))
+            self._write_config(database, engine.ledger.now)
             there = {row[0] for row in database.execute("SELECT id FROM jobs WHERE standing IS NOT NULL")}
             self._marks = dict.fromkeys(there.intersection(engine.ledger.jobs), _STALE)
             self._write_jobs([job for job in engine.ledger.jobs.values() if job.id not in there])
         self._open = {row[0] for row in self._database.execute("SELECT serial FROM actions WHERE open")}
+
+    def _write_config(self, database: sqlite3.Connection, now: Seconds) -> None:
+        """Write the configuration down if it is another one than the last."""
+        text = self._config
+        if text != self._value("SELECT config FROM configs ORDER BY rowid DESC LIMIT 1"):
+            database.execute("INSERT INTO configs VALUES (?, ?, ?)", (self.step, now, text))
 
     def write(self, step: Step) -> None:
         """Write a step of the engine that is followed; when it returns, the step survives a crash.
@@ -194,6 +200,7 @@ class Journal:
 
     def _write_step(self, database: sqlite3.Connection, engine: Engine, step: Step, number: int) -> None:
         cluster = engine.ledger.cluster
+        self._write_config(database, step.now)
         events = [_event(event, cluster) for event in step.events]
         database.execute(
             "INSERT INTO steps VALUES (?, ?, ?, ?)", (number, step.now, step.wall, _json(events))
