@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import create_autospec
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeway.engine.ledger import Ledger
+from makeway.engine.ledger import Ledger, Rulings
 from makeway.model import Allocation, Job, ModeSetting
 from makeway_testing import builders
 
@@ -19,7 +21,7 @@ CLUSTER = builders.build_cluster(builders.config(builders.cluster(NODES)))
 )
 def test_active_jobs_are_listed_in_order(events: list[tuple[str, int]], all_at_once: bool) -> None:
     """By place in the job table, each once, also when many leave between two looks, or come back."""
-    ledger = Ledger(CLUSTER, ModeSetting(), {}, {})
+    ledger = Ledger(CLUSTER, ModeSetting(), {}, {}, create_autospec(Rulings, instance=True))
     jobs = {number: builders.job(str(number)) for number in range(1, NODES + 1)}
     here: set[int] = set()
 

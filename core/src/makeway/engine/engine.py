@@ -26,13 +26,13 @@ from makeway.engine.exclusivity import label_of
 from makeway.engine.forgiving import Forgiveness, ForgivenSelector
 from makeway.engine.het import HetStarter, refuse
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.making_way import MakingWay
 from makeway.engine.passes import Passes
 from makeway.engine.placing import Placer
 from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
 from makeway.engine.reports import Reports
 from makeway.engine.rhythm import Grid
+from makeway.engine.rulings import Rulings
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
 from makeway.features import unknown_features, unreadable
@@ -46,7 +46,6 @@ from makeway.model import (
     Plan,
     PreemptBasis,
     PreemptMode,
-    Protection,
     Seconds,
     Selector,
     Stay,
@@ -97,22 +96,20 @@ class Engine:
         self.deeds: Deeds | None = Deeds()
         """Numbers the actions; None: the world is trusted."""
         scheduler = config.scheduler
+        rulings = Rulings(policies)
         self.ledger = Ledger(
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
             vendors.rules_in_force(scheduler, policies.vendors),
             {**policies.settings, Clockwork: self.clockwork},
+            rulings,
             config.policy.select_parameters,
             config.policy.preempt,
             policies.preempt_basis(config.policy.preempt),
+            on_reason=recorder.waits_for if recorder.listens else None,
         )
         ledger = self.ledger
-        ledger.modes_of = lambda jobs: policies.modes(jobs, ledger)
-        self._vetoing = policies.implements("makeway_protect")
-        ledger.vetoes_of = self._vetoes
         ledger.gone = []
-        if recorder.listens:
-            ledger.on_reason = recorder.waits_for
         recorder.grouping = policies.displaces_by(ledger)
         self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
@@ -123,13 +120,13 @@ class Engine:
         self.transitions.max_requeues = scheduler.max_requeues
         if scheduler.priority == "multifactor":
             self.transitions.priorities = Multifactor(recorder.cluster, scheduler.priority_weights)
-        self.making_way = MakingWay(ledger, policies, self.transitions)
+        self.making_way = self.transitions.making_way
         self.placer = Placer(
             ledger,
             self.selector,
             policies,
+            rulings,
             self.transitions,
-            self.making_way,
             recorder,
             preemption=ledger.preempt_basis is not PreemptBasis.NOTHING,
         )
@@ -138,9 +135,10 @@ class Engine:
         self.easy = Easy(self.passes)
         self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
-        self.reports = Reports(ledger, self.queue, self.transitions, recorder, config.world.failures)
+        self.reports = Reports(
+            ledger, self.queue, self.transitions, recorder, config.world.failures, rulings.stubborn
+        )
         self.reports.deeds = self.deeds
-        self.placer.stubborn = self.reports.stubborn
         self.forgiveness: Forgiveness | None = None
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
@@ -169,11 +167,6 @@ class Engine:
         self._soon = False
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
-
-    def _vetoes(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
-        """Return whom of `jobs` vetoes keep from `preemptor`, and who cannot be suspended at present."""
-        found = self.policies.protected(preemptor, jobs, self.ledger) if self._vetoing else {}
-        return {**found, **self.reports.spared(jobs)} if self.reports.stubborn else found
 
     def trust(self) -> None:
         """Take it that the world neither fails nor forgets: actions are not numbered, and no outcome is awaited."""

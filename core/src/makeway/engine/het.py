@@ -152,7 +152,7 @@ class HetStarter:
         :param earlier: components that start at the same time, and take their licences first.
         """
         placer = self._placer
-        limit = placer.kept_out(part)
+        limit = self._ledger.kept_out(part)
         if limit is None and part.spec.licenses:
             limit = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
         if limit is not None:

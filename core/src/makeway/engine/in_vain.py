@@ -60,7 +60,7 @@ class InVain:
             and job.state is JobState.PENDING
             and job.spec.het_id is None
             and len(job.partitions) == 1
-            and not self._placer.limited(job)
+            and not self._placer.rulings.limited(job)
         )
 
     def _by_kind(self, jobs: Sequence[Job]) -> dict[tuple[Hashable, int], list[Job]]:

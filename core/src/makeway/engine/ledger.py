@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -48,6 +48,21 @@ def put(job: Job, **changes: Any) -> None:
         put_field(job, name, value)
 
 
+class Rulings(Protocol):
+    """What policies say of single jobs as the books stand; `makeway.engine.rulings` asks them."""
+
+    def modes(self, jobs: Sequence[Job], ledger: Ledger) -> Sequence[PreemptMode]:
+        """Return how each of `jobs` would make way."""
+
+    def protected(self, preemptor: Job, jobs: Sequence[Job], ledger: Ledger) -> Mapping[str, Protection]:
+        """Return whom of `jobs` nobody may displace for `preemptor`."""
+
+    def kept_out(
+        self, job: Job, ledger: Ledger, without: Sequence[tuple[Job, PreemptMode]] = ()
+    ) -> Blocked | None:
+        """Return the limit that keeps `job` out once these have made way; None: none does."""
+
+
 class Ledger:
     """The cluster as of now. Implements `makeway.model.ClusterView`; changes go through the verbs below."""
 
@@ -57,14 +72,22 @@ class Ledger:
         preempt_mode: ModeSetting,
         rules: Mapping[str, bool],
         settings: Mapping[type[Any], Any],
+        rulings: Rulings,
         select_parameters: Sequence[str] = (),
         preempt: str = "preempt/none",
         preempt_basis: PreemptBasis = PreemptBasis.NOTHING,
+        on_reason: Callable[[Job, Seconds], None] | None = None,
     ) -> None:
+        """Open the books of a run.
+
+        :param on_reason: told of each change of the reason for which a job waits; None: nobody wants to know.
+        """
         self.cluster = cluster
         self.preempt_mode = preempt_mode
         self.now: Seconds = 0.0
         self.jobs: dict[str, Job] = {}
+        self.waiting: dict[str, Job] = {}
+        """All pending jobs by id, eligible or not; `makeway.engine.queue` keeps them."""
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.up: NodeBits = bitmap.of([node.index for node in cluster.nodes if node.up])
         self.version = 0
@@ -73,6 +96,8 @@ class Ledger:
         """Grows whenever something was given back."""
         self._rules = rules
         self._settings = settings
+        self._rulings = rulings
+        self._on_reason = on_reason
         self._active: dict[str, Job] = {}
         self._active_sorted: list[Job] | None = None
         """By place in the job table; kept in order from the first time that anybody asks."""
@@ -106,14 +131,6 @@ class Ledger:
         self.preempt_basis = preempt_basis
         self._usage: UsageBooks | None = None
         """None: nobody has asked who holds how much."""
-        self.modes_of: Callable[[Sequence[Job]], Sequence[PreemptMode]] = self._default_modes
-        self.pending_of: Callable[[], Sequence[Job]] = lambda: _NO_JOBS
-        self.limits_of: Callable[[Job, Sequence[tuple[Job, PreemptMode]]], Blocked | None] = lambda _, __: (
-            None
-        )
-        self.on_reason: Callable[[Job, Seconds], None] | None = None
-        """Told of each change of the reason for which a job waits; None: nobody wants to know."""
-        self.vetoes_of: Callable[[Job, Sequence[Job]], Mapping[str, Protection]] = lambda _, __: {}
 
     # ------------------------------------------------------------------------ ClusterView
     @property
@@ -141,7 +158,7 @@ class Ledger:
     @property
     def pending(self) -> Sequence[Job]:
         """All pending jobs, in job-table order."""
-        return self.pending_of()
+        return sorted(self.waiting.values(), key=_by_index)
 
     @property
     def idle(self) -> NodeBits:
@@ -193,15 +210,15 @@ class Ledger:
 
     def mode_of(self, job: Job) -> PreemptMode:
         """Return how `job` would make way."""
-        return self.modes_of((job,))[0]
+        return self._rulings.modes((job,), self)[0]
 
     def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
         """Return whom of `jobs` vetoes keep from `preemptor`."""
-        return self.vetoes_of(preemptor, jobs) if jobs else {}
+        return self._rulings.protected(preemptor, jobs, self) if jobs else {}
 
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
         """Return the limit that keeps a pending job out once these have made way; None: none does."""
-        return self.limits_of(job, without)
+        return self._rulings.kept_out(job, self, without)
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
         """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
@@ -247,9 +264,6 @@ class Ledger:
         """Return a running or suspended job by id, or None."""
         return self._active.get(job_id)
 
-    def _default_modes(self, jobs: Sequence[Job]) -> Sequence[PreemptMode]:
-        return [self.preempt_mode.action or PreemptMode.OFF for _ in jobs]
-
     def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
         """Return what active jobs hold, by whom."""
         if self._usage is None:
@@ -283,8 +297,8 @@ class Ledger:
         """Let `reason` be what a pending job waits for."""
         if job.reason != reason:
             put_field(job, "reason", reason)
-            if self.on_reason is not None:
-                self.on_reason(job, self.now)
+            if self._on_reason is not None:
+                self._on_reason(job, self.now)
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.transitions import Transitions
-from makeway.model import Job, JobState, ModeFlag, Plan, PreemptMode, Seconds, SuspendedBy
+from makeway.engine.moves import Moves
+from makeway.model import Job, JobState, Plan, PreemptMode, Seconds, SuspendedBy
 from makeway.registry import Policies
 
 _TINY = 1e-6
@@ -19,12 +19,12 @@ _TINY = 1e-6
 class MakingWay:
     """Carries out plans, and remembers what is under way."""
 
-    def __init__(self, ledger: Ledger, policies: Policies, transitions: Transitions) -> None:
+    def __init__(self, ledger: Ledger, policies: Policies, moves: Moves) -> None:
         self._ledger = ledger
         self._policies = policies
-        self._transitions = transitions
-        self._recorder = transitions.recorder
-        self._clockwork = clockwork = transitions.clockwork
+        self._moves = moves
+        self._recorder = moves.recorder
+        self._clockwork = clockwork = moves.clockwork
         self.window: Seconds = clockwork.kill_wait + clockwork.message_timeout
         """How long a preemptor waits before it may have others killed again (section 4.1)."""
         self.unable: tuple[Job, ...] = ()
@@ -35,8 +35,6 @@ class MakingWay:
         """Those told last who leave their nodes."""
         self.retries: list[Seconds] = []
         self._awaited: dict[str, tuple[Job, ...]] = {}
-        transitions.make_way = self._tell_one
-        self._arbiter_suspends = transitions.gang is not None and ModeFlag.GANG in ledger.preempt_mode.flags
 
     # ------------------------------------------------------------------------ retry times
     def remember(self, at: Seconds) -> None:
@@ -123,7 +121,7 @@ class MakingWay:
     def _may_ask_again(self, asked: Seconds) -> Seconds:
         return self._clockwork.whole_second(asked) + self.window
 
-    def _tell_one(self, victim: Job, preemptor: Job | None, mode: PreemptMode) -> None:
+    def tell_one(self, victim: Job, preemptor: Job | None, mode: PreemptMode) -> None:
         """Let a victim of the arbiter make way as others do, with its notice and grace time."""
         for plan in self._policies.plans(preemptor, [victim], [mode], self._ledger):
             if not plan.fails:
@@ -133,9 +131,9 @@ class MakingWay:
 
     def awaited(self, preemptor: Job) -> tuple[Job, ...]:
         """Return those that `preemptor` has had told to leave and that are still there; none where a window is kept."""
-        transitions = self._transitions
+        moves = self._moves
         found = self._awaited.get(preemptor.id, ())
-        return tuple(job for job in found if transitions.is_leaving(job) or job.id in transitions.graces)
+        return tuple(job for job in found if moves.is_leaving(job) or job.id in moves.graces)
 
     def _awaits(self, preemptor: Job) -> bool:
         """Whether somebody that `preemptor` had told to leave is still there."""
@@ -146,14 +144,14 @@ class MakingWay:
 
     def _note_suspension(self, plan: Plan, preemptor: Job) -> None:
         job = plan.job
-        if self._arbiter_suspends:
+        if self._moves.takes_turns:
             if self._ledger.rule("linear_suspend_keeps_deadline"):
                 put(job, preempt_at=self._ledger.now)
         elif job.state is JobState.RUNNING:
-            self._transitions.displaced(job, preemptor, PreemptMode.SUSPEND, plan.because)
+            self._moves.displaced(job, preemptor, PreemptMode.SUSPEND, plan.because)
             if plan.hold_down:
                 put(job, resume_after=self._ledger.now + plan.hold_down)
-            self._transitions.suspend(job, SuspendedBy.POLICY, plan.stop_signal)
+            self._moves.suspend(job, SuspendedBy.POLICY, plan.stop_signal)
 
     def _act(self, plan: Plan, preemptor: Job | None) -> None:
         """Give notice and wait out the grace time, or act at once (section 4.3).
@@ -184,45 +182,45 @@ class MakingWay:
                 self._begin_grace(plan, preemptor)
                 return True
             return False
-        return job.id in self._transitions.graces and not self._grace_over(job)
+        return job.id in self._moves.graces and not self._grace_over(job)
 
     def _begin_grace(self, plan: Plan, preemptor: Job | None) -> None:
         job = plan.job
         end = self._clockwork.whole_second(self._ledger.now) + plan.grace_time
         if job.end_at is None or end < job.end_at:
             self._ledger.move_deadline(job, end) if job.state is JobState.RUNNING else put(job, end_at=end)
-        self._transitions.graces[job.id] = plan
-        self._transitions.displaced(job, preemptor, plan.mode, plan.because)
+        self._moves.graces[job.id] = plan
+        self._moves.displaced(job, preemptor, plan.mode, plan.because)
         if job.state is JobState.RUNNING:
             for signal in plan.notice:
-                self._transitions.signal(job, signal.name, steps_only=signal.steps_only)
+                self._moves.signal(job, signal.name, steps_only=signal.steps_only)
 
     def _grace_over(self, job: Job) -> bool:
         return job.end_at is not None and self._ledger.now >= job.end_at - _TINY
 
     def _carry_out(self, plan: Plan, preemptor: Job | None) -> None:
-        transitions = self._transitions
+        moves = self._moves
         job = plan.job
         if not self._ledger.is_active(job):
             return
-        if job.id not in transitions.graces:
-            transitions.displaced(job, preemptor, plan.mode, plan.because)
+        if job.id not in moves.graces:
+            moves.displaced(job, preemptor, plan.mode, plan.because)
         for signal in plan.farewell:
-            transitions.signal(job, signal.name, steps_only=signal.steps_only)
+            moves.signal(job, signal.name, steps_only=signal.steps_only)
         put(job, preempt_at=self._ledger.now)
         if plan.mode is PreemptMode.CHECKPOINT:
-            transitions.checkpoint(job)
+            moves.checkpoint(job)
         if plan.mode in (PreemptMode.REQUEUE, PreemptMode.CHECKPOINT):
-            transitions.requeue(job, "preempted")
+            moves.requeue(job, "preempted")
         else:
-            transitions.kill(job, JobState.PREEMPTED, "preempted")
+            moves.kill(job, JobState.PREEMPTED, "preempted")
 
     def send_away(self, plan: Plan) -> None:
         """Let a job leave for nobody in particular: it has reached its limit."""
         self._ledger.told(1)
         if plan.mode is PreemptMode.SUSPEND:
-            self._transitions.displaced(plan.job, None, PreemptMode.SUSPEND, plan.because)
-            self._transitions.suspend(plan.job, SuspendedBy.POLICY, plan.stop_signal)
+            self._moves.displaced(plan.job, None, PreemptMode.SUSPEND, plan.because)
+            self._moves.suspend(plan.job, SuspendedBy.POLICY, plan.stop_signal)
         elif plan.mode is not PreemptMode.OFF:
             self._act(plan, None)
 
@@ -231,7 +229,7 @@ class MakingWay:
         """Act on a running victim whose deadline has come; say whether it was one (section 4.3)."""
         if job.preempt_at is None:
             return False
-        plan = self._transitions.graces.get(job.id)
+        plan = self._moves.graces.get(job.id)
         if plan is None:
             plan = Plan(job=job, mode=PreemptMode.CANCEL, why="its deadline came while it made way")
         if job.spec.het_offset:

@@ -193,7 +193,7 @@ class Passes:
             self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
         self.again = False
         self._go_through(entries)
-        self.placer.before = ()
+        self.placer.rulings.before = ()
         self._settled = self.ledger.freed
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
@@ -217,7 +217,7 @@ class Passes:
             if job.state is _SUSPENDED:
                 self._turn(job)
             elif job.state is _PENDING and job.id not in leaving_for:
-                self.placer.before = self._before(entry)
+                self.placer.rulings.before = self._before(entry)
                 outcome = self.try_entry(entry)
                 if outcome is not _STARTED:
                     self._wait(entry)

@@ -6,7 +6,7 @@ import enum
 import functools
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -18,8 +18,8 @@ from makeway.engine.exclusivity import node_filter, wants_user
 from makeway.engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway.engine.kept import Kept
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.limited import LIMIT, LimitedAttempt, Without
-from makeway.engine.making_way import MakingWay
+from makeway.engine.limited import LIMIT, LimitedAttempt
+from makeway.engine.rulings import Rulings
 from makeway.engine.transitions import Transitions
 from makeway.model import (
     Allocation,
@@ -27,14 +27,12 @@ from makeway.model import (
     Blocked,
     Candidates,
     Choice,
-    ClusterView,
     Job,
     JobState,
     ModeFlag,
     Partition,
     Placement,
     PreemptMode,
-    Protection,
     Selector,
 )
 from makeway.record import Decision, Recorder
@@ -79,8 +77,8 @@ class Placer:
         ledger: Ledger,
         selector: Selector,
         policies: Policies,
+        rulings: Rulings,
         transitions: Transitions,
-        making_way: MakingWay,
         recorder: Recorder,
         *,
         preemption: bool,
@@ -89,34 +87,29 @@ class Placer:
         self.selector = selector
         self.policies = policies
         self.transitions = transitions
-        self.making_way = making_way
+        self.rulings = rulings
+        self.making_way = transitions.making_way
         self.recorder = recorder
         self.preemption = preemption
         self.forgiveness: Forgiveness | None = None
         """Keeps a run going after a policy has raised; None: its error ends the run."""
-        self.stubborn: Mapping[str, Protection] = {}
-        """Jobs that could not be suspended a moment ago."""
         self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
         """What is kept for those that have had others make way."""
         self._keeps = transitions.clockwork.keep_freed
-        self.limited = policies.concerns("makeway_admit")
-        """Whether limits are about a job at all: if not, they are not asked."""
+        self._limited = rulings.limited
         self._closes = policies.implements("makeway_closed_nodes")
-        self.before: Sequence[Job] = ()
-        """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self._refusing: dict[str, set[int]] = {}
         """Partitions that could never run a job that waits in several, by their index."""
         self._traces = recorder.traced is not None
         self._notes = self._traces or recorder.listens
-        self._vetoes = policies.implements("makeway_protect")
-        self.glances = policies.selector_searches and not (self._closes or self._vetoes or self._traces)
+        decides = self._closes or policies.implements("makeway_protect") or self._traces
+        self.glances = policies.selector_searches and not decides
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
         self.kind_of = policies.preemptor_kind(ledger)
         """Tells jobs apart that may displace different others; None: each is asked about by itself."""
         self._by = policies.who("makeway_preempt_candidates")
-        ledger.limits_of = self.kept_out
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
@@ -211,7 +204,7 @@ class Placer:
             put(job, partition=partition)
         if self.beyond and (reason := self.beyond.get(job.id)):
             return self._waits(job, Blocked(reason=reason), Outcome.LIMITED)
-        limit = self.kept_out(job) if limits else self._unlicensed(job)
+        limit = self.ledger.kept_out(job) if limits else self._unlicensed(job)
         if limit is not None:
             if limit.ask_again_at is not None:
                 self.making_way.remember(limit.ask_again_at)
@@ -226,7 +219,7 @@ class Placer:
                 return self._preempt(job, allowed, _NO_ROOM)
             return self._waits(job, _NO_ROOM, Outcome.BUSY)
         closing = closes and self._closes
-        closed = self.policies.closed_nodes(job, self.before, self.ledger) if closing else 0
+        closed = self.policies.closed_nodes(job, self.rulings.before, self.ledger) if closing else 0
         found = self._probe_open(job, allowed, closed, over_exclusive=self.preemption and preempt)
         if isinstance(found, Placement):
             if found.alternative and self.preemption and preempt:
@@ -260,13 +253,6 @@ class Placer:
         if job.required & ledger.completing:
             return False  # a selector may let it have those
         return not self.selector.screen((job,), ledger.up & ~ledger.completing)
-
-    def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
-        """Return the limit that keeps `job` out once these have made way; None: none does."""
-        if not self.limited(job):
-            return None
-        view = cast(ClusterView, Without(self.ledger, without)) if without else self.ledger
-        return self.policies.admit((job,), view, self.before).get(job.id)
 
     def _unlicensed(self, job: Job) -> Blocked | None:
         """Return which licence a job lacks whose limits do not count: there are no more licences for that."""
@@ -305,12 +291,14 @@ class Placer:
 
         :param own: whether it is the selector's own search, whose choice limits judge; else they take part in it.
         """
-        limited = self.limited(job)
+        limited = self._limited(job)
         if (limited or self._closes) and not own:
-            closing = self.before if self._closes else None
-            return LimitedAttempt(self, job, nodes, closing, limits=limited)
+            closing = self.rulings.before if self._closes else None
+            return LimitedAttempt(
+                self.selector, self.policies, self.ledger, job, nodes, closing, limits=limited
+            )
         if self._closes:
-            nodes &= ~self.policies.closed_nodes(job, self.before, self.ledger)
+            nodes &= ~self.policies.closed_nodes(job, self.rulings.before, self.ledger)
         return self.selector.attempt(job, nodes, self.ledger)
 
     def probe(self, attempt: Attempt) -> Placement | Blocked:
@@ -422,7 +410,9 @@ class Placer:
             note = self._why_nobody(job, allowed, candidates, choice)
             return self._waits(job, blocked, _outcome_of(blocked), candidates, note)
         room = self._room(job, choice, candidates)
-        limit = self.kept_out(job, tuple(zip(room.victims, room.modes, strict=True))) if unjudged else None
+        limit = (
+            self.ledger.kept_out(job, tuple(zip(room.victims, room.modes, strict=True))) if unjudged else None
+        )
         if limit is not None:
             note = "a limit would still keep it out once its victims were gone"
             return self._waits(job, limit, Outcome.LIMITED, candidates, note)
@@ -488,7 +478,7 @@ class Placer:
 
     def _not_for(self, job: Job, candidates: Candidates) -> str:
         """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""
-        limit = self.kept_out(job) if candidates.not_for else None
+        limit = self.ledger.kept_out(job) if candidates.not_for else None
         return "" if limit is None else candidates.not_for.get(limit.resource, "")
 
     def _preempt_rather(self, job: Job, allowed: NodeBits, found: Placement) -> Outcome | None:
@@ -524,7 +514,7 @@ class Placer:
         """Return whom `job` may displace, the protected ones taken out."""
         ledger = self.ledger
         found = self.policies.candidates(job, ledger.active, ledger)
-        if not (self._vetoes or self.stubborn) or not found.jobs:
+        if not self.rulings.any_protected or not found.jobs:
             return found
         vetoes = self.ledger.protected(job, found.jobs)
         if not vetoes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -23,7 +22,6 @@ Key = tuple[int, int, int, float, int, int]
 """Rank, priority tier, priority, submission, job, partition: the lower goes first."""
 Entry = tuple[Key, Job, Partition]
 
-_index = attrgetter("index")
 _PENDING = JobState.PENDING
 
 
@@ -40,7 +38,7 @@ class Queue:
         """Jobs sent back in the instant of their start; they wait until something is given back."""
         self._bounced_at: Seconds = 0.0
         self._bounced_freed = 0
-        self.waiting: dict[str, Job] = {}
+        self.waiting = ledger.waiting
         """All pending jobs by id, eligible or not."""
         self.later: list[tuple[Seconds, int, Job]] = []
         """A heap of jobs that become eligible by the clock, with the instant."""
@@ -52,14 +50,13 @@ class Queue:
         self._rank: Callable[[Job], int | None] | None = None
         self._ranks: dict[tuple[int, int], int] = {}
         """Ranks of eligible jobs, by job and partition."""
-        ledger.pending_of = self.pending
 
     def __len__(self) -> int:
         return len(self.waiting)
 
     def pending(self) -> Sequence[Job]:
         """Return all pending jobs, in job-table order."""
-        return sorted(self.waiting.values(), key=_index)
+        return self._ledger.pending
 
     def __contains__(self, job: Job) -> bool:
         return job.id in self.waiting
@@ -255,7 +252,9 @@ class Queue:
 
     def take_over(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
         """Let pending jobs stand where they stood in another queue."""
-        waiting = self.waiting = {job.id: job for job in jobs}
+        waiting = self.waiting
+        waiting.clear()
+        waiting.update((job.id, job) for job in jobs)
         if not memory["ranked"]:
             self._rank = None
         self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from makeway.bitmap import NodeBits
@@ -21,7 +21,7 @@ from makeway.engine.ledger import Ledger, put
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.metrics import tidy
-from makeway.model import Job, JobState, PreemptMode, Protection, Seconds, SuspendedBy
+from makeway.model import Job, JobState, Protection, Seconds, SuspendedBy
 from makeway.record import Recorder
 from makeway.state import nodes_from_text, nodes_to_text
 from makeway.worlds.events import (
@@ -51,8 +51,18 @@ class Reports:
     """What a world said that is neither an end nor a command."""
 
     def __init__(
-        self, ledger: Ledger, queue: Queue, transitions: Transitions, recorder: Recorder, table: FailureTable
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        transitions: Transitions,
+        recorder: Recorder,
+        table: FailureTable,
+        stubborn: dict[str, Protection],
     ) -> None:
+        """Begin with nothing reported.
+
+        :param stubborn: jobs that could not be suspended, and until when nobody tries again; kept here.
+        """
         self._ledger = ledger
         self._transitions = transitions
         self._corrections = Corrections(ledger, queue, transitions, recorder)
@@ -66,8 +76,7 @@ class Reports:
         self.drained: NodeBits = 0
         self.aside: NodeBits = 0
         """Nodes that get no jobs for a while, since they refused a start."""
-        self.stubborn: dict[str, Protection] = {}
-        """Jobs that could not be suspended, and until when nobody tries again."""
+        self.stubborn = stubborn
         self._failed_starts: dict[str, int] = {}
         """Starts in a row that failed, by job."""
         self._failed_kills: dict[str, int] = {}
@@ -282,17 +291,6 @@ class Reports:
             why=event.why,
             **more,
         )
-
-    def spared(self, jobs: Sequence[Job]) -> Mapping[str, Protection]:
-        """Return whom of `jobs` nobody may displace by suspension, since that has just failed."""
-        if not self.stubborn:
-            return {}
-        modes = self._ledger.modes_of(jobs)
-        return {
-            job.id: self.stubborn[job.id]
-            for job, mode in zip(jobs, modes, strict=True)
-            if job.id in self.stubborn and mode is PreemptMode.SUSPEND
-        }
 
     # --------------------------------------------------------------------------- what others do
     def noticed(self, event: Noticed) -> None:
