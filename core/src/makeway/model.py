@@ -8,6 +8,7 @@ Memory is in MB, time in seconds since the start of the replay, sets of nodes ar
 
 from __future__ import annotations
 
+import copyreg
 import enum
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -24,6 +25,18 @@ Seconds = float
 S = TypeVar("S")
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def _read_only(content: dict[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(content) if content else NOTHING
+
+
+def _reduced(mapping: MappingProxyType[str, Any]) -> tuple[Any, ...]:
+    return _read_only, (dict(mapping),)
+
+
+# Python cannot pickle read-only views by itself; jobs and configurations go to other processes (sweeps).
+copyreg.pickle(MappingProxyType, _reduced)
 
 PREEMPTIONS_KEPT = 100
 """How many instants `Job.preempted_at` holds at the most."""

@@ -15,7 +15,7 @@ from makeway.errors import PluginError
 
 COMMANDS = "makeway.commands"
 PAGES = "makeway.pages"
-KNOWN = {"report": "makeway-report"}
+KNOWN = {"export": "makeway-report", "report": "makeway-report", "sweep": "makeway-sweep"}
 """Commands that are not installed with the core -> the package that brings them."""
 
 

@@ -35,12 +35,23 @@ def change(config: Config, text: str, option: str = "--set") -> Config:
     :param text: ``KEY=VALUE``.
     :raises ConfigError: there is no such key, or the value does not fit.
     """
-    source = f"{option} {text}"
-    key, equals, value = _split(text)
-    if not equals:
-        raise ConfigError(source, [Problem("", "allowed: KEY=VALUE, such as policy.select=...")])
+    return change_all(config, [text], option)
+
+
+def change_all(config: Config, texts: Sequence[str], option: str) -> Config:
+    """Return `config` with several keys changed at once, so that values may need one another.
+
+    :param texts: each ``KEY=VALUE``.
+    :raises ConfigError: there is no such key, or the values do not fit.
+    """
     data = without_none(unstructure(config))
-    _Changer(source, value.strip()).into_class(data, Config, steps_of(key, source), "")
+    for text in texts:
+        source = f"{option} {text}"
+        key, equals, value = split(text)
+        if not equals:
+            raise ConfigError(source, [Problem("", "allowed: KEY=VALUE, such as policy.select=...")])
+        _Changer(source, value.strip()).into_class(data, Config, steps_of(key, source), "")
+    source = f"{option} {'; '.join(texts)}"
     changed = structure(data, Config, source)
     validate(changed, source)
     return changed
@@ -56,10 +67,8 @@ def variant(config: Config, text: str, release: str | None = None, accounting: S
         if not Path(text).exists():
             raise ConfigError(f"--compare {text}", [Problem("", "neither KEY=VALUE nor a file")])
         return load_config(Path(text), release, accounting=accounting).config
-    for part in _PARTS.findall(text):
-        if part.strip():
-            config = change(config, part.strip(), "--compare")
-    return config
+    parts = [part.strip() for part in _PARTS.findall(text) if part.strip()]
+    return change_all(config, parts, "--compare")
 
 
 def is_file(text: str) -> bool:
@@ -68,7 +77,7 @@ def is_file(text: str) -> bool:
 
 
 # ----------------------------------------------------------------------------------- the key
-def _split(text: str) -> tuple[str, str, str]:
+def split(text: str) -> tuple[str, str, str]:
     """Split at the first ``=`` that is not quoted."""
     match = re.match(r"""((?:[^="']|"[^"]*"|'[^']*')*)(=)(.*)""", text, re.DOTALL)
     return (match[1], match[2], match[3]) if match else (text, "", "")

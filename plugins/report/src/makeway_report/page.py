@@ -64,7 +64,7 @@ def write_runs(runs: Sequence[Collected], to: Callable[[str], object], title: st
         rows=figures.rows([run.about["metrics"] for run in runs]),
         script=script,
         style=style,
-        policy=_policy(script, style),
+        policy=security_policy(script, style),
     )
     for piece in page:
         to(piece)
@@ -99,7 +99,7 @@ def _embedded(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
 
 
-def _policy(script: str, style: str) -> str:
+def security_policy(script: str, style: str) -> str:
     """Return the content security policy: nothing but this script and this style."""
     return (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
@@ -112,4 +112,4 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-__all__ = ["labels", "write", "write_runs"]
+__all__ = ["labels", "security_policy", "write", "write_runs"]

@@ -91,6 +91,8 @@ class SacctReader:
     """Reads sacct's output, all of it before the first job."""
 
     name = "sacct"
+    reads_machine_only = True
+    """Of a configuration it looks at nodes, partitions, QOS and ``[workload]`` only: a sweep may read once."""
 
     def claims(self, path: Path, head: str) -> bool:
         """Recognise a header with JobID, 26 fields that begin with an id, or ``*.sacct``."""

@@ -1,0 +1,59 @@
+"""Show a sweep in the terminal, and write it as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from makeway.report import count, table
+from makeway_sweep.plan import Axis
+from makeway_sweep.summary import COLUMNS, Row, effects, shown
+
+MOST = 40
+"""Runs that are shown one by one."""
+
+
+def tables(axes: Sequence[Axis], rows: Sequence[Row]) -> Iterator[RenderableType]:
+    """Yield what each key does, the pareto front, and all runs if they are few."""
+    for axis, told in effects(axes, rows):
+        made = table(axis.key, "runs", *(f"{each.name}; (mean)" for each in COLUMNS))
+        for effect in told:
+            made.add_row(
+                effect.value, f"{effect.runs:,}", *(each.show(effect.means[each.key]) for each in COLUMNS)
+            )
+        yield made
+    front = [row for row in rows if row.front]
+    if len(rows) <= MOST:
+        yield Text(f"{count(len(rows), 'run')}; * is on the pareto front of mean wait against lost work")
+        yield _runs(axes, rows)
+    else:
+        yield Text(f"the pareto front of mean wait against lost work, {len(front):,} of {len(rows):,} runs")
+        yield _runs(axes, front)
+
+
+def _runs(axes: Sequence[Axis], rows: Sequence[Row]) -> Table:
+    made = table("", *(axis.key for axis in axes), *(each.name for each in COLUMNS), left=1 + len(axes))
+    for row in rows:
+        figures = (each.show(row.metrics[each.key]) for each in COLUMNS)
+        made.add_row("*" if row.front else "", *map(shown, row.values), *figures)
+    return made
+
+
+def as_csv(axes: Sequence[Axis], rows: Sequence[Row]) -> str:
+    """Return all runs with all figures; waits and makespan in seconds, lost work in core-seconds."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = list(dict.fromkeys(name for row in rows for name in row.metrics))
+    writer.writerow(["number", "run", *(axis.key for axis in axes), *names, "pareto"])
+    for row in rows:
+        figures = [row.metrics.get(name, "") for name in names]
+        writer.writerow([row.number, row.identity, *row.values, *figures, int(row.front)])
+    return text.getvalue()
+
+
+__all__ = ["as_csv", "tables"]

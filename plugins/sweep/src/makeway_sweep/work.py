@@ -1,0 +1,207 @@
+"""Run variants side by side: on the cores of this computer, or on a Dask cluster.
+
+Jobs are parsed once per way of reading them and shared: forked workers inherit them, a Dask cluster gets them once.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import gc
+import gzip
+import io
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway.archive import About, JsonArchive
+from makeway.cli.loose import load_files
+from makeway.config import build_cluster
+from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.model import JobSpec, Seconds
+from makeway.replay import Options, replay
+from makeway_sweep.plan import Variant
+
+
+@attrs.frozen(kw_only=True)
+class Shared:
+    """A workload that was read, for all runs that read it alike."""
+
+    name: str
+    jobs: tuple[JobSpec, ...]
+    epoch: float | None
+    unusable: int
+
+
+@attrs.frozen(kw_only=True)
+class Task:
+    """What all runs of a sweep have in common."""
+
+    until: Seconds | None = None
+    files: Mapping[str, Path] = attrs.field(factory=dict)
+    """Plugins in loose files, by name."""
+    records: bool = False
+    """Whether records are wanted beside the figures."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What came of one run."""
+
+    identity: str
+    metrics: Mapping[str, Any] | None = None
+    """None: it failed."""
+    never: int = 0
+    """Jobs that can never run."""
+    record: bytes | None = None
+    error: str = ""
+
+
+# ---------------------------------------------------------------------------------------- a run
+def run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
+    """Replay one variant; whatever goes wrong is told in the outcome, for errors may not travel."""
+    try:
+        return _run(variant, label, shared, task)
+    except MakewayError as error:
+        return Outcome(identity=variant.identity, error=str(error))
+    except Exception as error:
+        text = f"internal error, please report it: {type(error).__name__}: {error}"
+        return Outcome(identity=variant.identity, error=text)
+
+
+def _run(variant: Variant, label: str, shared: Shared, task: Task) -> Outcome:
+    config = variant.config
+    cluster = build_cluster(config)
+    with contextlib.ExitStack() as stack:
+        archive = stack.enter_context(JsonArchive()) if task.records else None
+        options = Options(until=task.until, keep=False, archive=archive, plugins=load_files(task.files))
+        done = replay(config, iter(shared.jobs), options=options, cluster=cluster)
+        metrics = done.recorder.metrics
+        metrics.rows_unusable = shared.unusable
+        figures = dict(done.engine.metrics())
+        figures["jobs_unfinished"] = figures["jobs"] - metrics.ended
+        record = None
+        if archive is not None:
+            about = About(
+                config=config, cluster=cluster, workload=shared.name, label=label, epoch=shared.epoch
+            )
+            content = io.BytesIO()
+            # Without a date in it, so that the same run makes the same file.
+            with gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as packed:
+                archive.write(lambda text: packed.write(text.encode()), done, about, {"metrics": figures})
+            record = content.getvalue()
+    return Outcome(
+        identity=variant.identity, metrics=figures, never=len(done.recorder.unrunnable), record=record
+    )
+
+
+# ---------------------------------------------------------------------------------- this computer
+_workloads: Mapping[str, Shared] = {}
+_task = Task()
+
+
+def _begin(workloads: Mapping[str, Shared], task: Task, alive: Connection, other: Connection) -> None:
+    """Prepare a worker: it ends with whoever started it, and leaves interrupts to it."""
+    global _workloads, _task
+    _workloads, _task = workloads, task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    other.close()
+    threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
+
+
+def _end_with(alive: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        alive.recv_bytes()
+    os._exit(1)
+
+
+def _work(variant: Variant, label: str, key: str) -> Outcome:
+    return run(variant, label, _workloads[key], _task)
+
+
+Wanted = Sequence[tuple[Variant, str, str]]
+"""Variant, label, and the key of its workload."""
+
+
+def on_cores(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, workers: int) -> Iterator[Outcome]:
+    """Yield outcomes as they come, from so many processes at once.
+
+    :raises ConfigError: a process was killed.
+    """
+    if workers == 1:
+        for variant, label, key in wanted:
+            yield run(variant, label, workloads[key], task)
+        return
+    # Forked workers have the jobs already; elsewhere they are sent once to each.
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    alive, held = context.Pipe(duplex=False)
+    gc.collect()
+    gc.freeze()  # the collector's marks would have each worker copy all pages
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(workers, len(wanted)),
+        mp_context=context,
+        initializer=_begin,
+        initargs=(workloads, task, alive, held),
+    )
+    try:
+        futures = [pool.submit(_work, *each) for each in wanted]
+        for future in concurrent.futures.as_completed(futures):
+            yield future.result()
+    except BrokenProcessPool:
+        text = (
+            "a worker was killed, perhaps for want of memory; what is done is kept, the same command goes on"
+        )
+        raise ConfigError("sweep", [Problem("", text)]) from None
+    except BaseException:
+        held.close()  # ends the workers, whatever they do
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        held.close()
+        alive.close()
+        gc.unfreeze()
+
+
+# ----------------------------------------------------------------------------------------- Dask
+def on_dask(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, address: str) -> Iterator[Outcome]:
+    """Yield outcomes as they come, from the workers of a Dask cluster.
+
+    :raises ConfigError: distributed is not installed, nobody answers there, or the cluster is lost.
+    """
+    try:
+        import distributed
+    except ImportError:
+        text = "needs distributed: pip install 'makeway-sweep[dask]'"
+        raise ConfigError("--dask", [Problem("", text)]) from None
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError, TimeoutError, TypeError) as error:
+        raise ConfigError("--dask", [Problem("", f"no scheduler answers at {address}: {error}")]) from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise ConfigError("--dask", [Problem("", f"the scheduler at {address} has no workers")])
+        sent = {key: client.scatter(each, broadcast=True) for key, each in workloads.items()}
+        futures = {
+            client.submit(run, variant, label, sent[key], task, pure=False): variant
+            for variant, label, key in wanted
+        }
+        for future in distributed.as_completed(list(futures)):
+            if future.status == "finished":
+                yield future.result()
+                continue
+            raised = future.exception()
+            text = f"on the Dask cluster: {type(raised).__name__}: {raised}"
+            yield Outcome(identity=futures[future].identity, error=text)
+
+
+__all__ = ["Outcome", "Shared", "Task", "on_cores", "on_dask", "run"]
