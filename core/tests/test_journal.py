@@ -20,12 +20,16 @@ from makeway.config import (
     PolicyTable,
     SchedulerTable,
     build_cluster,
+    dump_toml,
 )
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, JournalError
 from makeway.model import JobSpec, JobState
+from makeway.readers.api import ReadOptions
+from makeway.readers.journal import JournalReader, commands_in
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
+from makeway.replay import Options, replay
 from makeway.worlds import journal_schema
 from makeway.worlds.api import Step
 from makeway.worlds.differences import differences
@@ -33,6 +37,7 @@ from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
 from makeway.worlds.journal import Journal
 from makeway.worlds.recovery import perform_again, recover
 from makeway.worlds.simulated import SimulatedWorld
+from makeway_testing.command_line import Run
 
 CONFIG = Config(
     node=(NodeTable(name="n[1-4]", cpus=4, sockets=1, cores_per_socket=4),),
@@ -430,3 +435,70 @@ def test_a_copy_of_the_file_is_a_journal(tmp_path: Path) -> None:
     copied = Journal(tmp_path / "copy.db").state()
     here: Any = Journal(path).state()
     assert copied == here
+
+
+# ---------------------------------------------------------------------------------- a workload
+def test_a_journal_is_a_workload(tmp_path: Path) -> None:
+    """The same submissions under the same configuration: the same decisions; what people did is part of it."""
+    path, lines = tmp_path / "journal.db", list[Line]()
+    clockwork = world_of(CONFIG)._clockwork
+    held: list[tuple[float, Event]] = [
+        (30.0, Command("hold", "9")),
+        (90.0, Command("release", "9")),
+        (40.0, NodesDown(0b1000)),
+    ]
+    world = SimulatedWorld(SPECS, clockwork, held)
+    daemon = Daemon(CONFIG, path, world, lines)
+    daemon.run()
+    daemon.journal.close()
+    workload = JournalReader().read(path, ReadOptions(config=CONFIG))
+    again: list[Line] = []
+    replay(CONFIG, workload.jobs, commands_in(path, build_cluster(CONFIG)), Options(sink=again.append))
+    kinds = ("state", "preempt")
+    wanted = [line.as_dict() for line in lines if line.kind in kinds]
+    assert [line.as_dict() for line in again if line.kind in kinds] == wanted
+
+
+def test_how_long_jobs_ran_is_their_work(tmp_path: Path) -> None:
+    """Where nobody said it before: up to the end that the world reported, suspensions left out."""
+    path = tmp_path / "journal.db"
+    daemon = Daemon(GANG, path, world_of(GANG, ()))
+    daemon.step(0.0, [Submitted(JobSpec(id="low", time_limit=900.0, min_nodes=4))])
+    daemon.step(10.0, [Submitted(JobSpec(id="high", submit_at=10.0, time_limit=900.0, partitions=("high",)))])
+    daemon.step(40.0, [Finished("high", JobState.FAILED, cleaned=True)])
+    daemon.step(60.0, [Finished("low", JobState.COMPLETED, cleaned=True)])
+    daemon.step(70.0, [Submitted(JobSpec(id="stays", submit_at=70.0, time_limit=50.0))])
+    daemon.journal.close()
+    workload = JournalReader().read(path, ReadOptions(config=GANG))
+    found = {
+        spec.id: (spec.submit_at, spec.run_time, spec.attributes.get("ends_as")) for spec in workload.jobs
+    }
+    assert found == {"low": (0.0, 30.0, None), "high": (10.0, 30.0, "FAILED"), "stays": (70.0, None, None)}
+    assert workload.notes == ["1 job has not ended yet; they work until their time limit"]
+
+
+@pytest.mark.parametrize("command", ["replay", "explain"])
+def test_commands_read_journals(run: Run, tmp_path: Path, command: str) -> None:
+    """By their mark, whatever they are called."""
+    path, config = tmp_path / "yesterday", tmp_path / "site.toml"
+    daemon = Daemon(CONFIG, path, world_of(CONFIG))
+    daemon.run()
+    daemon.journal.close()
+    config.write_text(dump_toml(CONFIG))
+    asked = ("--compare", "policy.preempt=preempt/none") if command == "replay" else ("--job", "3")
+    done = run(command, config, path, *asked)
+    assert done.status == 0, done.err
+    assert "preempt/none" in done.out if command == "replay" else "job 3" in done.out
+
+
+def test_a_damaged_journal_is_no_traceback(run: Run, tmp_path: Path) -> None:
+    """One line with what helps."""
+    path, config = tmp_path / "journal.db", tmp_path / "site.toml"
+    written(path).journal.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    path.write_bytes(data)
+    config.write_text(dump_toml(CONFIG))
+    done = run("replay", config, path)
+    assert done.status not in (0, 3)
+    assert "damaged" in done.err

@@ -19,7 +19,7 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.explain import Witness
 from makeway.explain import explain as story
 from makeway.model import Seconds
-from makeway.readers.commands import commands_of
+from makeway.readers.journal import commands_with
 from makeway.replay import Options
 from makeway.replay import replay as run_replay
 from makeway.report import count, rejection
@@ -83,7 +83,7 @@ def explain(
             trace=switched_on(TRACE),
             plugins=loose,
         )
-        commands = commands_of(configured, str(loaded.path))
+        commands = commands_with(configured, str(loaded.path), workload)
         run = run_replay(configured, jobs.jobs, commands, options)
     paragraphs = list(story(run, witness, loaded.places))
     if not paragraphs:

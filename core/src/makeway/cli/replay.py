@@ -29,7 +29,7 @@ from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
 from makeway.model import NOTHING, Seconds, Vocabulary
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.commands import commands_of
+from makeway.readers.journal import commands_with
 from makeway.readers.lines import read_text
 from makeway.readers.mapping import check_mapping
 from makeway.replay import SIMULATED, Options, Run
@@ -365,7 +365,7 @@ def _column(
 ) -> Column:
     """Replay one configuration."""
     first = label == CONFIGURED
-    commands = commands_of(config, str(request.loaded.path))
+    commands = commands_with(config, str(request.loaded.path), request.workload)
     checker = _checker(commands) if request.check_invariants else None
     options = Options(
         until=request.until,

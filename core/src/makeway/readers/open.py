@@ -11,12 +11,14 @@ from makeway import registry
 from makeway.errors import ConfigError, PluginError, Problem, nearest
 from makeway.readers.api import ReadOptions, Workload, WorkloadReader
 from makeway.readers.foreign import adapted_workload
+from makeway.readers.journal import JournalReader
 from makeway.readers.lines import read_head, shown
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import NativeReader
 from makeway.readers.swf import SwfReader
+from makeway.worlds.journal_file import is_journal
 
-READERS: tuple[WorkloadReader, ...] = (NativeReader(), SwfReader())
+READERS: tuple[WorkloadReader, ...] = (NativeReader(), SwfReader(), JournalReader())
 """The built-in readers, in the order in which they are asked."""
 
 _SHOWN_REASONS = 5
@@ -55,6 +57,8 @@ def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader
     """
     if format is not None:
         enough = any(reader.name == format for reader in READERS)
+    elif is_journal(path):
+        enough = True
     else:
         head = read_head(path)
         enough = any(reader.claims(_NO_NAME, head) for reader in READERS)
@@ -74,6 +78,8 @@ def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
 
 
 def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
+    if is_journal(path):
+        return JournalReader()  # it has no lines to look at
     head = read_head(path)
     for name in (_NO_NAME, path):
         for reader in readers:

@@ -1,0 +1,137 @@
+"""Read the journal of a live run as a workload: what would another policy have done with the jobs that ran here?
+
+Every job keeps its request and its submission. How long it works is what was found out: the running time of its last
+incarnation. Who reached a time limit works on until the limit of the replay; who has not ended yet likewise.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway.config import Config, build_cluster, parse_toml
+from makeway.errors import ConfigError, JournalError, Problem
+from makeway.model import Cluster, JobSpec, JobState, Seconds
+from makeway.readers.api import ReadOptions, Workload
+from makeway.readers.commands import commands_of
+from makeway.settings import structure
+from makeway.worlds.encoding import event_of_plain
+from makeway.worlds.events import Event
+from makeway.worlds.journal_file import connect, is_journal, telling
+
+_ENDS_WITHOUT_A_LIMIT = frozenset(
+    state.value for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
+)
+_JOBS = "SELECT spec, state, worked, ended_at, submitted_at FROM jobs ORDER BY submitted_at, place"
+
+
+class JournalReader:
+    """Reads journals (`makeway.worlds.journal`)."""
+
+    name = "journal"
+
+    def claims(self, path: Path, head: str) -> bool:
+        """Recognise SQLite's mark and makeway's."""
+        del head
+        return is_journal(path)
+
+    def read(self, path: Path, options: ReadOptions) -> Workload:
+        """Read all jobs.
+
+        :raises ConfigError: it is no journal, is damaged, or holds a job that cannot be read.
+        """
+        del options
+        with _opened(path) as database, telling(path):
+            rows = database.execute(_JOBS).fetchall()
+            last = database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+        workload = Workload(name=path.name, jobs=_specs(rows, str(path)))
+        if last is not None:
+            workload.start_wall = float(last[1]) - float(last[0])
+        waiting = sum(1 for row in rows if row[3] is None)
+        if waiting:
+            jobs = "job has" if waiting == 1 else "jobs have"
+            workload.notes.append(f"{waiting:,} {jobs} not ended yet; they work until their time limit")
+        return workload
+
+
+def commands_in(path: Path, cluster: Cluster) -> list[tuple[Seconds, Event]]:
+    """Return what people and nodes did during the run, each with its instant.
+
+    :raises ConfigError: the file cannot be read, or names nodes that are not there.
+    """
+    with _opened(path) as database, telling(path):
+        rows = database.execute("SELECT at, event FROM commands ORDER BY step, rowid").fetchall()
+    try:
+        return [(float(at), event_of_plain(json.loads(plain), cluster, str(path))) for at, plain in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(str(path), [Problem("commands", f"one cannot be read: {error}")]) from None
+
+
+def commands_with(config: Config, source: str, workload: Path | None) -> list[tuple[Seconds, Event]]:
+    """Return the commands of a configuration, and those of the run if the workload is its journal.
+
+    :param source: name of the configuration, for messages.
+    :raises ConfigError: with all problems.
+    """
+    commands = commands_of(config, source)
+    if workload is not None and is_journal(workload):
+        commands += commands_in(workload, build_cluster(config))
+    return sorted(commands, key=lambda each: each[0])
+
+
+def config_of(path: Path) -> Config | None:
+    """Return the configuration of the last step of a journal; None: it holds none."""
+    with _opened(path) as database, telling(path):
+        row = database.execute("SELECT config FROM configs ORDER BY rowid DESC LIMIT 1").fetchone()
+    return None if row is None else parse_toml(row[0], str(path))
+
+
+class _opened:  # noqa: N801  # used like a function
+    """Open a journal to read; what is wrong becomes a ConfigError, as with any workload."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._database: sqlite3.Connection | None = None
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._database = connect(self._path, write=False)
+        except JournalError as error:
+            raise _as_config(self._path, error) from None
+        return self._database
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._database is not None:
+            self._database.close()
+        if isinstance(error, JournalError):
+            raise _as_config(self._path, error) from None
+
+
+def _as_config(path: Path, error: JournalError) -> ConfigError:
+    return ConfigError(str(path), [Problem("", str(error).removeprefix(f"{path}: "))])
+
+
+def _specs(rows: list[tuple[Any, ...]], source: str) -> Iterator[JobSpec]:
+    for text, state, worked, ended_at, submitted_at in rows:
+        spec = structure(json.loads(text), JobSpec, source)
+        yield _as_it_ran(attrs.evolve(spec, submit_at=max(0.0, submitted_at)), state, worked, ended_at)
+
+
+def _as_it_ran(spec: JobSpec, state: str, worked: float, ended_at: float | None) -> JobSpec:
+    """Return a job with the work that it turned out to have; a simulated one has said so itself."""
+    if spec.run_time is not None:
+        return spec
+    if ended_at is not None and state in _ENDS_WITHOUT_A_LIMIT:
+        attributes = dict(spec.attributes)
+        if state != JobState.COMPLETED.value:
+            attributes["ends_as"] = state
+        return attrs.evolve(spec, run_time=worked, attributes=attributes)
+    return spec if spec.time_limit is not None else attrs.evolve(spec, run_time=worked)
+
+
+__all__ = ["JournalReader", "commands_in", "commands_with", "config_of"]
