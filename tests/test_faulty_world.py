@@ -20,7 +20,7 @@ from makeway.invariants import InvariantChecker
 from makeway.model import JobSpec
 from makeway.registry import Policies
 from makeway_testing import builders
-from makeway_testing.crashes import CrashingRun, check_run
+from makeway_testing.crashes import CrashingRun, check_ends, check_run
 from makeway_testing.faulty import NONE, Faults
 
 ROOT = Path(__file__).parents[1]
@@ -79,6 +79,7 @@ SHARES = ()
 """Where jobs of several partitions or QOS share cores in plain replays, too."""
 CI, NIGHTLY = 300, 10_000
 CRASHES = 3
+JOURNALS = 6
 
 
 @functools.cache
@@ -179,6 +180,21 @@ def test_crashing_runs(name: str) -> None:
     counts = run_all(name, math.ceil(CI / len(NAMES)))
     if "MAKEWAY_SEED" not in os.environ:
         assert {"late", "early", "lost", "repeated", "delayed", "refused", "half"} <= counts.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recovery_from_the_journal(name: str, tmp_path: Path) -> None:
+    """The daemon's own journal and recovery: each job ends once, none is started twice in an incarnation."""
+    config, _ = built(name)
+    for seed in range(JOURNALS):
+        jobs = workload(Random(f"{name} {seed}"), name)
+        play = CrashingRun(config, jobs, seed=seed, crashes=CRASHES, journal=tmp_path / f"{seed}.db")
+        try:
+            play.run()
+            check_ends(play, jobs)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
 
 
 @pytest.mark.nightly

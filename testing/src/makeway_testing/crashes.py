@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -21,13 +22,16 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.replay import Run
 from makeway.worlds.agenda import Agenda
-from makeway.worlds.api import Step
+from makeway.worlds.api import Journal, Step
 from makeway.worlds.clock import FakeClock
 from makeway.worlds.drive import Live
 from makeway.worlds.events import Action, Event, Submitted
+from makeway.worlds.journal import Journal as FileJournal
+from makeway.worlds.recovery import perform_again, recover
 from makeway_testing.faulty import Faults, FaultyWorld
 
 MOST_TURNS = 5_000
+_ENDS = frozenset(state.value for state in JobState if state.ended)
 WHERE = ("before the transaction", "after the transaction", "amid the actions", "after the actions")
 """Points of a step at which a daemon may die."""
 
@@ -37,16 +41,24 @@ class Crash(BaseException):  # no error: it stands for the power going off
 
 
 class Notebook:
-    """A journal in memory that outlives the daemon."""
+    """A journal in memory that outlives the daemon, with a real one beside it or not."""
 
     def __init__(self, crashes: Callable[[str], None]) -> None:
         self.steps: list[Step] = []
+        self.ends: Counter[str] = Counter()
+        """How often each job reached its end."""
+        self.real: Journal | None = None
+        """Written to as well, if there is one."""
         self._crashes = crashes
 
     def write(self, step: Step) -> None:
         """Write a step down, unless the daemon dies before that."""
         self._crashes("before the transaction")
+        if self.real is not None:
+            self.real.write(step)
         self.steps.append(step)
+        states = [line for line in step.lines if line.kind == "state"]
+        self.ends.update(line.job for line in states if line.data.get("state") in _ENDS)
         self._crashes("after the transaction")
 
 
@@ -103,7 +115,13 @@ class CrashingRun:
         plugins: Mapping[str, Any] | None = None,
         policies: Policies | None = None,
         recovery: Recovery = play_again,
+        journal: Path | None = None,
     ) -> None:
+        """Begin.
+
+        :param recovery: how a new daemon takes over, if there is no `journal`.
+        :param journal: a file for the journal of daemons (`makeway.worlds.journal`), which then takes over from it.
+        """
         self._config = config
         self._jobs = jobs
         self._commands = commands
@@ -118,7 +136,9 @@ class CrashingRun:
         self.clock = FakeClock()
         self.journal = Notebook(self._may_crash)
         cluster = build_cluster(config)
-        engine = Engine(config, Recorder(cluster, _unheard), self._policies)
+        self._path = journal
+        self._plugins = plugins
+        engine = self._recovered() if journal else Engine(config, Recorder(cluster, _unheard), self._policies)
         self.world = FaultyWorld(
             len(cluster.nodes),
             engine.clockwork,
@@ -166,10 +186,24 @@ class CrashingRun:
     def _take_over(self) -> None:
         """Let a new daemon take over."""
         self.world.crash()
+        if self._path is not None:
+            engine = self._recovered()
+            perform_again(engine, self.world)
+            self._join(engine)
+            return
         engine = self._recovery(self._config, self._policies, self.journal.steps)
         self._join(engine)
         assert engine.deeds is not None
         self.world.perform(engine.deeds.unsettled(), self.clock.now())
+
+    def _recovered(self) -> Engine:
+        """Return an engine that goes on where the file stands."""
+        assert self._path is not None
+        if isinstance(self.journal.real, FileJournal):
+            self.journal.real._engine = None  # who is killed writes nothing down on leaving
+            self.journal.real.close()
+        real = self.journal.real = FileJournal(self._path)
+        return recover(self._config, real, Recorder(build_cluster(self._config), _unheard), self._plugins).engine
 
     def run(self, after_turn: Callable[[Engine], None] | None = None) -> Outcome:
         """Run until no job is left.
@@ -214,6 +248,15 @@ class _Doomed:
         return getattr(self._world, name)
 
 
+def check_ends(run: CrashingRun, jobs: Sequence[JobSpec]) -> None:
+    """See that each job ended exactly once, by what was written down.
+
+    :raises AssertionError: naming the job.
+    """
+    for spec in jobs:
+        assert run.journal.ends[spec.id] == 1, f"job {spec.id} ended {run.journal.ends[spec.id]} times"
+
+
 def check_run(outcome: Outcome, jobs: Sequence[JobSpec]) -> None:
     """See that each job ended exactly once, and that all work was counted.
 
@@ -228,4 +271,4 @@ def check_run(outcome: Outcome, jobs: Sequence[JobSpec]) -> None:
     )
 
 
-__all__ = ["Crash", "CrashingRun", "InvariantChecker", "Notebook", "Outcome", "check_run", "play_again"]
+__all__ = ["Crash", "CrashingRun", "InvariantChecker", "Notebook", "Outcome", "check_ends", "check_run", "play_again"]

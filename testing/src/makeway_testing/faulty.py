@@ -158,6 +158,7 @@ class FaultyWorld:
     # ---------------------------------------------------------------------------- performing
     def perform(self, actions: Sequence[Action], now: Seconds) -> None:
         """Begin `actions`; what was asked for before is not done again."""
+        now = max(now, self.clock.now())  # after a crash they are of an earlier instant
         for action in actions:
             if action.serial in self._known:
                 continue

@@ -113,8 +113,10 @@ class Deeds:
             return
         job_id = action.job.id
         older = [other for (about, _), other in self._last.items() if about == job_id and other < serial]
-        for other in (*action.after, *older, serial):
+        for other in (*older, serial):
             self.settle(other)
+        for other in action.after:
+            self.succeeded(other)
 
     def settle(self, serial: int) -> None:
         """Forget an action whose outcome is known."""

@@ -198,6 +198,17 @@ class Reports:
         self._give_up_those_resting_on(action, f"job {job.id} could not be suspended: {event.why}", until)
         if self._ledger.is_active(job):
             self._corrections.went_on(job, since)
+            self._take_back_resumptions(job)
+
+    def _take_back_resumptions(self, runs: Job) -> None:
+        """Leave those stopped whom the arbiter has just let go on where a job could not be stopped."""
+        actions = self._transitions.actions
+        for action in [each for each in actions if isinstance(each, Resume)]:
+            job = action.job
+            if job is not runs and job.state is JobState.RUNNING and _share_cores(job, runs):
+                actions.remove(action)
+                self._corrections.still_stopped(job)
+                self._later(self._ledger.now + self._table.resume_again, "go on", job, job.starts)
 
     def _give_up_those_resting_on(self, action: Action, why: str, until: Seconds) -> None:
         assert self.deeds is not None
