@@ -81,7 +81,10 @@ def test_a_failed_start_puts_the_job_back_with_the_reason() -> None:
     (start,) = bench(0.0, Submitted(LOW))
     assert bench(1.0, Failed(start.serial, "no such directory")) == []
     job = bench.job("low")
-    assert (job.state, job.reason) == (JobState.PENDING, "StartFailed: no such directory")
+    assert (job.state, job.reason) == (
+        JobState.PENDING,
+        "StartFailed: no such directory [world.failures.start_wait]",
+    )
     assert (job.restarts, job.submit_at) == (0, 0.0)
     assert bench.engine.next_wake == 11.0
     (again,) = bench(11.0)
@@ -161,7 +164,7 @@ def test_a_suspension_that_failed_leaves_the_victim_running() -> None:
     assert low.ran_until(12.0) == 12.0
     assert low.end_at == 100.0
     assert high.state is JobState.PENDING
-    assert "2 processes in D" in high.reason
+    assert "2 processes in D [world.failures.suspend_wait]" in high.reason
     assert bench(30.0) == []
     again = bench(72.0)
     assert words(again) == ["Suspend low", "Start high"]

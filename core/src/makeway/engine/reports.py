@@ -43,6 +43,7 @@ from makeway.worlds.events import (
 
 START_FAILED = "StartFailed"
 """Reason of a job that waits, or is held, since it could not be started."""
+_SUSPEND_WAIT = "world.failures.suspend_wait"
 ENDS_KEPT = 100_000
 """Jobs that have ended which are remembered, so that a late echo of their submission is known as one."""
 
@@ -158,8 +159,9 @@ class Reports:
         held = not event.retry or (table.start_hold_after > 0 and count >= table.start_hold_after)
         rule = "retry" if not event.retry else "start_hold_after" if held else "start_wait"
         refused = event.nodes & job.nodes
-        self._note(action, event, rule=f"world.failures.{rule}", count=count, held=held)
-        self._put_back(job, f"{START_FAILED}: {event.why}", now + table.start_wait, held=held)
+        named = "retry=False" if not event.retry else f"world.failures.{rule}"
+        self._note(action, event, rule=named, count=count, held=held)
+        self._put_back(job, f"{START_FAILED}: {event.why} [{named}]", now + table.start_wait, held=held)
         if refused and table.node_set_aside:
             self.aside |= refused
             self._ledger.set_down(refused)
@@ -189,13 +191,17 @@ class Reports:
         if job.state is not JobState.SUSPENDED:
             self.no_news(event, f"the job is {job.state.value}", job.id)
             return
-        self._note(action, event, rule="world.failures.suspend_wait")
+        self._note(action, event, rule=_SUSPEND_WAIT)
         until = now + self._table.suspend_wait
         if self._table.suspend_wait:
-            self.stubborn[job.id] = Protection(reason=f"it could not be suspended: {event.why}", until=until)
+            self.stubborn[job.id] = Protection(
+                reason=f"it could not be suspended: {event.why} [{_SUSPEND_WAIT}]", until=until
+            )
             self._later(until, "spare", job, job.starts)
         since = job.suspended_at if job.suspended_at is not None else now
-        self._give_up_those_resting_on(action, f"job {job.id} could not be suspended: {event.why}", until)
+        self._give_up_those_resting_on(
+            action, f"job {job.id} could not be suspended: {event.why} [{_SUSPEND_WAIT}]", until
+        )
         if self._ledger.is_active(job):
             self._corrections.went_on(job, since)
             self._take_back_resumptions(job)
