@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -239,7 +239,10 @@ class Queue:
             "bounced": [job.id for job in self.bounced if self._waits(job)],
             "bounced_at": self._bounced_at,
             "bounced_freed": self._bounced_freed,
-            "later": [[at, job.id] for at, _, job in sorted(self.later) if self._waits(job)],
+            # A job that is gone leaves its instant behind: the engine wakes up then, for nothing.
+            "later": [
+                [at, job.id if self._waits(job) else None] for at, _, job in sorted(self.later, key=_instant)
+            ],
             "dependents": {
                 other: [job.id for job in jobs if self._waits(job)] for other, jobs in self.dependents.items()
             },
@@ -263,7 +266,11 @@ class Queue:
             self._ranks = {(job.index, partition.index): key[0] for key, job, partition in self.entries}
         self.bounced = [waiting[job_id] for job_id in memory["bounced"]]
         self._bounced_at, self._bounced_freed = memory["bounced_at"], memory["bounced_freed"]
-        self.later = [(at, waiting[job_id].index, waiting[job_id]) for at, job_id in memory["later"]]
+        self.later = [
+            (at, place, cast(Job, _GONE)) if job_id is None else (at, waiting[job_id].index, waiting[job_id])
+            for place, (at, job_id) in enumerate(memory["later"], start=-len(memory["later"]))
+        ]
+        heapq.heapify(self.later)
         self.dependents = {
             other: [waiting[job_id] for job_id in ids if job_id in waiting]
             for other, ids in memory["dependents"].items()
@@ -307,6 +314,19 @@ def face_of(job: Job, partition: Partition) -> Job:
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the place of a job in the order of ranks; without, in the default order."""
     return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+class _Gone:
+    """Stands for a job that is there no more."""
+
+    id = ""
+
+
+_GONE = _Gone()
+
+
+def _instant(each: tuple[Seconds, int, Job]) -> tuple[Seconds, int]:
+    return each[:2]
 
 
 def entry_to_plain(entry: Entry) -> list[Any]:
