@@ -203,7 +203,11 @@ class Reports:
             action, f"job {job.id} could not be suspended: {event.why} [{_SUSPEND_WAIT}]", until
         )
         if self._ledger.is_active(job):
+            told = job.suspended_at is None  # the arbiter has let it go on by itself
             self._corrections.went_on(job, since)
+            if not told:
+                self._transitions.tell_gang("ended", job)
+                self._transitions.tell_gang("started", job)
             self._take_back_resumptions(job)
 
     def _take_back_resumptions(self, runs: Job) -> None:
