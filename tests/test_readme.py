@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
+import json
 import re
 import shlex
+import shutil
 import tempfile
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -20,6 +23,7 @@ from click.testing import CliRunner
 
 from makeway.cli import cli
 from makeway.cli.inputs import load_config
+from makeway.hostlist import expand_hostlist
 from makeway.readers.api import ReadOptions
 from makeway.readers.open import open_workload
 from makeway.replay import Options, replay
@@ -28,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "docs/replay.md"]
 PLUGINS = sorted(ROOT.glob("plugins/*/README.md"))
+DISTRIBUTIONS = [*PLUGINS, ROOT / "testing/README.md"]
 TRACE = ROOT / "examples/kth/kth-sp2-1500.swf.gz"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -86,8 +91,8 @@ def test_scenarios_of_plugins_print_what_is_shown(shown: Shown, tmp_path: Path) 
     assert _run_scenario(shown.command, shown.page, tmp_path) == shown.output
 
 
-@pytest.mark.parametrize("page", PLUGINS, ids=lambda page: page.parent.name)
-def test_every_plugin_is_in_the_readme(page: Path) -> None:
+@pytest.mark.parametrize("page", DISTRIBUTIONS, ids=lambda page: page.parent.name)
+def test_every_distribution_is_in_the_readme(page: Path) -> None:
     """With a link to its page."""
     assert f"({page.relative_to(ROOT)})" in README.read_text()
 
@@ -116,10 +121,10 @@ def test_the_config_is_the_one_in_the_examples() -> None:
 
 
 def test_the_policy_of_the_readme_runs() -> None:
-    """As it stands, under the name that the entry point gives it."""
-    plugin = types.ModuleType("makeway_preempt_youngest")
+    """As it stands, under the name that the command below it gives it."""
+    plugin = types.ModuleType("youngest")
     exec(_blocks("python")[0], vars(plugin))
-    assert f'= "{plugin.__name__}"' in _blocks("toml")[1]
+    assert "--plugin preempt/youngest=" in README.read_text()
     config = load_config(ROOT / "examples/kth/cluster.toml").config
     config = attrs.evolve(config, policy=attrs.evolve(config.policy, preempt="preempt/youngest"))
     jobs = open_workload(TRACE, ReadOptions(config=config, limit=300)).jobs
@@ -132,6 +137,94 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Links into the repository name files that exist."""
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+# ------------------------------------------------------------------------------ pictures, files
+def _drawn(first: str) -> list[list[str]]:
+    """Return the cells of the picture whose first cell is `first`."""
+    (text,) = [block for block in _blocks("text") if block.startswith(first)]
+    return [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+
+
+Jobs = Mapping[str, Sequence[tuple[float, float, str, frozenset[str]]]]
+"""Of each job from when to when it was in which state, and on which nodes."""
+
+
+def _played(config: str, folder: Path) -> Jobs:
+    record = folder / "record.json"
+    _run(f"makeway replay {shlex.quote(str(ROOT / config))} --json {shlex.quote(str(record))}")
+    return {
+        name: [
+            (each["start"], each["end"], each["state"], frozenset(expand_hostlist(each["nodes"])))
+            for each in job["intervals"]
+        ]
+        for name, job in json.loads(record.read_text())["jobs"].items()
+    }
+
+
+def _state(jobs: Jobs, name: str, at: float, node: str) -> str | None:
+    found = [state for start, end, state, nodes in jobs[name] if start <= at < end and node in nodes]
+    return found[0] if found else None
+
+
+def _after(cell: str) -> float:
+    """Return an instant 3 s after the one that heads a column: jobs do not all arrive in the same second."""
+    return float(cell.removesuffix(" s")) + 3
+
+
+def test_the_picture_of_a_preemption_is_true(tmp_path: Path) -> None:
+    """Whoever is drawn on a node runs there, and nobody else does."""
+    (_, *heads), *rows = _drawn("node ")
+    jobs = _played("examples/seed/cluster.toml", tmp_path)
+    for node, *drawn in rows:
+        for at, job in zip(map(_after, heads), drawn, strict=True):
+            assert [name for name in jobs if _state(jobs, name, at, node) == "RUNNING"] == [job], (node, at)
+
+
+def test_the_picture_of_turns_is_true(tmp_path: Path) -> None:
+    """Each column is an instant at which the turn changes."""
+    (_, *heads), *rows = _drawn("job ")
+    jobs = _played("examples/gang/cluster.toml", tmp_path)
+    words = {"runs": "RUNNING", "stopped": "SUSPENDED", "-": None}
+    assert {name for name, *_ in rows} == set(jobs)
+    for name, *drawn in rows:
+        for at, word in zip(map(_after, heads), drawn, strict=True):
+            assert _state(jobs, name, at, "n1") == words[word], (name, at)
+
+
+SITES = {
+    "slurm.conf": ["examples/site/slurm.conf", "examples/site/june.sacct"],
+    "moab.cfg": ["examples/moab/moab.cfg", "examples/moab/nodes.toml"],
+    "lsb.queues": ["examples/lsf/lsb.*", "examples/lsf/jobs.jsonl"],
+    "sched_config": ["examples/plugins/openpbs/tests/site/*"],
+}
+"""Files of a site by the configuration that the table of README names."""
+
+
+def _table_of_files() -> list[str]:
+    _, _, text = README.read_text().partition("## Your files\n")
+    return re.findall(r"\| `(makeway replay [^`]*)` \|$", text.partition("## ")[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", _table_of_files())
+def test_the_commands_for_a_sites_files_work(command: str, tmp_path: Path) -> None:
+    """In a folder that holds such files under the names that the table uses."""
+    config = shlex.split(command)[2]
+    if config == "sched_config":
+        pytest.importorskip("makeway_openpbs_sched", reason="the plugin is not installed")
+    for pattern in SITES[config]:
+        for file in ROOT.glob(pattern):
+            shutil.copy(file, tmp_path)
+    (tmp_path / "jobs.swf").write_bytes(gzip.decompress(TRACE.read_bytes()))
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(cli, [*shlex.split(command)[1:], "--limit", "100", "--allow-unusable"])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^preemptions +\d", done.stdout, re.MULTILINE)
+
+
+def test_the_table_names_every_kind_of_file() -> None:
+    """One command each."""
+    assert [shlex.split(each)[2] for each in _table_of_files()] == list(SITES)
 
 
 def _rewrite() -> None:
