@@ -279,6 +279,34 @@ def test_easy_reserves_anew_when_a_job_ends_early() -> None:
     assert run.starts("b") == (40.0,)
 
 
+@pytest.mark.parametrize("exclusive", ["-", "node"])
+def test_easy_lays_nobody_over_a_job_that_it_may_not_preempt(exclusive: str) -> None:
+    """Only who may preempt has nodes of exclusive candidates added (spec slurm-preemption 1.10 step 4).
+
+    `first` waits for `peer`, and alone may preempt; taking `low` would not help it. `next` gets n1 after `low`.
+    """
+    run = replay_table(
+        f"""
+        job    partition  submit  nodes  required_nodes  run_time  time_limit  exclusive    tasks
+        low    low             0      1  n1                    50          50  node             1
+        peer   hi              1      1  n2                   100         100  -                2
+        first  hi              2      2  -                     10          10  -                2
+        next   hi              3      1  n1                    10          10  {exclusive}      1
+        """,
+        cluster=cluster(2, cpus=2),
+        config={
+            "scheduler": "easy",
+            "select": "select/cons_tres",
+            "select_parameters": "CR_Core",
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": "requeue,gang",
+            "partitions": tiers(low=1, hi=2),
+        },
+    )
+    assert run.victims == ()
+    assert run.starts("next") == (50.0,)
+
+
 def test_backfill_plans_in_whole_minutes() -> None:
     """Q08: D starts, B at the end of A, C at the end of B."""
     run = replay_table(

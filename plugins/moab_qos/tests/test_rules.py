@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.errors import Finding
-from makeway.model import JobState
+from makeway.model import Cluster, JobState
 from makeway_moab_qos.capabilities import TABLE, can
 from makeway_moab_qos.check import findings
 from makeway_moab_qos.settings import ResourceManager
@@ -91,6 +91,28 @@ def test_search_depth_of_a_serial_preemptor(play: Any) -> None:
     waiting = "H(high,1p,mem=4000)"
     assert play(running, waiting, nodes="n1=4//4096").displaced == {"a", "b"}
     assert play(running, waiting, "PREEMPTSEARCHDEPTH 1", nodes="n1=4//4096").victims == []
+
+
+# ------------------------------------------------------------------------------------------ weights
+@pytest.mark.parametrize(
+    ("running", "more", "victim"),
+    [
+        pytest.param("a(low,1p,prio=900) b(low,3p,prio=30)", "", "b", id="priority per processor"),
+        pytest.param(
+            "a(low,1p,prio=900) b(low,3p,prio=30)", "PREEMPTPRIOJOBSELECTWEIGHT 0", "a", id="size only"
+        ),
+        pytest.param(
+            "a(low,1p,prio=900) b(low,3p,prio=30)", "PREEMPTPRIOJOBSELECTWEIGHT 256", "b", id="priority"
+        ),
+        pytest.param("a(low,2p,limit=9000) b(low,2p,limit=36000)", "PREEMPTRTIMEWEIGHT 1", "b", id="longer"),
+        pytest.param(
+            "a(low,2p,limit=36000) b(low,2p,limit=9000)", "PREEMPTRTIMEWEIGHT -1", "b", id="shorter"
+        ),
+    ],
+)
+def test_either_weight_alone_orders_victims(play: Any, running: str, more: str, victim: str) -> None:
+    """PREEMPTPRIOJOBSELECTWEIGHT 0 takes the smallest, PREEMPTRTIMEWEIGHT who has most time left (4.4)."""
+    assert play(running, "H(high,1p)", more).displaced == {victim}
 
 
 # ---------------------------------------------------------------------------------------- checkpoint
@@ -211,11 +233,25 @@ def found(config_of: Any, text: str) -> str:
         ),
         pytest.param("JOBNODEMATCHPOLICY EXACTNODE", "PREEMPTORCENTRIC", id="exact nodes"),
         pytest.param("PREEMPTRTIMEWEIGHT 1", "this is a guess", id="guess"),
+        pytest.param("PREEMPTPRIOJOBSELECTWEIGHT 1", "this is a guess", id="guess of the other weight"),
     ],
 )
 def test_lints(config_of: Any, text: str, word: str) -> None:
     """What `makeway check` says of a moab.cfg."""
     assert word in found(config_of, text)
+
+
+@pytest.mark.parametrize(
+    ("word", "close"),
+    [("requeue", "; did you mean 'REQUEUE'?"), ("Suspend", "; did you mean 'SUSPEND'?"), ("HALT", "")],
+)
+def test_a_method_that_is_not_known(word: str, close: str) -> None:
+    """Methods are written in capitals (5.2); only what is one but for its case is guessed."""
+    from makeway_moab_qos.settings import Settings
+
+    said = [each.message for each in findings(Cluster(nodes=()), Settings(preempt_policy=word))]
+    allowed = "SUSPEND, CHECKPOINT, REQUEUE, CANCEL"
+    assert f"PREEMPTPOLICY {word!r} is not known; allowed: {allowed}{close}" in said
 
 
 def test_a_sound_file_has_no_findings(config_of: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, mark_of
 from makeway_testing.builders import Machine, cluster
 
 ONE: Machine = cluster(1, sockets=2, cores_per_socket=4)
@@ -91,6 +92,26 @@ def test_without_gang(stage: Callable[..., Any], over: str, args: str, states: s
     for name in "abc":
         scene.submit(name, f"-n8{args}")
     assert scene.states("a b c") == states
+
+
+@pytest.mark.parametrize(
+    ("over", "args", "mark"),
+    [
+        ("NO", "", ONE_ROW),
+        ("NO", "-s", ONE_ROW),
+        ("YES:1", "-s", ONE_ROW),
+        ("YES:2", "", ONE_ROW),
+        ("YES:2", "-s", AVAILABLE),
+        ("FORCE:1", "", AVAILABLE),
+        ("FORCE:2", "", AVAILABLE),
+        ("EXCLUSIVE", "-s", RESERVED),
+    ],
+)
+def test_the_mark_of_a_job(stage: Callable[..., Any], over: str, args: str, mark: int) -> None:
+    """Fixed at its start: only YES with a count above one asks whether the job shares (4.3.1)."""
+    scene = stage(ONE, select_parameters="CR_Core", **shared(over))
+    scene.submit("a", f"-n1 {args}")
+    assert mark_of(scene.job("a")) == mark
 
 
 @pytest.mark.parametrize(

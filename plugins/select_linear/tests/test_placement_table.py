@@ -69,6 +69,22 @@ def test_best_fit_table(asked: dict[str, object], nodes: str) -> None:
     assert place(run, "asked", **asked) == nodes
 
 
+@pytest.mark.parametrize(
+    ("wanted", "nodes"),
+    [
+        pytest.param(1, "n1", id="a single node of the line that comes first"),
+        pytest.param(3, "n[1,5-6]", id="too small a block with more CPUs displaces a sufficient one"),
+        pytest.param(4, "n[1-2,5-6]", id="and then the rest from the other"),
+    ],
+)
+def test_blocks_of_unlike_nodes(wanted: int, nodes: str) -> None:
+    """Two nodes of one CPU, four of four CPUs, n4 busy: blocks of 6 and 8 CPUs (4.2.5 step 4)."""
+    lines = (NodeTable(name="n[1-2]", cpus=1), NodeTable(name="n[3-6]", cpus=4))
+    run = engine(attrs.evolve(TEN, node=lines))
+    assert place(run, "busy", required_nodes=("n4",), **exactly(1)) == "n4"
+    assert place(run, "asked", **exactly(wanted)) == nodes
+
+
 def weights() -> Config:
     """Return four nodes with weights 10, 1, 5, 1 (L17)."""
     nodes = [NodeTable(name=f"n{at}", cpus=2, weight=w) for at, w in ((1, 10), (2, 1), (3, 5), (4, 1))]

@@ -142,7 +142,7 @@ class _Walk:
                 (block.pivot >= 0 and chosen.pivot < 0)
                 or (enough and not best_enough)
                 or (enough and block.cpus < chosen.cpus)
-                or (not enough and not best_enough and block.cpus > chosen.cpus)
+                or (not enough and block.cpus > chosen.cpus)
             ):
                 best, best_enough = at, enough
         return best
