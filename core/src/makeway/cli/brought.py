@@ -1,7 +1,8 @@
-"""Find commands, and writers of pages, that other distributions bring.
+"""Find commands, writers of pages, and views for the terminal, that other distributions bring.
 
 A distribution offers a command by an entry point of the group ``makeway.commands`` (name of the command -> a click
-command), a writer of pages by one of ``makeway.pages``. They are imported when they are used.
+command), a writer of pages by one of ``makeway.pages``, a view by one of ``makeway.views``. They are imported when
+they are used.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from makeway.errors import PluginError
 
 COMMANDS = "makeway.commands"
 PAGES = "makeway.pages"
-KNOWN = {"export": "makeway-report", "report": "makeway-report", "sweep": "makeway-sweep"}
+VIEWS = "makeway.views"
+KNOWN = {"compare": "makeway-report", "export": "makeway-report", "report": "makeway-report", "sweep": "makeway-sweep"}
 """Commands that are not installed with the core -> the package that brings them."""
 
 

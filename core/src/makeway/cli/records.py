@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
+from rich.console import RenderableType
 
 from makeway.archive import About, JsonArchive, heading
 from makeway.cli import brought
@@ -22,6 +24,8 @@ from makeway.report import Column
 
 PageWriter = Callable[[Sequence[tuple[Path, str]], Callable[[str], object]], None]
 """Takes records with what their runs are called, and where the page goes."""
+View = Callable[[Sequence[tuple[Path, str]]], Iterable[RenderableType]]
+"""Takes the same records; gives what the terminal shows."""
 
 
 @attrs.define
@@ -84,16 +88,27 @@ def page_writer() -> PageWriter:
     return found
 
 
-def write_page(write: PageWriter, output: Output, kept: Sequence[tuple[Keeper, Column]]) -> None:
-    """Write one page about all runs; their records lie beside it until it is there."""
-    with tempfile.TemporaryDirectory(dir=output.folder, prefix=".records.") as folder:
+def views_named(names: Iterable[str]) -> list[View]:
+    """Return what draws runs in the terminal.
+
+    :raises PluginError: the package that brings one is not installed.
+    """
+    return [brought.load(brought.VIEWS, name, "makeway-report") for name in names]
+
+
+@contextlib.contextmanager
+def records_of(
+    kept: Sequence[tuple[Keeper, Column]], folder: str | None = None
+) -> Iterator[list[tuple[Path, str]]]:
+    """Write the records of runs for as long as the body lasts; yield each with what its run is called."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".records.") as place:
         records = []
         for at, (keeper, column) in enumerate(kept):
-            path = Path(folder) / f"{at}.json"
+            path = Path(place) / f"{at}.json"
             with path.open("w", encoding="utf-8") as stream:
                 keeper.write_json(stream.write, column.run, column.figures)
             records.append((path, column.label))
-        write(records, output.write)
+        yield records
 
 
-__all__ = ["Keeper", "page_writer", "write_page"]
+__all__ = ["Keeper", "page_writer", "records_of", "views_named"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
+from rich.console import RenderableType
 from rich.text import Text
 
 from makeway import registry
@@ -22,7 +23,7 @@ from makeway.cli.listing import in_short
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
-from makeway.cli.records import Keeper, page_writer, write_page
+from makeway.cli.records import Keeper, page_writer, records_of, views_named
 from makeway.cli.terminal import Hooks, note, progress, show
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
@@ -178,6 +179,8 @@ def _check_map(config: Config, source: str) -> None:
     metavar="SECONDS FILE",
     help="Write the state of the run at this second, for --from; repeatable.",
 )
+@click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
+@click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
 @click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
 @click.option(
     "--world",
@@ -215,6 +218,8 @@ def replay(
     bjobs_at: tuple[Seconds, ...],
     showq_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
+    gantt: bool,
+    by_job: bool,
     begin_file: Path | None,
     states_at: tuple[tuple[Seconds, str], ...],
     check_invariants: bool,
@@ -280,22 +285,34 @@ def replay(
     note("warning", (*loaded.warnings, *more, *odd, *old))
     queues: list[str] = []
     write = page_writer() if report_file is not None else None
+    if by_job and not compared:
+        raise ConfigError("--by-job", [Problem("", "there is nothing to compare with; name it with --compare")])
+    views = views_named(name for name, wanted in (("gantt", gantt), ("by-job", by_job)) if wanted)
+    seen: list[RenderableType] = []
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
         keepers = [Keeper(log=None if at else files.get("--log")) for at in range(len(variants))]
         for option, kept in (("--json", keepers[:1]), ("--report", keepers)):
             for keeper in kept if option in files else ():
                 keeper.archive = stack.enter_context(JsonArchive(files[option].folder))
+        for keeper in keepers if views else ():
+            keeper.archive = keeper.archive or stack.enter_context(JsonArchive())
         columns = [
             _column(request, label, each, queues, keeper)
             for keeper, (label, each) in zip(keepers, variants.items(), strict=True)
         ]
         _write(columns, files, keepers[0])
+        runs = list(zip(keepers, columns, strict=True))
         if write is not None:
-            write_page(write, files["--report"], list(zip(keepers, columns, strict=True)))
+            page = files["--report"]
+            with records_of(runs, page.folder) as records:
+                write(records, page.write)
+        if views:
+            with records_of(runs) as records:
+                seen = [each for view in views for each in view(records)]
     on_stderr = STDOUT in (json_file, log_file, report_file, rejected_file)
     note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
-    show([*queues, *summary(columns), *_about_the_site(loaded)], err=on_stderr)
+    show([*queues, *summary(columns), *seen, *_about_the_site(loaded)], err=on_stderr)
     lost = left_out(columns)
     if lost and not allow_unusable:
         click.echo(f"makeway: done, but {lost}; --allow-unusable takes that as it is", err=True)

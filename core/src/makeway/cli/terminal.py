@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterable, Iterator
 import attrs
 import click
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from makeway.engine.engine import Engine
 
@@ -49,6 +59,24 @@ def note(kind: str, texts: Iterable[str]) -> None:
     """Print remarks on standard error, one line each."""
     for text in texts:
         click.echo(f"{kind}: {text}", err=True)
+
+
+class _Speed(ProgressColumn):
+    """How many jobs end per second, on average so far."""
+
+    def render(self, task: Task) -> Text:
+        """Return it; nothing before anything can be known."""
+        jobs, elapsed = task.fields["jobs"], task.elapsed
+        return Text(f"{jobs / elapsed:,.0f} jobs/s" if jobs and elapsed else "")
+
+
+class _Left(TimeRemainingColumn):
+    """The time left, by how fast the workload is read; unknown once all of it was read."""
+
+    def render(self, task: Task) -> Text:
+        """Return it."""
+        known = task.total is not None and not task.finished
+        return Text.assemble(super().render(task), " left") if known else Text("")
 
 
 @attrs.define
@@ -93,6 +121,8 @@ def progress(title: str, total: int | None) -> Iterator[Hooks]:
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[jobs]:,} jobs ended"),
+        _Speed(),
+        _Left(),
     )
     with Progress(*columns, console=target, transient=True) as shown:
         meter = Meter(shown, shown.add_task(title, total=total, jobs=0))

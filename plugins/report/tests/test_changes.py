@@ -1,0 +1,141 @@
+"""Two runs job by job: whose waiting changed, and the first decision that differs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from makeway.cli import cli
+from makeway.readers.record import read_record
+from makeway_report.changes import compare, difference
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(*given: object) -> Result:
+    """Run makeway."""
+    return CliRunner().invoke(cli, [str(each) for each in given])
+
+
+def waiting(start: float, end: float, restart: int = 0) -> dict[str, Any]:
+    """Return an interval in the queue."""
+    return {"state": "PENDING", "start": start, "end": end, "restart": restart}
+
+
+def decision(at: float, outcome: str, **more: Any) -> dict[str, Any]:
+    """Return a decision as records have it."""
+    return {"at": at, "outcome": outcome, "partition": "low", **more}
+
+
+@pytest.fixture
+def two(tmp_path: Path, kit: Any) -> tuple[Path, Path]:
+    """Records in which a waits 10 s more, b 3 s less, c the same, and d and e are in one each."""
+    jobs: list[dict[str, Any]] = [
+        {"a": [waiting(0, 5)], "b": [waiting(0, 4)], "c": [waiting(0, 1)], "d": []},
+        # in another order, and with a requeue of a that counts as waiting too
+        {"c": [waiting(0, 1)], "b": [waiting(0, 1)], "a": [waiting(0, 5), waiting(9, 19, 1)], "e": []},
+    ]
+    paths = tmp_path / "one.json", tmp_path / "two.json"
+    for path, found in zip(paths, jobs, strict=True):
+        path.write_text(
+            json.dumps(kit.record({name: kit.job(intervals=each) for name, each in found.items()}))
+        )
+    return paths
+
+
+def test_whose_waiting_changed(two: tuple[Path, Path]) -> None:
+    """All are counted, the largest changes named, requeues included."""
+    first, second = map(read_record, two)
+    found = compare(first, second, most=1)
+    assert (found.longer, found.shorter, found.same, found.alone) == (1, 1, 1, 2)
+    assert [(each.job, each.before, each.after) for each in found.most] == [("a", 5.0, 15.0)]
+    both = compare(first, second)
+    assert [each.job for each in both.most] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(
+            {
+                "decisions": [
+                    decision(0, "waits", reason="Priority"),
+                    decision(9, "starts", placement="idle nodes"),
+                ]
+            },
+            {
+                "decisions": [
+                    decision(0, "waits", reason="Priority"),
+                    decision(20, "waits", reason="Resources"),
+                ]
+            },
+            (9.0, "9 s: starts", "20 s: waits: Resources"),
+            id="the first decision that differs",
+        ),
+        pytest.param(
+            {"decisions": [decision(3, "preempts", reason="Resources", victims=[["7", "requeue"]])]},
+            {"decisions": [decision(3, "preempts", reason="Resources", victims=[["8", "requeue"]])]},
+            (3.0, "takes: 7 (requeue)", "takes: 8 (requeue)"),
+            id="other victims",
+        ),
+        pytest.param(
+            {"decisions": [decision(0, "waits", reason="Priority")]},
+            {"decisions": []},
+            (0.0, "0 s: waits: Priority", "nothing more was decided"),
+            id="one has no decision",
+        ),
+        pytest.param(
+            {"waits": [{"start": 0, "end": 4, "reason": "Priority"}]},
+            {"waits": [{"start": 0, "end": 9, "reason": "Priority"}]},
+            (0.0, "waits 4 s: Priority", "waits 9 s: Priority"),
+            id="else reasons for waiting",
+        ),
+        pytest.param(
+            {"intervals": [waiting(0, 4)]},
+            {"intervals": []},
+            (0.0, "0 s: pending", "it is over"),
+            id="else states",
+        ),
+    ],
+)
+def test_why_it_changed(
+    kit: Any, before: dict[str, Any], after: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    """From when, and what happened in either run."""
+    at, one, other = difference(kit.job(**before), kit.job(**after))
+    assert at == expected[0]
+    assert expected[1] in one
+    assert expected[2] in other
+
+
+def test_the_command_shows_and_writes_it(tmp_path: Path, two: tuple[Path, Path]) -> None:
+    """As a table, and as JSON."""
+    done = run("compare", *two, "--json", tmp_path / "c.json")
+    assert done.exit_code == 0, done.output
+    assert (
+        "wait longer under two than under one: 1, shorter: 1, the same: 1, 2 in one run only" in done.stdout
+    )
+    assert "+10 s" in done.stdout
+    (found,) = json.loads((tmp_path / "c.json").read_text())
+    assert [each["job"] for each in found["most"]] == ["a", "b"]
+    assert run("compare", two[0], tmp_path / "none.json").exit_code == 2
+    assert run("compare", two[0], two[1], "--json", two[1]).exit_code == 2
+
+
+def test_a_replay_tells_it_at_once() -> None:
+    """Job 490 of the six displaces three; without preemption it waits for the last of them, 320 s (seed page)."""
+    seed = ROOT / "examples/seed/cluster.toml"
+    off = "policy.preempt=preempt/none; policy.preempt_mode=off"
+    done = run("replay", seed, "--compare", off, "--by-job")
+    assert done.exit_code == 0, done.output
+    assert "490: " not in done.stdout
+    lines = done.stdout.splitlines()
+    at = lines.index("the first decision that differs")
+    assert lines[at + 1] == "490"
+    assert "preempts" in lines[at + 2]
+    assert "waits" in lines[at + 3]
+    assert run("replay", seed, "--by-job").exit_code == 2
