@@ -73,8 +73,8 @@ def decide(engine: Engine, size: int) -> tuple[float, int]:
     object.__setattr__(job, "partition", partition)
     ledger = engine.ledger
     began = time.perf_counter()
-    candidates = placer.candidates(job)
-    choice, _ = placer._search(job, ledger.all_nodes, candidates)
+    candidates = placer.order.candidates(job)
+    choice, _ = placer.search.choose(job, ledger.all_nodes, candidates)
     took = time.perf_counter() - began
     assert isinstance(choice, Choice)
     engine.transitions.cancel_pending(job)

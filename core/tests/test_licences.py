@@ -57,9 +57,11 @@ def test_the_hook_is_not_called_where_nobody_wants_a_licence(
     calls: list[str] = []
     admit = Policies.admit
 
-    def counted(self: Policies, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    def counted(
+        self: Policies, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()
+    ) -> dict[str, Blocked]:
         calls.extend(job.id for job in jobs)
-        return admit(self, jobs, view)
+        return admit(self, jobs, view, before)
 
     monkeypatch.setattr(Policies, "admit", counted)
     plain = [spec("a", "low", 0.0), spec("b", "low", 0.0), spec("c", "hi", 5.0), spec("d", "low", 6.0)]

@@ -333,13 +333,17 @@ class Recorder:
         last.attempts += 1
         return True
 
+    def trace(self, decision: Decision) -> None:
+        """Keep what is only for those who trace a job."""
+        self.decisions.append(decision)
+        if self.on_decision is not None:
+            self.on_decision(decision)
+
     def decided(self, decision: Decision) -> None:
         """An attempt of a job came to an end."""
         history = self.histories[decision.job]
         if self.traced is not None and self.traced(history.job):
-            self.decisions.append(decision)
-            if self.on_decision is not None:
-                self.on_decision(decision)
+            self.trace(decision)
         if not self.listens:
             return
         self._at(decision.at)

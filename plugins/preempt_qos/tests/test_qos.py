@@ -39,7 +39,7 @@ def start(run: Engine, job_id: str, at: float = 0.0, **asked: Any) -> None:
 def ask(run: Engine, **asked: Any) -> Candidates:
     """Return the candidates of a pending job, no pass having seen it."""
     run.submit(JobSpec(id="P", **asked))
-    return run.placer.candidates(run.ledger.jobs["P"])
+    return run.placer.order.candidates(run.ledger.jobs["P"])
 
 
 def ids(jobs: Sequence[Job]) -> list[str]:

@@ -309,8 +309,8 @@ def test_same_victims(stage: Callable[..., Any], drawn: Any) -> None:
     if job is None or job.state is not JobState.PENDING:
         return
     placer.preemption = True
-    candidates = placer.candidates(job)
-    nodes = placer._nodes_with(job, engine.ledger.all_nodes, candidates.jobs)
+    candidates = placer.order.candidates(job)
+    nodes = placer.prober.nodes_with(job, engine.ledger.all_nodes, candidates.jobs)
     attempt = engine.selector.attempt(job, nodes, engine.ledger)
     choice = search(attempt, candidates)
     expected = Plain(attempt).search(candidates, options["reorder_count"], options["strict_order"])

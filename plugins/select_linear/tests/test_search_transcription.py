@@ -103,8 +103,8 @@ def test_same_victims_as_the_transcription(situation: tuple[Engine, Job, int]) -
     """Victims and their order agree on random clusters, shared nodes included."""
     run, job, _ = situation
     ledger = run.ledger
-    candidates: Candidates = run.placer.candidates(job)
-    nodes = run.placer._nodes_with(job, ledger.all_nodes, candidates.jobs)
+    candidates: Candidates = run.placer.order.candidates(job)
+    nodes = run.placer.prober.nodes_with(job, ledger.all_nodes, candidates.jobs)
     attempt = run.selector.attempt(job, nodes, ledger)
     assert isinstance(attempt, LinearAttempt)
     if isinstance(attempt.probe(), Placement) or not candidates.jobs:

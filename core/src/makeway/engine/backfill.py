@@ -16,7 +16,7 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.passes import Passes
-from makeway.engine.placing import Outcome, Placer
+from makeway.engine.placing import Outcome, Placer, Question
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds
 
 YEAR: Seconds = 365 * 86400.0
@@ -152,7 +152,7 @@ class Backfill:
         """
         ledger = self._ledger
         placer = self._placer
-        candidates = placer.candidates(job) if placer.preemption else Candidates()
+        candidates = placer.order.candidates(job) if placer.preemption else Candidates()
         removable = placer.policies.together(job, candidates)
         open_to_it = partition.nodes & ledger.up
         if job.spec.het_id is not None:
@@ -192,7 +192,7 @@ class Backfill:
         removable: list[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         ledger = self._ledger
-        usable = self._placer.filter_nodes(job, nodes)
+        usable = self._placer.prober.filter_nodes(job, nodes)
         if usable.bit_count() < job.size:
             return None
         return self._placer.selector.forecast(job, usable, ledger, removable if start <= ledger.now else ())
@@ -210,7 +210,7 @@ class Backfill:
         if forecast.nodes & ledger.completing:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             return False
-        outcome = self._placer.try_start(job, partition, nodes)
+        outcome = self._placer.try_start(Question(job, partition, nodes))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
         elif outcome is Outcome.STARTED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.placing import Outcome, Placer
+from makeway.engine.placing import Outcome, Placer, Question
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.errors import nearest
@@ -175,12 +175,14 @@ class Commands:
         if odd:
             raise Refused(f"got {odd[0]!r}; allowed: {IGNORE_LIMITS}, {IGNORE_RESERVATIONS}")
         outcome = self._placer.try_start(
-            job,
-            job.partition,
-            self._ledger.all_nodes,
-            preempt=False,
-            limits=IGNORE_LIMITS not in words,
-            closes=IGNORE_RESERVATIONS not in words,
+            Question(
+                job,
+                job.partition,
+                self._ledger.all_nodes,
+                preempt=False,
+                limits=IGNORE_LIMITS not in words,
+                closes=IGNORE_RESERVATIONS not in words,
+            )
         )
         if outcome is not Outcome.STARTED:
             raise Refused(f"there is no room: {job.reason}")

@@ -16,7 +16,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
 from makeway.engine.passes import Passes
-from makeway.engine.placing import Outcome
+from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry, by_default, entry_of_plain, entry_to_plain
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
@@ -95,7 +95,7 @@ class Easy:
         self._backfill(entries, reserved)
         for _, job, partition in entries:
             if job.state is JobState.PENDING and job.id not in self._tried and self._recorder.traces(job):
-                self._placer.not_tried(job, partition, self._why_not(job, reserved))
+                self._placer.telling.not_tried(job, partition, self._why_not(job, reserved))
 
     def _why_not(self, job: Job, reserved: _Reserved) -> str:
         """Say why a job was not even tried: too few nodes, or they are kept for the first one."""
@@ -174,7 +174,7 @@ class Easy:
         if job.spec.het_id is not None:
             outcome = self._passes.het.try_start(job, partition, allowed, preempt=False)
         else:
-            outcome = self._placer.try_start(job, partition, allowed, preempt=False, note=note)
+            outcome = self._placer.try_start(Question(job, partition, allowed, preempt=False, note=note))
         return outcome is _STARTED
 
     # --------------------------------------------------------------------------- adoption

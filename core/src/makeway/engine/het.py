@@ -46,7 +46,7 @@ class HetStarter:
             return Outcome.BUSY
         for part, placement in zip(components, plan, strict=True):
             self._note(part, "starts", placement.allocation.nodes, "with its other components")
-            self._placer.start_on(part, placement.allocation)
+            self._placer.action.start_on(part, placement.allocation)
         return Outcome.STARTED
 
     # -------------------------------------------------------------------------- what is told
@@ -157,9 +157,9 @@ class HetStarter:
             limit = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
         if limit is not None:
             return limit
-        nodes = placer.nodes_for(part, allowed & ~self.required_by_others(part))
+        nodes = placer.prober.nodes_for(part, allowed & ~self.required_by_others(part))
         attempt = placer.selector.attempt(part, nodes, self._ledger)
-        return placer.probe(attempt)
+        return placer.prober.look(attempt)
 
     def _preempt(self, job: Job, components: Sequence[Job], allowed: NodeBits) -> Outcome:
         """Have others make way for the components that do not fit, if that makes room for all of them."""
@@ -170,7 +170,7 @@ class HetStarter:
             if isinstance(found, Placement):
                 free &= ~found.allocation.nodes
                 continue
-            room = self._placer.find_room(part, free & ~self.required_by_others(part))
+            room = self._placer.search.find_room(part, free & ~self.required_by_others(part))
             if room is None:
                 self._note_waiting(components, "having others make way would not help")
                 return Outcome.BUSY

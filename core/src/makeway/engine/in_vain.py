@@ -24,9 +24,9 @@ class InVain:
         self._placer = placer
         self._ledger = placer.ledger
         self._selector = placer.selector
-        self._kind = placer.kind_of
+        self._kind = placer.order.kind_of
         self._screen_without = getattr(placer.selector, "screen_without", None)
-        self._applies = placer.glances and (self._kind is not None or not placer.preemption)
+        self._applies = placer.order.glances and (self._kind is not None or not placer.preemption)
 
     def among(self, jobs: Iterable[Job]) -> set[int] | frozenset[int]:
         """Return which of `jobs` need not be tried, by identity; nobody else's start makes room for them."""
@@ -46,7 +46,7 @@ class InVain:
             if kind[0] == ():
                 vain.update(map(id, several))
                 continue
-            candidates = self._placer.candidates(several[0])
+            candidates = self._placer.order.candidates(several[0])
             if candidates.ask_again_at is not None:
                 self._placer.making_way.remember(candidates.ask_again_at)
             if not candidates.reason:

@@ -17,7 +17,7 @@ from makeway.config import SchedulerTable
 from makeway.engine.het import HetStarter
 from makeway.engine.in_vain import InVain
 from makeway.engine.ledger import Ledger
-from makeway.engine.placing import Outcome, Placer
+from makeway.engine.placing import Outcome, Placer, Question
 from makeway.engine.queue import Entry, Key, Queue, entry_of_plain, entry_to_plain, faces, key_of
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.registry import Policies
@@ -61,6 +61,7 @@ class Passes:
         self._asked: dict[str, Seconds] = {}
         """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
         self._in_vain = InVain(placer)
+        self._traces = placer.telling.traces
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
@@ -153,7 +154,7 @@ class Passes:
                     continue
                 outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
             else:
-                outcome = self.placer.try_start(job, partition, allowed)
+                outcome = self.placer.try_start(Question(job, partition, allowed))
             if outcome is _STARTED:
                 started = True
             elif outcome in (_BUSY, Outcome.PREEMPTING):
@@ -213,6 +214,8 @@ class Passes:
                 seen = ledger.version, freed
                 vain = self._in_vain.among(each[1] for each in entries[at - 1 :])
             if id(job) in vain:
+                if self._traces:
+                    self._tell(entry)
                 continue
             if job.state is _SUSPENDED:
                 self._turn(job)
@@ -227,6 +230,12 @@ class Passes:
                 rounds -= 1
                 entries, at, seen = self.ordered(), 0, (-1, -1)
                 self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
+
+    def _tell(self, entry: Entry) -> None:
+        """Trace what trying a job would come to that need not be tried."""
+        _, job, partition = entry
+        question = Question(job, partition, self.ledger.all_nodes)
+        self.placer.telling.in_vain(question, preempt=self.placer.preemption)
 
     def _wait(self, entry: Entry) -> None:
         if self.custom_order:
@@ -263,7 +272,7 @@ class Passes:
             usable = self.ledger.up & ~self.ledger.completing
             if not self.placer.selector.screen((job,), usable):
                 return _BUSY
-        return self.placer.try_start(job, partition, self.ledger.all_nodes)
+        return self.placer.try_start(Question(job, partition, self.ledger.all_nodes))
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""The second question: whom may a job displace, and in which order?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+
+from makeway.engine.ledger import Ledger
+from makeway.engine.rulings import Rulings
+from makeway.model import Candidates, Job
+from makeway.registry import Policies
+
+
+class Order:
+    """Asks the preempt plugin for candidates, and takes those out whom others protect."""
+
+    def __init__(self, ledger: Ledger, policies: Policies, rulings: Rulings) -> None:
+        self._ledger = ledger
+        self._policies = policies
+        self._rulings = rulings
+        self.kind_of = policies.preemptor_kind(ledger)
+        """Tells jobs apart that may displace different others; None: each is asked about by itself."""
+        keeps_back = policies.implements("makeway_closed_nodes") or policies.implements("makeway_protect")
+        self.glances = policies.selector_searches and not keeps_back
+        """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
+
+    def nobody(self, job: Job) -> bool:
+        """Whether `job` displaces nobody, whoever is there."""
+        return self.glances and self.kind_of is not None and self.kind_of(job) == ()
+
+    def candidates(self, job: Job) -> Candidates:
+        """Return whom `job` may displace, the protected ones taken out."""
+        ledger = self._ledger
+        found = self._policies.candidates(job, ledger.active, ledger)
+        if not self._rulings.any_protected or not found.jobs:
+            return found
+        vetoes = ledger.protected(job, found.jobs)
+        if not vetoes:
+            return found
+        kept = [at for at, candidate in enumerate(found.jobs) if candidate.id not in vetoes]
+        ends = [each.until for each in vetoes.values() if each.until is not None]
+        if found.ask_again_at is not None:
+            ends.append(found.ask_again_at)
+        return attrs.evolve(
+            found.only(kept),
+            protected={**found.protected, **{job_id: each.reason for job_id, each in vetoes.items()}},
+            ask_again_at=min(ends, default=None),
+        )
+
+    def others(self, job: Job, unable: Collection[str]) -> Candidates:
+        """Return whom `job` may displace beside those who have just been unable to make way."""
+        candidates = self.candidates(job)
+        kept = [at for at, each in enumerate(candidates.jobs) if each.id not in unable]
+        why = dict.fromkeys(sorted(unable), "it could not make way a moment ago")
+        return attrs.evolve(candidates.only(kept), protected={**candidates.protected, **why})
+
+    def not_for(self, job: Job, candidates: Candidates) -> str:
+        """Return why nobody is displaced for what `job` lacks; empty: there is no such reason."""
+        limit = self._ledger.kept_out(job) if candidates.not_for else None
+        return "" if limit is None else candidates.not_for.get(limit.resource, "")
+
+
+__all__ = ["Order"]

@@ -1,0 +1,164 @@
+"""The first question: does a job fit on what is free (spec slurm-preemption 0)?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from makeway import bitmap, licences
+from makeway.bitmap import NodeBits
+from makeway.config import McsTable
+from makeway.engine.exclusivity import node_filter, wants_user
+from makeway.engine.ledger import Ledger
+from makeway.engine.placing.border import misplaced
+from makeway.engine.placing.kept import Kept
+from makeway.engine.placing.limited import LIMIT
+from makeway.engine.placing.order import Order
+from makeway.engine.placing.question import Question
+from makeway.engine.rulings import Rulings
+from makeway.model import Attempt, Blocked, Job, JobState, ModeFlag, Placement, Selector
+from makeway.record import Recorder
+from makeway.registry import Policies
+
+_NO_ROOM = Blocked()
+"""What is said of a job that a glance shows to have no room."""
+
+
+class Prober:
+    """Asks limits and selector, and checks what the selector answers."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        selector: Selector,
+        policies: Policies,
+        rulings: Rulings,
+        order: Order,
+        kept: Kept,
+        recorder: Recorder,
+    ) -> None:
+        self._ledger = ledger
+        self._selector = selector
+        self._policies = policies
+        self._rulings = rulings
+        self._order = order
+        self._kept = kept
+        self._recorder = recorder
+        self._closes = policies.implements("makeway_closed_nodes")
+        self._mcs = ledger.settings(McsTable)
+        self._mcs_on = self._mcs.label != "none"
+        self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
+
+    # ---------------------------------------------------------------------------- nodes
+    def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
+        """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
+        ledger = self._ledger
+        nodes = allowed & job.partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
+        if self._kept:
+            nodes &= ~self._kept.from_others(job)
+        if ledger.anyone_exclusive or wants_user(job) or self._mcs_on:
+            return node_filter(ledger, self._mcs, job, nodes)
+        return nodes
+
+    def filter_nodes(self, job: Job, nodes: NodeBits) -> NodeBits:
+        """Drop nodes that other users or labels keep from `job`, however soon they may leave."""
+        return node_filter(self._ledger, self._mcs, job, nodes)
+
+    def nodes_with(self, job: Job, allowed: NodeBits, candidates: Sequence[Job]) -> NodeBits:
+        """Add the nodes of running candidates that do not share back (spec slurm-preemption 1.10 step 4)."""
+        ledger = self._ledger
+        nodes = self.nodes_for(job, allowed)
+        if len(candidates) == ledger.active_count:
+            back = ledger.exclusive
+        else:
+            back = bitmap.of(
+                [
+                    index
+                    for candidate in candidates
+                    if candidate.state is JobState.RUNNING
+                    and (allocation := candidate.allocation) is not None
+                    and not allocation.shared
+                    for index in allocation.node_indices
+                ]
+            )
+        if self._kept:
+            back &= ~self._kept.from_others(job)
+        return nodes | (back & allowed & job.partition.nodes & ledger.up & ~ledger.completing)
+
+    # -------------------------------------------------------------------------- answers
+    def limit(self, question: Question) -> Blocked | None:
+        """Return the limit that keeps a job out, or the licence that it lacks; None: none does."""
+        job = question.job
+        if question.limits:
+            limit = self._ledger.kept_out(job)
+        else:  # the licences are there or not, whatever does not count
+            limit = licences.lacking(job, self._ledger) if job.spec.licenses else None
+        return None if limit is None else attrs.evolve(limit, resource=LIMIT)
+
+    def ask(self, question: Question, *, preempt: bool) -> Placement | Blocked:
+        """Return where the job fits as things stand, or why it fits nowhere.
+
+        :param preempt: whether others may be displaced for it now.
+        """
+        if question.preempt and self._is_known_to_wait(question.job):
+            return self._no_room(question, preempt=preempt)
+        return self.in_full(question, preempt=preempt)
+
+    def _is_known_to_wait(self, job: Job) -> bool:
+        """Whether a job that found no room before need not be probed: a glance says that there is none now."""
+        if job.reason != _NO_ROOM.reason or job.spec.licenses:
+            return False
+        ledger = self._ledger
+        if job.required & ledger.completing:
+            return False  # a selector may let it have those
+        return not self._selector.screen((job,), ledger.up & ~ledger.completing)
+
+    def _no_room(self, question: Question, *, preempt: bool) -> Blocked:
+        """Say no more than that there is no room, save for a job that is traced: there, people hear what it lacks."""
+        if not self._recorder.traces(question.job):
+            return _NO_ROOM
+        found = self.in_full(question, preempt=preempt)
+        return attrs.evolve(_NO_ROOM, detail=found.detail) if isinstance(found, Blocked) else _NO_ROOM
+
+    def in_full(self, question: Question, *, preempt: bool) -> Placement | Blocked:
+        """Return it without a glance before: what the job lacks as well."""
+        job, allowed = question.job, question.allowed
+        closed: NodeBits = 0
+        if self._closes and question.closes:
+            closed = self._policies.closed_nodes(job, self._rulings.before, self._ledger)
+        if not closed:
+            nodes = self.nodes_for(job, allowed)
+            if preempt and self._ledger.exclusive and self._gang:
+                # Gang may lay the job over them, so they are among the nodes from the start (1.10 step 4).
+                nodes = self.nodes_with(job, allowed, self._order.candidates(job).jobs)
+            return self.look(self._selector.attempt(job, nodes, self._ledger))
+        found = self.look(self._selector.attempt(job, self.nodes_for(job, allowed & ~closed), self._ledger))
+        if isinstance(found, Blocked) and found.never:
+            return attrs.evolve(found, never=False)  # the closed nodes may open again
+        return found
+
+    def look(self, attempt: Attempt) -> Placement | Blocked:
+        """Ask an attempt whether its job fits, and check the answer."""
+        try:
+            found: object = attempt.probe()
+        except Exception as error:
+            raise self._policies.blame("makeway_selector", attempt.job, error) from error
+        if isinstance(found, Placement):
+            self.check(attempt.job, found, "makeway_selector")
+        elif not isinstance(found, Blocked):
+            text = f"its probe() returned {found!r:.80}; allowed: Placement or Blocked"
+            raise self._policies.fault("makeway_selector", attempt.job, text)
+        return found
+
+    def check(self, job: Job, placement: Placement, hook: str) -> None:
+        """Check a placement by itself.
+
+        :raises PolicyError: it is none.
+        """
+        wrong = misplaced(job, placement, self._ledger, self._recorder.node_list)
+        if wrong:
+            raise self._policies.fault(hook, job, wrong)
+
+
+__all__ = ["Prober"]
