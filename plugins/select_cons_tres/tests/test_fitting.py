@@ -15,10 +15,11 @@ from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.engine.in_vain import InVain
 from makeway.model import Job, JobSpec
-from makeway_select_cons_tres import selector
+from makeway_select_cons_tres import known
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.selector import ConsSelector
 from makeway_testing.builders import config, node
 from makeway_testing.scenario import replay_table
 
@@ -75,7 +76,7 @@ def test_the_shorter_way_changes_nothing(scheduler: str, seed: int, monkeypatch:
     chosen, specs = built(seed, scheduler), jobs(seed)
     quick = replay_table(specs, config=chosen)
     assert any(kind.cpus_on_one_node for kind in kinds_of(quick.engine.selector))
-    monkeypatch.setattr(selector, "cpus_on_one_node", lambda *_: None)
+    monkeypatch.setattr(known, "cpus_on_one_node", lambda *_: None)
     monkeypatch.setattr(Fitting, "nodes", lambda self, kind: counted(self._books, kind))
     thorough = replay_table(specs, config=chosen)
     assert not any(kind.cpus_on_one_node for kind in kinds_of(thorough.engine.selector))
@@ -124,7 +125,7 @@ def test_who_is_passed_over_would_be_tried_in_vain(
 
 def kinds_of(found: Any) -> list[Kind]:
     """Return the kinds of jobs that a selector was asked about."""
-    assert isinstance(found, selector.ConsSelector)
+    assert isinstance(found, ConsSelector)
     return list(found._kinds.values())
 
 

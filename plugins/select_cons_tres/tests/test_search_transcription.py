@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from makeway import bitmap
 from makeway.model import Candidates, ClusterView, Job, JobState, Node, PreemptMode, Sharing
+from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.request import Request
 from makeway_select_cons_tres.search import search
-from makeway_select_cons_tres.selector import ConsAttempt
 from makeway_testing.builders import node
 
 Taken = dict[int, int]
@@ -44,8 +44,8 @@ class Plain:
         self.view: ClusterView = attempt.view
         self.job = attempt.job
         self.request: Request = attempt.kind.request
-        self.mode = attempt.selector.mode
-        self.memory = attempt.selector.parameters.memory
+        self.mode = attempt.known.mode
+        self.memory = attempt.known.parameters.memory
         self.nodes = bitmap.indices(attempt.nodes)
 
     def node(self, index: int) -> Node:

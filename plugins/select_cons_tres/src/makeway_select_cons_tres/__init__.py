@@ -22,7 +22,9 @@ choose     which nodes are taken, and how many CPUs of each (4.3.6)
 cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes
 steps      the tests of one hypothetical state (4.3.2 to 4.3.5)
-selector   attempts, what could never run
+known      the kinds met so far, what could never run, whom nobody may be laid over
+attempt    one job, with others removed in thought
+selector   notices, a glance at many jobs
 lifting    limits that make way as candidates are removed (licences, slurm-preemption 1.11)
 forecast   when a job could start (4.3.11)
 search     the rounds over the candidates, the extra row of preempt/qos (5.2.3, 5.2.5)
@@ -36,8 +38,9 @@ from collections.abc import Mapping, Sequence
 from makeway import licences
 from makeway.hookspecs import about, hookimpl, of_selector
 from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
+from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.search import search
-from makeway_select_cons_tres.selector import ConsAttempt, ConsSelector
+from makeway_select_cons_tres.selector import ConsSelector
 
 __makeway_vendor__ = "slurm"
 

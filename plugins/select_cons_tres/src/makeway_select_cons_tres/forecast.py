@@ -9,17 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Forecast, Job, PreemptMode, Seconds
 from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.steps import Extra
 from makeway_select_cons_tres.watch import Watch, watch_for
-
-if TYPE_CHECKING:
-    from makeway_select_cons_tres.selector import ConsAttempt
 
 _FIRST_WINDOW: Seconds = 30.0
 _MOST_IN_BATCH = 200
@@ -38,7 +35,7 @@ def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]])
     if removable:
         for job, mode in removable:
             attempt.remove(job, mode)
-            if mode is PreemptMode.SUSPEND and attempt.selector.mode.qos:
+            if mode is PreemptMode.SUSPEND and attempt.known.mode.qos:
                 extra = Extra()
         found = attempt.try_on(attempt.kind.choices[-1], extra=extra)
         if found is not None:
@@ -147,5 +144,5 @@ def _on_one_node(attempt: ConsAttempt, watch: Watch, releases: Sequence[_Release
             at = end
     if at is None:
         return None
-    first = min(serving, key=lambda index: (attempt.selector.layout.weight[index], index))
+    first = min(serving, key=lambda index: (attempt.known.layout.weight[index], index))
     return Forecast(at=max(at, attempt.view.now), nodes=bitmap.single(first))

@@ -19,8 +19,8 @@ from makeway.features import Alternatives
 from makeway.model import Candidates, Choice, Job, PreemptMode
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.lifting import Lifting, known
-from makeway_select_cons_tres.selector import ConsAttempt
 from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
 from makeway_select_cons_tres.watch import watch_for
 
@@ -196,7 +196,7 @@ class _Search:
             for at in some:
                 overlaps[at] = sum((part.nodes & nodes).bit_count() for part in components(jobs[at]))
             return overlaps
-        chosen = bytearray(self._attempt.selector.layout.size)
+        chosen = bytearray(self._attempt.known.layout.size)
         for index in found.indices:
             chosen[index] = 1
         for at in some:
@@ -242,7 +242,7 @@ class _Search:
         """Whether preempt/qos suspends for this job: the mode of the first candidate decides."""
         modes = self._candidates.modes
         return (
-            self._attempt.selector.mode.qos
+            self._attempt.known.mode.qos
             and bool(modes)
             and modes[0] is PreemptMode.SUSPEND
             and not self._attempt.job.held
@@ -266,7 +266,7 @@ class _Search:
         :returns: None: there are never enough.
         """
         trial = self._attempt.fresh()
-        layout = self._attempt.selector.layout
+        layout = self._attempt.known.layout
         given: Cores = {}
         for job, mode in zip(self._candidates.jobs, self._candidates.modes, strict=True):
             if mode is not PreemptMode.SUSPEND or not job.nodes & self._attempt.nodes:

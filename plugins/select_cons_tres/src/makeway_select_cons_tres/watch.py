@@ -6,16 +6,12 @@ instead of against the cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from makeway import bitmap
 from makeway.bitmap import CoreBits
 from makeway.features import Alternatives
 from makeway.model import Job
+from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.request import ONE_ROW, RESERVED
-
-if TYPE_CHECKING:
-    from makeway_select_cons_tres.selector import ConsAttempt
 
 _MOST_NODES = 4096
 """On larger clusters adding up what all nodes have costs more than it saves."""
@@ -26,18 +22,18 @@ def watch_for(attempt: ConsAttempt, choice: Alternatives) -> Watch | None:
 
     Its job has to want idle cores, each of which has one holder at most.
     """
-    request, selector = attempt.kind.request, attempt.selector
+    request, known = attempt.kind.request, attempt.known
     if (
         request.mark != ONE_ROW
-        or selector.mode.gang
-        or selector.layout.several_rows
+        or known.mode.gang
+        or known.layout.several_rows
         or attempt.books.any_overlaid
         or request.required
         or request.gres
         or request.gres_total
         or attempt.kind.key.partition is not None
         or choice.counts
-        or (request.max_nodes != 1 and selector.layout.size > _MOST_NODES)
+        or (request.max_nodes != 1 and known.layout.size > _MOST_NODES)
     ):
         return None
     return Watch(attempt, choice)
@@ -55,7 +51,7 @@ class Watch:
         self._least = attempt.kind.wanted
         self._min_cpus = request.min_cpus
         self._min_nodes = request.min_nodes
-        self._flags = nodes.to_bytes((attempt.selector.layout.size >> 3) + 1, "little")
+        self._flags = nodes.to_bytes((attempt.known.layout.size >> 3) + 1, "little")
         self._nodes: dict[int, _Node] = {}
         self._cpus = self._count = 0
         """CPUs that there are for the job, and on how many nodes."""
@@ -112,7 +108,7 @@ class _Node:
         allocation = job.allocation
         assert allocation is not None
         if allocation.cores is None:
-            self._free = self._attempt.selector.layout.full[self._index]
+            self._free = self._attempt.known.layout.full[self._index]
         else:
             self._free |= allocation.cores[place]
         if allocation.memory_mb is not None:

@@ -1,0 +1,232 @@
+"""Place one job, with jobs removed in thought (spec slurm-gang-and-select 4.3, slurm-preemption 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway import licences
+from makeway.bitmap import NodeBits
+from makeway.features import Alternatives
+from makeway.model import (
+    NOTHING,
+    Allocation,
+    Blocked,
+    ClusterView,
+    Cover,
+    Job,
+    JobState,
+    Placement,
+    PreemptMode,
+)
+from makeway.obstacle import counted
+from makeway_select_cons_tres.assign import Found
+from makeway_select_cons_tres.known import Known
+from makeway_select_cons_tres.one_node import first_that_fits
+from makeway_select_cons_tres.request import MARKS, ONE_ROW
+from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Short
+
+
+class ConsAttempt:
+    """One job against the books. See `makeway.model.Attempt`."""
+
+    def __init__(
+        self,
+        known: Known,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+    ) -> None:
+        self.known = known
+        self.job = job
+        self.nodes = nodes
+        self.view = view
+        self.kind = known.kind(job)
+        self.books = known.books
+        self.short = Short()
+        """What was missing in the last try."""
+        self._removed = False
+        self._exempt: Sequence[Job] | None = None
+
+    # ---------------------------------------------------------------------------- protocol
+    def fresh(self) -> ConsAttempt:
+        """Return an attempt for the same job with nothing removed."""
+        twin = ConsAttempt(self.known, self.job, self.nodes, self.view)
+        twin._exempt = self._exempt
+        return twin
+
+    def remove(self, job: Job, mode: PreemptMode) -> None:
+        """Take a job and its other components away in thought: all that they hold, or the cores alone."""
+        if mode.frees_all:
+            self.remove_all((job,))
+        elif mode is not PreemptMode.OFF:
+            self._begin_to_remove()
+            for part in self.view.components(job):
+                if part.allocation is not None:
+                    self.books.take_out(part, wholly=False)
+
+    def remove_all(self, jobs: Sequence[Job]) -> None:
+        """Take jobs and their other components away in thought, with all that they hold."""
+        if self.view.heterogeneous:
+            jobs = [part for job in jobs for part in self.view.components(job) if part.nodes]
+        self.remove_these(jobs)
+
+    def remove_these(self, jobs: Sequence[Job]) -> None:
+        """Take jobs away in thought, with all that they hold; other components stay."""
+        self._begin_to_remove()
+        self.books.take_out_all(jobs)
+
+    def _begin_to_remove(self) -> None:
+        if not self._removed:
+            self.books = self.books.copy()
+            self._removed = True
+
+    def probe(self) -> Placement | Blocked:
+        """Place the job as things stand, or as they would be without those removed."""
+        plain = not self._removed and not self.exempt
+        if plain:
+            known = self.known.failure(self.kind, self.nodes)
+            if known is not None:
+                self.short = known
+                return self._blocked()
+        for number, choice in enumerate(self.kind.choices):
+            found = self.try_on(choice)
+            if found is not None:
+                return self.placement(found, number)
+        if plain:
+            self.known.remember_failure(self.kind, self.nodes, self.short)
+        return self._blocked()
+
+    def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
+        """Describe the problem as "free so many nodes": for whole, like nodes without further wishes."""
+        kind, books, view = self.kind, self.known.books, self.view
+        if not self._is_about_nodes():
+            return None
+        books.sync()
+        able = kind.able & self.nodes
+        used = books.busy_nodes | books.marked_nodes | books.charged_nodes
+        holders: dict[int, list[int]] = {}
+        for at, (other, mode) in enumerate(zip(jobs, modes, strict=True)):
+            if mode.frees_all and other.allocation is not None and other.spec.het_id is None:
+                for index in other.allocation.node_indices:
+                    holders.setdefault(index, []).append(at)
+        each = view.cluster.nodes[0].cpus if view.cluster.nodes else 1
+        return Cover(
+            wanted=max(kind.request.min_nodes, -(-kind.request.min_cpus // each)),
+            free=(able & ~used).bit_count(),
+            blockers={
+                index: tuple(at)
+                for index, at in sorted(holders.items())
+                if able & used & (1 << index) and len(view.jobs_on(index)) == len(at)
+            },
+        )
+
+    def _is_about_nodes(self) -> bool:
+        """Whether the job wants so many whole nodes, and any will do."""
+        request, spec, known = self.kind.request, self.job.spec, self.known
+        return (
+            request.whole
+            and request.mark == ONE_ROW
+            and not known.mode.gang
+            and known.layout.alike
+            and not (request.contiguous or request.required)
+            and not (request.gres or request.gres_total or spec.features or spec.licenses)
+        )
+
+    # ------------------------------------------------------------------------------ pieces
+    @property
+    def exempt(self) -> Sequence[Job]:
+        """Running jobs whose cores must not be overlaid."""
+        if self._exempt is None:
+            self._exempt = self.known.guarded_jobs(self.job, self.view)
+        return self._exempt
+
+    def try_on(
+        self,
+        choice: Alternatives,
+        *,
+        within: NodeBits | None = None,
+        extra: Extra | None = None,
+    ) -> Found | None:
+        """Place the job on the nodes of one feature alternative.
+
+        :param within: nodes to keep to; None: all of the attempt's.
+        """
+        nodes = self.nodes if within is None else self.nodes & within
+        if not self.kind.request.shares and not self.known.mode.preempts:
+            # Fully idle nodes (4.1.4): those on which nobody runs, whoever may be stopped there.
+            self.books.sync()
+            nodes &= ~(self.books.busy_nodes & self._running())
+        if self.kind.cpus_on_one_node is not None and not self._removed:
+            return self._on_one_node(choice.among(nodes))
+        test = CoreTest(
+            self.kind, self.books, nodes, self.known.mode, choice, exempt=self.exempt, extra=extra
+        )
+        found = test.run()
+        if test.short is not None:
+            self.short = test.short
+        return found
+
+    def _on_one_node(self, nodes: NodeBits) -> Found | None:
+        """Place a job of one node as things stand."""
+        books = self.books
+        books.sync()
+        nodes &= self.known.fitting.nodes(self.kind) & ~books.reserved_nodes
+        if nodes:
+            return first_that_fits(self.kind, nodes, books)
+        self.short = Short(1)
+        return None
+
+    def _running(self) -> NodeBits:
+        """Return the nodes on which a job runs."""
+        found: NodeBits = 0
+        for job in self.view.active:
+            if job.state is JobState.RUNNING:
+                found |= job.nodes
+        return found
+
+    def placement(self, found: Found, alternative: int) -> Placement:
+        """Return what was found in the contract's words."""
+        request = self.kind.request
+        return Placement(
+            allocation=Allocation(
+                nodes=found.nodes,
+                node_indices=found.indices,
+                cpus=found.cpus,
+                cores=found.cores,
+                memory_mb=found.memory,
+                gres=found.gres,
+                licenses=licences.taken_by(self.job, self.view.licenses_free)
+                if self.job.spec.licenses
+                else NOTHING,
+                shared=request.shares,
+                marks=MARKS[request.mark, request.sharing],
+            ),
+            overlays=found.why != IDLE and self._overlays(found),
+            why=found.why,
+            alternative=alternative,
+        )
+
+    def _overlays(self, found: Found) -> bool:
+        """Whether any of the cores is in use by somebody who is still there."""
+        busy, full, cores = self.books.busy, self.known.layout.full, found.cores
+        return any(
+            busy[index] & (full[index] if cores is None else cores[at])
+            for at, index in enumerate(found.indices)
+        )
+
+    def _blocked(self) -> Blocked:
+        if not self._removed:
+            impossible = self.known.possible(self.job, self.view)
+            if impossible is not None:
+                return impossible
+        wanted, short = self.kind.request.min_nodes, self.short
+        return Blocked(
+            reason="Resources",
+            resource=short.resource,
+            wanted=wanted,
+            available=short.available,
+            detail=f"{counted(wanted, 'node')} wanted, {short.available} usable",
+        )
+
+
+__all__ = ["ConsAttempt"]

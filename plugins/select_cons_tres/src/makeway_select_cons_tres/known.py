@@ -1,0 +1,189 @@
+"""Know what attempts are made against: the books, the kinds of jobs, whom nobody may be laid over."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from makeway.bitmap import NodeBits
+from makeway.features import alternatives
+from makeway.model import (
+    Blocked,
+    Cluster,
+    ClusterView,
+    Job,
+    JobSpec,
+    JobState,
+    ModeFlag,
+    Partition,
+    PreemptBasis,
+    PreemptMode,
+)
+from makeway.preemption import PreemptionTable
+from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.fitting import Fitting
+from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
+from makeway_select_cons_tres.one_node import cpus_on_one_node
+from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
+from makeway_select_cons_tres.request import Request, request_of
+from makeway_select_cons_tres.steps import CoreTest, Mode, Short
+from makeway_select_cons_tres.table import TableKey
+from makeway_slurm.preemption import exempt_time
+
+_MOST_REMEMBERED = 100_000
+
+
+class Known:
+    """The books of one run, the kinds of its jobs, and what was found out about them."""
+
+    def __init__(self, view: ClusterView) -> None:
+        cluster = view.cluster
+        self._view = view
+        self.cluster: Cluster = cluster
+        self.parameters: Parameters = read_parameters(view.select_parameters)
+        self.mode = _mode(view)
+        self.layout = Layout(
+            cluster,
+            extra_row=self.mode.qos,
+            track_memory=self.parameters.memory,
+            marks_stay=view.rule("overflow_keeps_marks"),
+        )
+        self.books = Books(self.layout)
+        self.fitting = Fitting(self.books)
+        self.empty = Books(self.layout)
+        """Books of the cluster without any job."""
+        self._implicit_max_nodes = view.rule("implicit_max_nodes")
+        self._whole_tasks = view.rule("cpus_in_whole_tasks")
+        self._kinds: dict[Hashable, Kind] = {}
+        self._kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
+        """Kinds of jobs that were asked about, and what of and where, by job id."""
+        self._keys: dict[TableKey, TableKey] = {}
+        self._of_partition = {
+            partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
+        }
+        self._guards_overlay = self.mode.gang and self.mode.partition_prio
+        self._failed: dict[tuple[Kind, NodeBits], Short] = {}
+        self._failed_at = -1
+        """Version of the books that `_failed` is about."""
+
+    # ------------------------------------------------------------------------------- kinds
+    def kind(self, job: Job) -> Kind:
+        """Return the kind of `job` in the partition that it is tried in."""
+        known = self._kind_of.get(job.id)
+        if known is not None and known[0] is job.spec and known[1] is job.partition:
+            return known[2]
+        signature = signature_of(job)
+        kind = self._kinds.get(signature)
+        if kind is None:
+            kind = self._kinds[signature] = self._new_kind(job)
+        if len(self._kind_of) >= _MOST_REMEMBERED:
+            self._kind_of.clear()
+        self._kind_of[job.id] = (job.spec, job.partition, kind)
+        return kind
+
+    def _new_kind(self, job: Job) -> Kind:
+        parameters = self._of_partition[job.partition.name]
+        request = request_of(
+            job,
+            self.cluster,
+            parameters,
+            implicit_max_nodes=self._implicit_max_nodes,
+            whole_tasks=self._whole_tasks,
+            trims=self.mode.trims,
+        )
+        key = _table_key(request)
+        idle = self.empty.table(self._keys.setdefault(key, key))
+        choices = alternatives(job.spec.features, self.cluster)
+        kind = kind_of(request, self.layout, idle, choices, trims=self.mode.trims)
+        kind.cpus_on_one_node = cpus_on_one_node(request, choices, self.layout, self.mode)
+        return kind
+
+    def request(self, job: Job) -> Request:
+        """Return the normalised request of `job` in the partition that it is tried in."""
+        return self.kind(job).request
+
+    def possible(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Say why `job` could not run on the empty cluster; None: it could."""
+        kind = self.kind(job)
+        if kind.verdict is None or kind.verdict[0] != view.up:
+            kind.verdict = (view.up, self._possible(job, kind, job.partition.nodes & view.up))
+        return kind.verdict[1]
+
+    def _possible(self, job: Job, kind: Kind, nodes: NodeBits) -> Blocked | None:
+        for choice in kind.choices:
+            if CoreTest(kind, self.empty, nodes, self.mode, choice).run() is not None:
+                return None
+        return Blocked(
+            reason="BadConstraints",
+            detail=kind.request.over_limit or why_impossible(job, kind, self.layout, nodes),
+            wanted=kind.request.min_nodes,
+            available=(nodes & kind.able).bit_count(),
+            never=True,
+        )
+
+    # ----------------------------------------------------------------------------- memories
+    def failure(self, kind: Kind, nodes: NodeBits) -> Short | None:
+        """Return what was missing when a job of this kind found no place on `nodes` as things stand."""
+        books = self.books
+        books.sync()
+        if self._failed_at != books.version:
+            self._failed_at = books.version
+            self._failed.clear()
+        return self._failed.get((kind, nodes))
+
+    def remember_failure(self, kind: Kind, nodes: NodeBits, short: Short) -> None:
+        """Remember it until the books change; `failure` has been asked before."""
+        if len(self._failed) >= _MOST_REMEMBERED:
+            self._failed.clear()
+        self._failed[kind, nodes] = short
+
+    def guarded_jobs(self, preemptor: Job, view: ClusterView) -> Sequence[Job]:
+        """Return running jobs that `preemptor` may not be laid over: those of a veto, and exempt ones."""
+        if not self._guards_overlay:
+            return ()
+        tier = preemptor.partition.priority_tier
+        lower = [
+            job for job in view.active if job.state is JobState.RUNNING and job.partition.priority_tier < tier
+        ]
+        vetoed = view.protected(preemptor, lower)
+        exempt = self._exempt_jobs(view)
+        if not vetoed:
+            return exempt
+        return [*exempt, *(job for job in lower if job.id in vetoed and job not in exempt)]
+
+    def _exempt_jobs(self, view: ClusterView) -> Sequence[Job]:
+        """Return running jobs that PreemptExemptTime keeps from being overlaid (slurm-preemption 1.6)."""
+        least = view.settings(PreemptionTable).exempt_time
+        if not least or least < 0 or not view.rule("exempt_time_guards_overlay"):
+            return ()
+        return [
+            job
+            for job in view.active
+            if job.state is JobState.RUNNING
+            and view.now < (job.started_at or 0.0) + exempt_time(job, view, least)
+            and view.mode_of(job) is PreemptMode.SUSPEND
+        ]
+
+
+def _table_key(request: Request) -> TableKey:
+    """Return which table of usable CPUs the request looks at."""
+    if request.max_cpus_per_node is None:
+        return TableKey(request.need)
+    return TableKey(request.need, request.partition.index, request.max_cpus_per_node)
+
+
+def _mode(view: ClusterView) -> Mode:
+    return Mode(
+        gang=ModeFlag.GANG in view.preempt_mode.flags,
+        preempts=view.preempt_basis is not PreemptBasis.NOTHING,
+        partition_prio=view.preempt_basis is PreemptBasis.PARTITION,
+        qos=view.preempt_basis is PreemptBasis.QOS,
+        first_fit=view.rule("one_node_first_fit"),
+        trims=view.rule("trim_cores_by_index"),
+        only_sharing_jobs_block=view.rule("only_sharing_jobs_block"),
+        exclusive_stops=view.rule("exclusive_stops_after_step_one"),
+        off_keeps_rows=view.rule("off_partition_keeps_rows"),
+        denial_lasts=view.rule("denied_nodes_stay_denied"),
+    )
+
+
+__all__ = ["Known"]
