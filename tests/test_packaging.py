@@ -1,23 +1,82 @@
-"""Install what users get, the wheels, into a fresh environment, and use it from there."""
+"""Install what users get, the wheels, into fresh environments, and use it from there."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
+from packaging.requirements import Requirement
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 ROOT = Path(__file__).parents[1]
-PROJECTS = ["core", "plugins/preempt_partition_prio", "plugins/select_linear"]
-BUILT_IN = {"preempt/none", "search/least_disruption"}
-POLICY_NAME = re.compile(r"\b(?:select|preempt|gang|search|order|moab|lsf)/[a-z_]+\b")
+FOLDERS = [
+    ROOT / "core",
+    ROOT / "testing",
+    *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")),
+]
+LISTED = re.compile(r"^([a-z]+/[a-z_]+) ", re.MULTILINE)
+"""A name in what ``makeway plugins`` shows."""
+
+
+@attrs.frozen(kw_only=True)
+class Distribution:
+    """One distribution of this repository, as its pyproject.toml describes it."""
+
+    folder: Path
+    project: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As in an index."""
+        return str(self.project["name"])
+
+    @property
+    def package(self) -> str:
+        """The import package."""
+        return self.name.replace("-", "_")
+
+    @property
+    def entry_points(self) -> Mapping[str, Mapping[str, str]]:
+        """Group -> name -> object."""
+        found: Mapping[str, Mapping[str, str]] = self.project.get("entry-points", {})
+        return found
+
+    def requires(self, extra: str = "") -> list[Requirement]:
+        """Return what it, or an extra of it, asks for."""
+        texts = self.project["optional-dependencies"][extra] if extra else self.project["dependencies"]
+        return [Requirement(text) for text in texts]
+
+    def ours(self, extra: str = "") -> set[str]:
+        """Return which distributions of this repository come with it, itself among them."""
+        found = {self.name}
+        for requirement in [*self.requires(), *(self.requires(extra) if extra else ())]:
+            if requirement.name in OF_NAME and requirement.name != self.name:
+                found |= OF_NAME[requirement.name].ours()
+            for more in requirement.extras if requirement.name == self.name else ():
+                found |= self.ours(more)
+        return found
+
+
+def _described(folder: Path) -> Distribution:
+    table = tomllib.loads((folder / "pyproject.toml").read_text())
+    return Distribution(folder=folder, project=table["project"])
+
+
+DISTRIBUTIONS = [_described(folder) for folder in FOLDERS]
+CORE, KIT, *PLUGINS = DISTRIBUTIONS
+OF_NAME = {each.name: each for each in DISTRIBUTIONS}
+each_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda each: each.name)
 
 CONFIG = """
 [[node]]
@@ -45,10 +104,22 @@ class Environment:
 
     root: Path
 
-    def pip(self, *arguments: str | Path) -> None:
-        """Install or uninstall."""
+    def pip(self, *arguments: str | Path) -> str:
+        """Install or uninstall; return what pip says."""
         target = self.root / "bin/python"
-        _succeed(sys.executable, "-m", "pip", "--python", target, *arguments)
+        return _succeed(sys.executable, "-m", "pip", "--python", target, *arguments)
+
+    def install(self, what: str, index: Path) -> None:
+        """Install a distribution with what it declares, out of a folder of wheels and from nowhere else."""
+        self.pip("install", "--quiet", "--no-index", "--find-links", index, what)
+
+    def ours(self) -> set[str]:
+        """Return which distributions of this repository are in it."""
+        return {each["name"] for each in json.loads(self.pip("list", "--format=json"))} & OF_NAME.keys()
+
+    def python(self, program: str) -> str:
+        """Run a program; return what it prints."""
+        return _succeed(self.root / "bin/python", "-W", "error", "-c", program)
 
     def makeway(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run the console command; whatever it answers."""
@@ -76,21 +147,38 @@ def _succeed(*command: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Build the wheel of every distribution; by import package."""
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build all wheels, ours and those that they need, into one folder.
+
+    The first command is given what the README's is: the plugins must find the core, and one another, in it.
+    """
     folder = tmp_path_factory.mktemp("wheels")
-    sources = [ROOT / project for project in PROJECTS]
-    _succeed(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, *sources)
-    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
+    build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--find-links", folder, "--wheel-dir", folder)
+    _succeed(*build, CORE.folder, *(plugin.folder for plugin in PLUGINS))
+    _succeed(*build, KIT.folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheels(index: Path) -> dict[str, Path]:
+    """Return the wheels of this repository, by import package."""
+    found = {path.name.partition("-")[0]: path for path in index.glob("*.whl")}
+    return {each.package: found[each.package] for each in DISTRIBUTIONS}
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, wheels: dict[str, Path]) -> Environment:
-    """Make an environment with the core's wheel alone and what it depends on."""
+def empty(tmp_path: Path) -> Environment:
+    """Make an environment with nothing in it."""
     environment = Environment(tmp_path / "venv")
     _succeed(sys.executable, "-m", "venv", "--without-pip", environment.root)
-    environment.pip("install", wheels["makeway"])
     return environment
+
+
+@pytest.fixture
+def fresh(empty: Environment, index: Path) -> Environment:
+    """Make an environment with the core alone and what it depends on."""
+    empty.install("makeway", index)
+    return empty
 
 
 @pytest.fixture
@@ -104,43 +192,154 @@ def config(tmp_path: Path) -> Path:
 def _listed(environment: Environment) -> set[str]:
     done = environment.makeway("plugins")
     assert done.returncode == 0, done.stdout + done.stderr
-    return set(POLICY_NAME.findall(done.stdout))
+    return set(LISTED.findall(done.stdout))
 
 
-@pytest.mark.parametrize("package", ["makeway", "makeway_preempt_partition_prio", "makeway_select_linear"])
-def test_wheels_hold_types_and_licence(wheels: dict[str, Path], package: str) -> None:
+def _names(*distributions: str) -> set[str]:
+    """Return the plugins that distributions offer."""
+    return {name for each in distributions for name in OF_NAME[each].entry_points.get("makeway", ())}
+
+
+# ---------------------------------------------------------------------------------- what is declared
+def test_extras() -> None:
+    """``all`` is every plugin, ``testing`` the kit, ``author`` the kit with what new-plugin needs."""
+    assert CORE.ours("all") == {CORE.name, *(plugin.name for plugin in PLUGINS)}
+    assert CORE.ours("testing") == {CORE.name, KIT.name}
+    assert CORE.ours("author") == {CORE.name, KIT.name}
+
+
+def test_floors() -> None:
+    """The core asks for none of the others; plugins for the core and, where they decide as Slurm does, its files."""
+    assert CORE.ours() == {CORE.name}
+    for plugin in PLUGINS:
+        assert plugin.ours() <= {CORE.name, "makeway-slurm", plugin.name}
+
+
+@each_distribution
+def test_one_version(distribution: Distribution) -> None:
+    """All distributions have one version until 1.0, and ask for each other in it."""
+    assert distribution.project["version"] == CORE.project["version"]
+    extras = distribution.project.get("optional-dependencies", {})
+    for requirement in [
+        *distribution.requires(),
+        *(each for name in extras for each in distribution.requires(name)),
+    ]:
+        if requirement.name in OF_NAME and not requirement.extras:
+            assert requirement.specifier == Requirement("makeway>=0.1,<0.2").specifier
+
+
+# ---------------------------------------------------------------------------------------- the wheels
+@each_distribution
+def test_wheels_hold_types_and_licence(wheels: dict[str, Path], distribution: Distribution) -> None:
     """And nothing beside the package: no tests."""
-    names = zipfile.ZipFile(wheels[package]).namelist()
-    assert f"{package}/py.typed" in names
+    names = zipfile.ZipFile(wheels[distribution.package]).namelist()
+    assert f"{distribution.package}/py.typed" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert {name.partition("/")[0].partition("-")[0] for name in names} == {package}
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {distribution.package}
 
 
-def test_templates_are_in_the_wheel(wheels: dict[str, Path]) -> None:
-    """Every one that ``makeway new-plugin`` fills in."""
-    source = ROOT / "core/src"
-    templates = {
-        str(path.relative_to(source)) for path in (source / "makeway/templates").rglob("*") if path.is_file()
+@each_distribution
+def test_wheels_hold_all_files(wheels: dict[str, Path], distribution: Distribution) -> None:
+    """Templates, tables, scripts of pages: whatever lies beside the modules."""
+    source = distribution.folder / "src"
+    files = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
     }
-    assert len(templates) > 30
-    assert templates <= set(zipfile.ZipFile(wheels["makeway"]).namelist())
+    assert files
+    assert files <= set(zipfile.ZipFile(wheels[distribution.package]).namelist())
 
 
-def test_plugins_come_and_go_with_their_wheels(
-    fresh: Environment, wheels: dict[str, Path], config: Path
-) -> None:
-    """The core brings two policies; a third is usable while its wheel is installed."""
-    assert _listed(fresh) == BUILT_IN
+# ------------------------------------------------------------------------------------- each one alone
+EVERY_MODULE = """
+import importlib, pkgutil
+from importlib import metadata
+package = importlib.import_module({package!r})
+for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    if not module.name.endswith(".__main__"):
+        importlib.import_module(module.name)
+for point in metadata.distribution({name!r}).entry_points:
+    point.load()
+"""
+
+
+@each_distribution
+def test_alone(empty: Environment, index: Path, distribution: Distribution) -> None:
+    """Every module can be imported with no more than what the distribution declares."""
+    empty.install(distribution.name, index)
+    assert empty.ours() == distribution.ours()
+    empty.python(EVERY_MODULE.format(package=distribution.package, name=distribution.name))
+    assert _listed(empty) == _names(*distribution.ours())
+
+
+@pytest.mark.parametrize("extra", ["all", "testing", "author"])
+def test_installed_extras(empty: Environment, index: Path, extra: str) -> None:
+    """An index with all wheels gives what an extra names."""
+    empty.install(f"makeway[{extra}]", index)
+    assert empty.ours() == CORE.ours(extra)
+    assert _listed(empty) == _names(*CORE.ours(extra))
+
+
+def test_author_writes_a_plugin(empty: Environment, index: Path) -> None:
+    """``makeway[author]`` is enough for ``makeway new-plugin``."""
+    empty.install("makeway[author]", index)
+    done = empty.makeway("new-plugin", "youngest", "--kind", "preempt")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (empty.root / "makeway-preempt-youngest/pyproject.toml").is_file()
+
+
+# --------------------------------------------------------------------------------- the core by itself
+def test_core_alone_replays(fresh: Environment, config: Path) -> None:
+    """A TOML cluster without preemption needs no plugin."""
+    config.write_text(CONFIG.replace("select/linear", "select/whole_nodes"))
+    done = fresh.makeway("replay", config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "jobs unfinished" in done.stdout
+
+
+def test_core_alone_names_who_reads(fresh: Environment, tmp_path: Path) -> None:
+    """A file of another scheduler is answered by the name of the distribution that reads it."""
+    for name, brings in (
+        ("slurm.conf", "makeway-slurm"),
+        ("moab.cfg", "makeway-moab-qos"),
+        ("lsb.queues", "makeway-lsf-queue"),
+    ):
+        (tmp_path / name).write_text("ClusterName=x\n")
+        done = fresh.makeway("replay", tmp_path / name)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert f"pip install {brings}" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_core_alone_names_who_brings(fresh: Environment, config: Path) -> None:
+    """A plugin or a command of this repository that is not installed, too."""
+    for plugin in PLUGINS:
+        for name in _names(plugin.name):
+            config.write_text(CONFIG.replace("[policy]", f"[policy]\nplugins = [{name!r}]"))
+            done = fresh.makeway("check", config)
+            assert done.returncode == 1, done.stdout + done.stderr
+            assert f"'pip install {plugin.name}' brings it" in done.stdout
+    for brings in DISTRIBUTIONS:
+        for command in brings.entry_points.get("makeway.commands", ()):
+            done = fresh.makeway(command)
+            assert done.returncode == 2, done.stdout + done.stderr
+            assert f"pip install {brings.name}" in done.stderr
+
+
+def test_plugins_come_and_go_with_their_wheels(fresh: Environment, index: Path, config: Path) -> None:
+    """A plugin is usable while its wheel is installed."""
+    assert _listed(fresh) == _names("makeway")
     _assert_missing(fresh, config)
 
-    fresh.pip("install", "--no-deps", wheels["makeway_select_linear"])
-    assert _listed(fresh) == BUILT_IN | {"select/linear"}
+    fresh.install("makeway-select-linear", index)
+    assert _listed(fresh) == _names("makeway", "makeway-slurm", "makeway-select-linear")
     for command in ("check", "replay"):
         done = fresh.makeway(command, config)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    fresh.pip("uninstall", "--yes", "makeway-select-linear")
-    assert _listed(fresh) == BUILT_IN
+    fresh.pip("uninstall", "--yes", "makeway-select-linear", "makeway-slurm")
+    assert _listed(fresh) == _names("makeway")
     _assert_missing(fresh, config)
 
 
