@@ -12,7 +12,6 @@ import pytest
 
 from makeway import registry
 from makeway.config import parse_toml
-from makeway.registry import finding
 
 Run = Callable[..., Any]
 Install = Callable[..., None]
@@ -528,13 +527,28 @@ def test_a_selected_plugin_that_is_missing(run: Run, config: Path) -> None:
 
 
 def test_packages_of_this_project_are_known_by_name() -> None:
-    """Every plugin of a distribution under plugins/ is listed with it."""
-    brought: dict[str, str] = {}
-    for path in sorted((Path(__file__).parents[2] / "plugins").glob("*/pyproject.toml")):
+    """Every plugin, command, page and view of a distribution beside the core is listed with it, and nothing else is."""
+    root = Path(__file__).parents[2]
+    groups = {
+        "makeway": "plugins",
+        "makeway.commands": "commands",
+        "makeway.pages": "pages",
+        "makeway.views": "views",
+    }
+    brought: dict[tuple[str, str], str] = {}
+    for path in [root / "testing/pyproject.toml", *(root / "plugins").glob("*/pyproject.toml")]:
         project = tomllib.loads(path.read_text())["project"]
-        names = project.get("entry-points", {}).get("makeway", {})
-        brought |= dict.fromkeys(names, project["name"])
-    assert {name: finding._OURS.get(name) for name in brought} == brought
+        for group, names in project.get("entry-points", {}).items():
+            brought |= {(groups[group], name): project["name"] for name in names if group in groups}
+    listed = tomllib.loads((root / "core/src/makeway/registry/catalogue.toml").read_text())
+    known = {
+        (kind, name): dist
+        for dist, table in listed.items()
+        for kind in groups.values()
+        for name in table.get(kind, ())
+    }
+    assert known == brought
+    assert all(registry.bringer(*what) == dist for what, dist in brought.items())
     assert registry.how_to_get("lsf/queue") == "'pip install makeway-lsf-queue' brings it"
 
 

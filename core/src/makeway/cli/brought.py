@@ -12,13 +12,12 @@ from typing import Any
 
 import click
 
+from makeway import registry
 from makeway.errors import PluginError
 
 COMMANDS = "makeway.commands"
 PAGES = "makeway.pages"
 VIEWS = "makeway.views"
-KNOWN = {"compare": "makeway-report", "export": "makeway-report", "report": "makeway-report", "sweep": "makeway-sweep"}
-"""Commands that are not installed with the core -> the package that brings them."""
 
 
 def names(group: str) -> list[str]:
@@ -26,14 +25,19 @@ def names(group: str) -> list[str]:
     return sorted({point.name for point in metadata.entry_points(group=group)})
 
 
-def load(group: str, name: str, package: str) -> Any:
+def package_of(group: str, name: str) -> str | None:
+    """Return the package of this project that brings something, installed or not; None: none does."""
+    return registry.bringer(group.rpartition(".")[2], name)
+
+
+def load(group: str, name: str) -> Any:
     """Import what is offered under `name`.
 
-    :param package: who would bring it.
     :raises PluginError: nobody does, two do, or it cannot be imported.
     """
     points = {point.value: point for point in metadata.entry_points(group=group, name=name)}
     if not points:
+        package = package_of(group, name) or f"makeway-{name}"
         raise PluginError(f"{name!r} needs the package {package}: pip install {package}")
     if len(points) > 1:
         raise PluginError(
@@ -52,7 +56,7 @@ def command(name: str) -> click.Command:
 
     :raises PluginError: as `load`; what is offered is no command.
     """
-    found = load(COMMANDS, name, KNOWN.get(name, f"makeway-{name}"))
+    found = load(COMMANDS, name)
     if not isinstance(found, click.Command):
         raise PluginError(f"the command {name!r} is {found!r:.80}; allowed: a click command")
     return found

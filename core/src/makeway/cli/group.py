@@ -92,7 +92,7 @@ class Guarded(click.Group):
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
-        if cmd_name in brought.KNOWN or cmd_name in brought.names(brought.COMMANDS):
+        if brought.package_of(brought.COMMANDS, cmd_name) or cmd_name in brought.names(brought.COMMANDS):
             try:
                 return brought.command(cmd_name)
             except PluginError as error:

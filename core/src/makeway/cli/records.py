@@ -84,7 +84,7 @@ def page_writer() -> PageWriter:
 
     :raises PluginError: the package that brings it is not installed.
     """
-    found: PageWriter = brought.load(brought.PAGES, "html", "makeway-report")
+    found: PageWriter = brought.load(brought.PAGES, "html")
     return found
 
 
@@ -93,7 +93,7 @@ def views_named(names: Iterable[str]) -> list[View]:
 
     :raises PluginError: the package that brings one is not installed.
     """
-    return [brought.load(brought.VIEWS, name, "makeway-report") for name in names]
+    return [brought.load(brought.VIEWS, name) for name in names]
 
 
 @contextlib.contextmanager

@@ -286,7 +286,9 @@ def replay(
     queues: list[str] = []
     write = page_writer() if report_file is not None else None
     if by_job and not compared:
-        raise ConfigError("--by-job", [Problem("", "there is nothing to compare with; name it with --compare")])
+        raise ConfigError(
+            "--by-job", [Problem("", "there is nothing to compare with; name it with --compare")]
+        )
     views = views_named(name for name, wanted in (("gantt", gantt), ("by-job", by_job)) if wanted)
     seen: list[RenderableType] = []
     with contextlib.ExitStack() as stack:
@@ -360,7 +362,9 @@ def _state_of(path: Path, until: Seconds | None) -> State:
     """
     state = read_state(read_text(path), str(path))
     if until is not None and until < state.at:
-        raise ConfigError("--until", [Problem("", f"got {until:g}, which is before the state, taken at {state.at:g}")])
+        raise ConfigError(
+            "--until", [Problem("", f"got {until:g}, which is before the state, taken at {state.at:g}")]
+        )
     return state
 
 

@@ -18,7 +18,7 @@ worlds     the one world that a config names
 from __future__ import annotations
 
 from makeway.registry.asking import guarded
-from makeway.registry.catalogue import missing, reader_of
+from makeway.registry.catalogue import bringer, missing, reader_of
 from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name, tool
 from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.policies import KINDS, Policies, gang_of, missing_to_play, names_in, vendor_of
@@ -30,6 +30,7 @@ __all__ = [
     "Described",
     "Installed",
     "Policies",
+    "bringer",
     "build_world",
     "described",
     "full_name",

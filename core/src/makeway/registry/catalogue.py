@@ -25,10 +25,16 @@ def reader_of(file: str) -> str | None:
     return None
 
 
+def bringer(kind: str, name: str) -> str | None:
+    """Return the distribution of this project that brings something; None: not known.
+
+    :param kind: ``plugins``, ``commands``, ``pages``, ``views`` or ``options``.
+    """
+    return next((dist for dist, brought in _catalogue().items() if name in brought.get(kind, ())), None)
+
+
 def missing(option: str) -> str:
     """Say which distribution an option needs that is not installed."""
-    dist = next(
-        (dist for dist, brought in _catalogue().items() if option in brought.get("options", ())), None
-    )
+    dist = bringer("options", option)
     hint = f"; 'pip install {dist}' brings one" if dist else ""
     return f"{option} needs a distribution that knows what it is about, and none is installed{hint}"

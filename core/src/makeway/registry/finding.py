@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from makeway.errors import OutOfTime, PluginError, nearest
 from makeway.hookspecs import CONTRACT_VERSION
-from makeway.registry.catalogue import missing
+from makeway.registry.catalogue import bringer, missing
 
 GROUP = "makeway"
 TOOLS = "makeway.tools"
@@ -90,26 +90,14 @@ def running_version() -> str:
         return CONTRACT_VERSION
 
 
-_OURS: Mapping[str, str] = {
-    "gang/timeslice": "makeway-slurm",
-    "lsf/queue": "makeway-lsf-queue",
-    "moab/qos": "makeway-moab-qos",
-    "moab/tasks": "makeway-moab-qos",
-    "preempt/partition_prio": "makeway-preempt-partition-prio",
-    "preempt/qos": "makeway-preempt-qos",
-    "select/cons_tres": "makeway-select-cons-tres",
-    "select/linear": "makeway-select-linear",
-}
-"""Plugin -> the distribution of this project that brings it. A test holds it to the distributions."""
-
-
 def how_to_get(name: str) -> str:
     """Say how a plugin that is not installed can be had.
 
     Names of other packages are not guessed: anybody may register them.
     """
-    if name in _OURS:
-        return f"'pip install {_OURS[name]}' brings it"
+    ours = bringer("plugins", name)
+    if ours is not None:
+        return f"'pip install {ours}' brings it"
     return (
         "its own documentation says which package brings it, and its name must stand among the entry points of "
         f"the group {GROUP!r}; a file of your own is named by --plugin {name}=FILE"
