@@ -950,6 +950,8 @@ class Listing:
     """Lines below it."""
     right: frozenset[str] = frozenset()
     """Headings of columns that stand to the right."""
+    gap: int = 2
+    """Blanks between columns."""
 
 
 @attrs.frozen(kw_only=True)
@@ -978,9 +980,9 @@ class Vocabulary:
     The name of a mark (`makeway_marks`) stands for suspended jobs that bear it, and comes before their state.
     """
     nouns: Mapping[str, str] = NOTHING
-    """Thing (partition, node, squeue, ST) -> word."""
+    """Thing (partition, node, ``status command``, ST) -> word."""
     status: StatusCommand | None = None
-    """The scheduler's own status command; None: the table of ``squeue``, with these words in it."""
+    """The scheduler's own status command; None: a plain table, with these words in it."""
 
     def state(self, state: JobState, by: SuspendedBy | None = None, *, held: bool = False) -> str:
         """Return the word for a state.
@@ -1058,6 +1060,10 @@ class ClusterView(Protocol):
     @property
     def pending(self) -> Sequence[Job]:
         """All pending jobs, in job-table order."""
+
+    @property
+    def present(self) -> Sequence[Job]:
+        """All jobs that have not left, those whose nodes are being cleaned too, in job-table order."""
 
     @property
     def up(self) -> NodeBits:

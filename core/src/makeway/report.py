@@ -1,4 +1,4 @@
-"""Show runs as tables: figures, who displaced whom, waits, what could not be used, and squeue.
+"""Show runs as tables: figures, who displaced whom, waits, what could not be used, and the queue.
 
 Several runs are shown side by side, one column each.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,9 +15,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from makeway import status
 from makeway.engine.engine import Engine
 from makeway.metrics import median
-from makeway.model import Job, JobState, Listing, Seconds, Stay, SuspendedBy, Vocabulary
+from makeway.model import Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.readers.api import Rejected, Workload
 from makeway.record import Recorder
 from makeway.replay import Run
@@ -313,117 +314,14 @@ def _first(lines: Sequence[str], total: int, where: str) -> Iterator[str]:
         yield f"  and {total - _SHOWN:,} more; {where} has all of them"
 
 
-# ------------------------------------------------------------------------------------ squeue
-_SHORT = {
-    JobState.PENDING: "PD",
-    JobState.RUNNING: "R",
-    JobState.SUSPENDED: "S",
-    JobState.COMPLETING: "CG",
-}
-
-
-SQUEUE = "squeue"
-"""The status command of Slurm; that of a site whose policies bring none."""
-
-
+# ------------------------------------------------------------------------------------- queue
 def queue(engine: Engine, at: Seconds, command: str = "") -> str:
     """Return what a status command would print at the instant `at`.
 
-    :param command: `SQUEUE`, or the name of the site's own; empty: the site's own.
+    :param command: name of the site's own, or of a vendor's; empty: the site's own.
     """
     words = engine.policies.vocabulary()
-    if words.status is None:
-        return squeue(engine, at, words)
-    if command == SQUEUE:
-        return squeue(engine, at, Vocabulary())  # words of another scheduler have no place in it
-    title = f"{words.status.name} {words.status.options}".rstrip()
-    shown = (_listed(listing) for listing in words.status.show(engine.ledger, at))
-    return "\n".join([f"{title} at {instant(at)}", "\n\n".join(shown)])
-
-
-def _listed(listing: Listing) -> str:
-    widths = [
-        max([len(heading), *(len(row[at]) for row in listing.rows)])
-        for at, heading in enumerate(listing.headings)
-    ]
-    right = [heading in listing.right for heading in listing.headings]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = (
-            cell.rjust(width) if last else cell.ljust(width)
-            for cell, width, last in zip(cells, widths, right, strict=True)
-        )
-        return "  ".join(parts).rstrip()
-
-    lines = [listing.title] if listing.title else []
-    lines.append(line(listing.headings))
-    for at, row in enumerate(listing.rows):
-        lines += [line(row), *(f"  {note}" for note in listing.notes.get(at, ()))]
-    return "\n".join([*lines, *([listing.footer] if listing.footer else [])])
-
-
-_STATES = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING)
-"""In the order in which squeue sorts them."""
-
-
-def _as_squeue_sorts(job: Job) -> tuple[object, ...]:
-    """Return the key of ``squeue``'s own order, P,t,-p."""
-    return (
-        # 1. the partitions' names
-        _places(job),
-        # 2. the state
-        _STATES.index(job.state) if job.state in _STATES else len(_STATES),
-        # 3. the higher priority, then the job table
-        -job.priority,
-        job.index,
-    )
-
-
-def _places(job: Job) -> str:
-    return job.partition.name if job.allocation else ",".join(p.name for p in job.partitions)
-
-
-def squeue(engine: Engine, at: Seconds, words: Vocabulary) -> str:
-    """Return what ``squeue`` would print at the instant `at`, in the words of a scheduler.
-
-    Of another scheduler than Slurm, without a status command of its own, in the order of the job table.
-    """
-    jobs: Iterable[Job] = engine.ledger.jobs.values()
-    if words.noun(SQUEUE) == SQUEUE:
-        jobs = sorted(jobs, key=_as_squeue_sorts)
-    rows = [_headings(words), *(_squeue_row(engine, job, at, words) for job in jobs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [f"{words.noun(SQUEUE)} at {instant(at)}"]
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        lines.append(" ".join([*cells, row[-1]]).rstrip())
-    return "\n".join(lines)
-
-
-def _headings(words: Vocabulary) -> tuple[str, ...]:
-    place, node = words.noun("partition").upper(), words.noun("node").upper()
-    return ("JOBID", place, "NAME", "USER", words.noun("ST"), "TIME", f"{node}S", f"{node}LIST(REASON)")
-
-
-def _squeue_row(engine: Engine, job: Job, at: Seconds, words: Vocabulary) -> tuple[str, ...]:
-    allocation = job.allocation
-    if allocation is None:
-        size, where = job.size, f"({words.reason(job.reason)})"
-    else:
-        size, where = len(allocation.node_indices), engine.recorder.node_list(allocation.nodes)
-        why = words.suspension(job.state, job.suspended_by, job.marks)
-        where += f" ({why})" if why else ""
-    state = words.state(job.state, job.suspended_by, held=job.held)
-    if state == job.state.value:
-        state = _SHORT.get(job.state, state)
-    ran = _minutes(job.ran_until(at))
-    return (job.id, _places(job), job.spec.name, job.user, state, ran, str(size), where)
-
-
-def _minutes(seconds: Seconds) -> str:
-    """Return a time as squeue has it: 0:27, 1:02:03, 1-02:03:04."""
-    days, rest = divmod(int(seconds + 1e-6), 86400)
-    hours, rest = divmod(rest, 3600)
-    if days:
-        return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}"
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+    shown = words.status or status.default(words)
+    if command not in ("", shown.name):
+        _, shown = status.commands()[command]
+    return status.printed(shown, engine.ledger, at, instant(at))

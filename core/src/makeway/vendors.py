@@ -55,7 +55,12 @@ class Vendor:
     sections: Mapping[str, str] = NOTHING
     """Last word of a path in the configuration -> section of the spec that says why a single value is wrong."""
     spellings: Mapping[str, str] = NOTHING
-    """Names that its users know -> makeway's own: options (``--show-at``) and things of a `Vocabulary`."""
+    """Things of a `Vocabulary` as its plugins name them -> as makeway does."""
+
+    formats: tuple[str, ...] = ()
+    """Formats of workloads that its distribution reads, for the help."""
+    accounting: str = ""
+    """What writes the files of ``--accounting``, for the help; empty: it knows none."""
 
     def release_of(self, scheduler: SchedulerTable) -> str | None:
         """Return the release that a configuration states; None: none."""
@@ -108,6 +113,11 @@ def of_releases() -> Vendor | None:
     return next((vendor for vendor in vendors() if vendor.releases is not None), None)
 
 
+def of_accounting() -> Vendor | None:
+    """Return the vendor whose files ``--accounting`` takes: the first that has some; None: none is installed."""
+    return next((vendor for vendor in vendors() if vendor.accounting), None)
+
+
 def rule_names() -> list[str]:
     """Return all rules that ``[scheduler.rules]`` may set."""
     return list(dict.fromkeys([*(rule for vendor in vendors() for rule in vendor.rules), *SWITCHES]))
@@ -138,7 +148,7 @@ def clockworks() -> Mapping[str, Clockwork]:
 
 def spellings(name: str) -> list[str]:
     """Return what vendors call something that makeway calls `name`."""
-    return [theirs for vendor in vendors() for theirs, ours in vendor.spellings.items() if ours == name]
+    return [theirs for vendor in usable() for theirs, ours in vendor.spellings.items() if ours == name]
 
 
 def spelled(name: str) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from makeway import registry
+from makeway import registry, status
 from makeway.cli.loose import plugin_option
 from makeway.config import MappingRule
+from makeway.model import Seconds
 from makeway.readers.mapping import parse_map_flag
-from makeway.vendors import of_releases, spellings
+from makeway.vendors import of_accounting, of_releases, usable
 
 Command = Callable[..., Any]
 
@@ -31,11 +32,6 @@ class Duration(click.FloatRange):
         if number != number:
             self.fail(f"got {value!r}; allowed: a number of seconds", param, ctx)
         return number
-
-
-def shown(option: str) -> str:
-    """Return an option as people know it: by a vendor's spelling, if there is one."""
-    return next(iter(spellings(option)), option)
 
 
 def _release(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -80,14 +76,31 @@ def nodes_option(command: Command) -> Command:
 
 def accounting_option(command: Command) -> Command:
     """Add ``--accounting``."""
-    return click.option(
-        "--accounting",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        metavar="FILE",
-        help="QOS and users: what `sacctmgr -P show qos`, `sacctmgr -P show assoc` or `sacctmgr "
-        "dump` wrote. Repeatable.",
-    )(command)
+    vendor = of_accounting()
+    text = "QOS and users; no distribution that is installed reads them."
+    if vendor is not None:
+        text = f"QOS and users: what {vendor.accounting} wrote. Repeatable."
+    path = click.Path(path_type=Path)
+    return click.option("--accounting", type=path, multiple=True, metavar="FILE", help=text)(command)
+
+
+def status_options(command: Command) -> Command:
+    """Add ``--NAME-at`` for the status command of each vendor that is installed."""
+    for name, (vendor, _) in reversed([*status.commands().items()]):
+        option = click.option(
+            f"--{name}-at",
+            type=Duration(),
+            multiple=True,
+            metavar="SECONDS",
+            help=f"The same as {name} of {vendor.title} has it.",
+        )
+        command = option(command)
+    return command
+
+
+def status_instants(given: Mapping[str, tuple[Seconds, ...]]) -> dict[str, tuple[Seconds, ...]]:
+    """Return status command -> instants at which it is asked for, from the values of `status_options`."""
+    return {name: given[f"{name}_at"] for name in status.commands()}
 
 
 def time_limit_option(command: Command) -> Command:
@@ -98,6 +111,10 @@ def time_limit_option(command: Command) -> Command:
         metavar="SECONDS",
         help="End with an error when a plugin takes longer over one answer; 0: any. Overrides the configuration.",
     )(command)
+
+
+def _formats() -> set[str]:
+    return {name for vendor in usable() for name in vendor.formats}
 
 
 _WORKLOAD = (
@@ -111,7 +128,11 @@ _WORKLOAD = (
         metavar="RULE",
         help="Send jobs to a partition or QOS: user=3,7:high. The first that fits counts.",
     ),
-    click.option("--format", metavar="NAME", help="Format of the workload: native, sacct, swf."),
+    click.option(
+        "--format",
+        metavar="NAME",
+        help=f"Format of the workload: {', '.join(sorted({'native', 'swf', *_formats()}))}.",
+    ),
     click.option("--limit", type=click.IntRange(1, 10**12), help="Take only so many jobs."),
     click.option(
         "--set",

@@ -14,14 +14,14 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway import registry
+from makeway import registry, status
 from makeway.archive import JsonArchive
 from makeway.cli.changes import change, is_file, variant
 from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, refusals, with_actions
 from makeway.cli.listing import in_short
 from makeway.cli.loose import load_files
-from makeway.cli.options import Duration, workload_options
+from makeway.cli.options import Duration, status_instants, status_options, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.records import Keeper, page_writer, records_of, views_named
 from makeway.cli.terminal import Hooks, note, progress, show
@@ -35,7 +35,7 @@ from makeway.readers.lines import read_text
 from makeway.readers.mapping import check_mapping
 from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
-from makeway.report import SQUEUE, Column, left_out, queue, rejections, summary
+from makeway.report import Column, left_out, queue, rejections, summary
 from makeway.runners.api import RunnerFactory
 from makeway.state import State, read_state, write_state
 from makeway.worlds.events import Event
@@ -142,13 +142,7 @@ def _check_map(config: Config, source: str) -> None:
     metavar="SECONDS",
     help="Show the queue at this second, as the status command of the scheduler does; repeatable.",
 )
-@click.option(
-    "--squeue-at",
-    type=Duration(),
-    multiple=True,
-    metavar="SECONDS",
-    help="The same as squeue of Slurm has it.",
-)
+@status_options
 @click.option(
     "--bjobs-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as bjobs of LSF has it."
 )
@@ -214,7 +208,6 @@ def replay(
     rejected_file: str | None,
     allow_unusable: bool,
     queue_at: tuple[Seconds, ...],
-    squeue_at: tuple[Seconds, ...],
     bjobs_at: tuple[Seconds, ...],
     showq_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
@@ -225,6 +218,7 @@ def replay(
     check_invariants: bool,
     world: str | None,
     runner: str | None,
+    **of_vendors: tuple[Seconds, ...],
 ) -> None:
     """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
 
@@ -246,7 +240,7 @@ def replay(
     }
     loose = load_files(plugin_files)
     odd: list[str] = []
-    shown = {"": queue_at, SQUEUE: squeue_at, "bjobs": bjobs_at, "showq": showq_at}
+    shown = {"": queue_at, **status_instants(of_vendors), "bjobs": bjobs_at, "showq": showq_at}
     for label, each in variants.items():
         source = str(config) if label == CONFIGURED else f"--compare {label}"
         policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
@@ -348,9 +342,9 @@ def _about_the_site(loaded: Loaded) -> list[Text]:
 
 def _check_commands(shown: Mapping[str, Sequence[Seconds]], words: Vocabulary, source: str) -> None:
     """Refuse the status command of a scheduler that the policies of a site do not imitate."""
-    own = words.status.name if words.status is not None else words.noun(SQUEUE)
+    own = status.name_of(words)
     for command, instants in shown.items():
-        if instants and command not in ("", SQUEUE, own):
+        if instants and command not in ("", own, *status.commands()):
             text = f"got {command}, but {source} is of a site whose command is {own}; use --queue-at"
             raise ConfigError(f"--{command}-at", [Problem("", text)])
 
@@ -480,7 +474,9 @@ def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
         checker.finish(run)
     excused = Counter(each.excuse for each in checker.excused)
     shown = ", ".join(f"{excuse} {number:,} times" for excuse, number in sorted(excused.items()))
-    but = f"; as real Slurm does: {shown}" if excused else ""
+    leader = run.engine.policies.leader
+    as_told = f"as real {leader.title} does" if leader is not None else "as the specification says"
+    but = f"; {as_told}: {shown}" if excused else ""
     note("note", [f"the invariants held after all of {checker.steps:,} steps{but}"])
 
 

@@ -68,6 +68,11 @@ class Commands:
             except Refused as refusal:
                 self._recorder.refused(each, str(refusal), self._ledger.now)
 
+    def _runs_again(self) -> str:
+        leader = self._policies.leader
+        who = leader.title if leader is not None else "a scheduler"
+        return f"; {who} would run an ended one again, which is not modelled"
+
     def _do(self, command: Command) -> None:
         verb = self._verbs.get(command.name)
         if verb is None:
@@ -75,11 +80,7 @@ class Commands:
             raise Refused(f"unknown command; allowed: {options}{nearest(command.name, self._verbs)}")
         job = self._ledger.jobs.get(command.job_id)
         if job is None:
-            again = (
-                "; Slurm would run an ended one again, which is not modelled"
-                if command.name == "requeue"
-                else ""
-            )
+            again = self._runs_again() if command.name == "requeue" else ""
             raise Refused(f"the job is unknown or has ended{again}")
         reason = self._policies.refusal(command.name, job, command.user, self._ledger)
         if reason is not None:

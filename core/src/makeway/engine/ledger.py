@@ -161,6 +161,11 @@ class Ledger:
         return sorted(self.waiting.values(), key=_by_index)
 
     @property
+    def present(self) -> Sequence[Job]:
+        """All jobs that have not left, those whose nodes are being cleaned too, in job-table order."""
+        return tuple(self.jobs.values())
+
+    @property
     def idle(self) -> NodeBits:
         """Nodes in service that no job holds and none is leaving."""
         return self.up & ~self._held.any & ~self.completing

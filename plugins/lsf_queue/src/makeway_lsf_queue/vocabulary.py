@@ -97,5 +97,5 @@ WORDS = Vocabulary(
         **{word: shown(name) for word, name in SLURM.items()},
     },
     suspensions=SUSPENSIONS,
-    nouns={"partition": "queue", "node": "host", "squeue": "bjobs", "ST": "STAT"},
+    nouns={"partition": "queue", "node": "host", "status command": "bjobs", "ST": "STAT"},
 )

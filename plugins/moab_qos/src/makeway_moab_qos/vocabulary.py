@@ -35,5 +35,5 @@ REASONS = {
 WORDS = Vocabulary(
     states=STATES,
     reasons=REASONS,
-    nouns={"partition": "class", "squeue": "showq", "ST": "STATE", "QOS": "QoS"},
+    nouns={"partition": "class", "status command": "showq", "ST": "STATE", "QOS": "QoS"},
 )

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from makeway.clockwork import Clockwork
 from makeway.errors import Finding
+from makeway.model import Vocabulary
+from makeway.status import COMMAND
 from makeway.vendors import Vendor
 from makeway_slurm import rules
+from makeway_slurm.status import SQUEUE
 
 if TYPE_CHECKING:
     from makeway.config import Config, SchedulerTable
@@ -63,7 +66,11 @@ VENDOR = Vendor(
     releases=(rules.OLDEST_RELEASE, rules.NEWEST_RELEASE),
     stated=rules.stated,
     clockworks={NAME: DEFAULTS},
+    vocabulary=Vocabulary(status=SQUEUE),
+    formats=("sacct",),
+    accounting="`sacctmgr -P show qos`, `sacctmgr -P show assoc` or `sacctmgr dump`",
     check=check,
+    spellings={SQUEUE.name: COMMAND},
     sections={
         "preempt_mode": "slurm-preemption 6.1",
         "oversubscribe": "slurm-preemption 6.3",
