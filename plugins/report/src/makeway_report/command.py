@@ -12,12 +12,26 @@ from makeway.errors import ConfigError, Problem
 from makeway.readers.record import read_record
 from makeway_report.collect import collect
 from makeway_report.page import labels, write_runs
+from makeway_report.paper import check_figure, draw
 
 
 @click.command()
 @click.argument("records", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="FILE", help="Where the page goes; - is standard output.")
 @click.option(
-    "-o", "--output", required=True, metavar="FILE", help="Where the page goes; - is standard output."
+    "--figure",
+    "figures",
+    multiple=True,
+    metavar="KIND.FORMAT",
+    help="Draw a figure for a paper: gantt, waits, utilisation or matrix, with the ending svg, png or pdf; a folder "
+    "may stand before it. Repeatable.",
+)
+@click.option(
+    "--columns",
+    type=click.IntRange(1, 2),
+    default=2,
+    show_default=True,
+    help="Width of figures, in columns of a page.",
 )
 @click.option("--title", default="", metavar="TEXT", help="Heading of the page; else the names of the runs.")
 @click.option(
@@ -27,7 +41,14 @@ from makeway_report.page import labels, write_runs
     metavar="TEXT",
     help="What a run is called, once for each RECORD in their order; else by the names of the files.",
 )
-def report(records: tuple[Path, ...], output: str, title: str, given: tuple[str, ...]) -> None:
+def report(
+    records: tuple[Path, ...],
+    output: str | None,
+    figures: tuple[str, ...],
+    columns: int,
+    title: str,
+    given: tuple[str, ...],
+) -> None:
     """Show the RECORDs of replays (``makeway replay --json``) on one page.
 
     The page is one file that opens in any browser without a network: who ran where and when, who made way for
@@ -36,9 +57,17 @@ def report(records: tuple[Path, ...], output: str, title: str, given: tuple[str,
     if given and len(given) != len(records):
         text = f"given {len(given)} times for {len(records)} records; allowed: once for each, or never"
         raise ConfigError("--label", [Problem("", text)])
-    check_names([("--output", output)], records)
+    if output is None and not figures:
+        raise click.UsageError("nothing to make: name a page (-o FILE) or a figure (--figure gantt.svg)")
+    for name in figures:
+        check_figure(name)
+    check_names([("--output", output), *(("--figure", name) for name in figures)], records)
     opened = [(path, read_record(path)) for path in records]
     names = list(given) or labels(opened)
+    for name in figures:
+        draw(name, [(record, label) for (_, record), label in zip(opened, names, strict=True)], columns)
+    if output is None:
+        return
     with Output(output) as target:
         runs = [collect(record, label) for (_, record), label in zip(opened, names, strict=True)]
         write_runs(runs, target.write, title)

@@ -1,0 +1,75 @@
+"""``makeway report --figure``: figures for papers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from makeway.cli import cli
+
+KTH = Path(__file__).parents[3] / "examples/kth"
+
+
+def run(*given: object) -> Result:
+    """Run makeway."""
+    return CliRunner().invoke(cli, [str(each) for each in given])
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Replay 300 jobs under requeue."""
+    path = tmp_path_factory.mktemp("paper") / "run.json"
+    given = ("replay", KTH / "cluster.toml", KTH / "kth-sp2-1500.swf.gz", "--limit", 300, "--json", path)
+    assert run(*given).exit_code == 0
+    return path
+
+
+@pytest.mark.filterwarnings("ignore")  # of libraries that matplotlib brings
+def test_all_figures_of_one_and_two_runs(tmp_path: Path, record: Path) -> None:
+    """The same record makes the same file; text stays text; lost work is hatched, width is as asked for."""
+    pytest.importorskip("matplotlib", reason="the extra figures is not installed")
+    names = [tmp_path / name for name in ("gantt.svg", "waits.svg", "utilisation.svg", "matrix.svg")]
+    options = [word for name in names for word in ("--figure", name)]
+    for records in ((record,), (record, record)):
+        texts = []
+        for _ in range(2):
+            done = run("report", *records, *options, "--columns", 1)
+            assert done.exit_code == 0, done.output
+            texts.append([name.read_text() for name in names])
+        assert texts[0] == texts[1]
+        gantt, waits, utilisation, matrix = texts[0]
+        assert 'width="252pt"' in gantt  # 3.5 in of 72 points
+        assert "work lost" in gantt
+        assert "<pattern" in gantt
+        assert "share of jobs" in waits
+        assert "cores in use" in utilisation
+        assert ">preemptor</text>" in matrix
+    for name, head in (("gantt.png", b"\x89PNG"), ("gantt.pdf", b"%PDF")):
+        assert run("report", record, "--figure", tmp_path / name).exit_code == 0
+        assert (tmp_path / name).read_bytes().startswith(head)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param("gant.svg", "did you mean 'gantt'?", id="kind"),
+        pytest.param("gantt.gif", "allowed: svg, png, pdf", id="format"),
+        pytest.param("no/such/gantt.svg", "cannot be written", id="folder"),
+    ],
+)
+def test_what_is_no_figure_is_refused(tmp_path: Path, record: Path, name: str, told: str) -> None:
+    """With what would be."""
+    pytest.importorskip("matplotlib", reason="the extra figures is not installed")
+    done = run("report", record, "--figure", tmp_path / name)
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_without_matplotlib_it_says_what_to_install(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And without anything to make it says so."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install 'makeway-report[figures]'" in run("report", record, "--figure", "gantt.svg").stderr
+    assert "nothing to make" in run("report", record).stderr
