@@ -442,11 +442,11 @@ class JobSpec:
     threads_per_core: int | None = None
     """Hardware threads used of each core; None: not said."""
     sockets_per_node: int | None = None
-    """Sockets that a node must have at the least; None: any."""
+    """Fewest sockets that a node must have; None: any."""
     cores_per_socket: int | None = None
-    """Cores that a socket must have at the least; None: any."""
+    """Fewest cores that a socket must have; None: any."""
     min_cpus_per_node: int = 1
-    """CPUs that each node must offer at the least."""
+    """Fewest CPUs that each node must offer."""
     distribution: str | None = None
     """``-m``: how tasks are laid over nodes and sockets; None: the default."""
     spread: bool = False
@@ -518,7 +518,7 @@ class JobSpec:
 
     @property
     def cpus(self) -> int:
-        """CPUs that the request amounts to at the least (spec slurm-gang-and-select 4.1.1)."""
+        """Fewest CPUs that the request amounts to (spec slurm-gang-and-select 4.1.1)."""
         if self.tasks is not None:
             return max(self.tasks * self.cpus_per_task, self.min_nodes)
         if self.tasks_per_node is not None:
@@ -592,7 +592,7 @@ class JobDraft:
     requeueable: bool
     """Whether it may be requeued."""
     size: int
-    """Nodes asked for at the least."""
+    """Fewest nodes asked for."""
     state: JobState = JobState.PENDING
     """Where it stands."""
     reason: str = "None"
@@ -620,7 +620,7 @@ class JobDraft:
     preemptions_before: int = 0
     """How often of these in earlier incarnations."""
     preempted_at: tuple[Seconds, ...] = ()
-    """When it had to make way, earlier incarnations included; the last `PREEMPTIONS_KEPT` instants at the most."""
+    """When it had to make way, earlier incarnations included; at most the last `PREEMPTIONS_KEPT` instants."""
     stopped: Seconds = 0.0
     """Time that it spent suspended, up to the suspension that it is in."""
     resume_after: Seconds | None = None
@@ -1169,7 +1169,7 @@ class ClusterView(Protocol):
 
 
 class Attempt(Protocol):
-    """One pending job against the cluster, while a search removes jobs in thought."""
+    """One pending job against the cluster, while a search simulates removing jobs."""
 
     @property
     def job(self) -> Job:
@@ -1179,7 +1179,7 @@ class Attempt(Protocol):
         """Place the job as if the removed jobs were gone; say what is short if it cannot be."""
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take `job` away in thought: all that it holds, or for SUSPEND only what suspension frees."""
+        """Simulate removing `job`: all that it holds, or for SUSPEND only what suspension frees."""
 
     def fresh(self) -> Attempt:
         """Return an attempt for the same job with nothing removed."""

@@ -156,7 +156,7 @@ class SelectContract(DecisionContract):
 
     # -------------------------------------------------------------------------------- bookkeeping
     def test_probing_changes_nothing(self) -> None:
-        """Whatever is asked and removed in thought, the next attempt finds what the first one found."""
+        """Probing and simulated removals leave nothing behind: the next attempt finds what the first one found."""
 
         def rule(question: Question) -> str | None:
             first = plain(question.attempt().probe())
@@ -201,7 +201,7 @@ class SelectContract(DecisionContract):
         self.hold(rule)
 
     def test_everybody_gone_makes_room(self) -> None:
-        """With all jobs removed in thought and all nodes of its partition open, a possible job finds a place."""
+        """With all jobs removed by simulation and all nodes of its partition open, a possible job finds a place."""
 
         def rule(question: Question) -> str | None:
             view, job = question.view, question.job

@@ -58,7 +58,7 @@ class Settings:
     """Keys of ``[policy.settings."search/least_disruption"]``."""
 
     effort: int = attrs.field(default=200_000, validator=attrs.validators.ge(0))
-    """Most steps of one search: removals in thought, probes, partial choices looked at."""
+    """Most steps of one search: simulated removals, probes, partial choices looked at."""
 
 
 @hookimpl
