@@ -16,7 +16,6 @@ import pytest
 
 from makeway.config import Config, FailureTable, WorldTable, build_cluster
 from makeway.engine.engine import Engine
-from makeway.invariants import check_invariants
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -38,6 +37,7 @@ from makeway.worlds.events import (
     Submitted,
 )
 from makeway_testing import builders
+from makeway_testing.invariants import check_invariants
 
 CI, NIGHTLY, BLOCKS = 1_000, 100_000, 10
 STEPS = 16

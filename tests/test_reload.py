@@ -16,7 +16,6 @@ from makeway.config import Config
 from makeway.engine.engine import Engine
 from makeway.engine.reload import reload
 from makeway.errors import ConfigError, PluginError
-from makeway.invariants import check_invariants
 from makeway.model import JobSpec, JobState
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
@@ -26,6 +25,7 @@ from makeway.worlds.journal import Journal
 from makeway.worlds.recovery import recover
 from makeway.worlds.simulated import PacedWorld, SimulatedWorld
 from makeway_testing import builders, cluster, one_node
+from makeway_testing.invariants import check_invariants
 from makeway_testing.strategies import POLICIES, SCHEDULERS, Scenario, contended
 
 MANY = os.environ.get("MAKEWAY_EXAMPLES")

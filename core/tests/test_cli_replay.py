@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from makeway import registry
+from makeway.errors import PluginError
+
 Run = Callable[..., Any]
 
 
@@ -336,6 +339,12 @@ def test_commands_of_people_are_carried_out(run: Run, with_jobs: Path) -> None:
     assert _figure(done.out, "preemptions") == "0"
     assert "1 command refused" in done.out
     assert "6 s: suspend 9: the job is unknown or has ended" in done.out
+
+
+def test_without_the_kit_invariants_cannot_be_checked() -> None:
+    """Which the command says, with what brings it."""
+    with pytest.raises(PluginError, match=r"--check-invariants needs .*'pip install makeway-testing' brings one"):
+        registry.tool("not there", "--check-invariants")
 
 
 def test_invariants_are_checked(run: Run, with_jobs: Path) -> None:

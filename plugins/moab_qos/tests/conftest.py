@@ -13,12 +13,12 @@ from makeway.config import Config, validate
 from makeway.engine.engine import Engine
 from makeway.events import Event
 from makeway.foreign import ForeignConfig
-from makeway.invariants import InvariantChecker
 from makeway.model import Check, JobSpec, JobState, Seconds
 from makeway.record import Decision, Line
 from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway_moab_qos.reader import translate
+from makeway_testing.invariants import InvariantChecker
 from makeway_testing.scenario import TableRun
 
 COMMON = """

@@ -10,7 +10,7 @@ strategies   random clusters, policies and workloads
 command_line the command line, run within a test
 ============ ================================================================================
 
-`InvariantChecker` and `check_invariants`, what may never happen, are those of `makeway.invariants`. The pytest
+`InvariantChecker` and `check_invariants`, what may never happen, are those of `makeway_testing.invariants`. The pytest
 plugin lives in this package too, so nothing is imported before it is asked for.
 """
 
@@ -20,12 +20,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from makeway.invariants import InvariantChecker, check_conservation, check_invariants
     from makeway_testing.builders import cluster, config, job, jobs, node, one_node, tiers
+    from makeway_testing.invariants import InvariantChecker, check_conservation, check_invariants
     from makeway_testing.scenario import TableRun, replay_table, timeline
 
 _HOMES = {
-    "makeway.invariants": ("InvariantChecker", "check_conservation", "check_invariants"),
+    "makeway_testing.invariants": ("InvariantChecker", "check_conservation", "check_invariants"),
     "makeway_testing.builders": ("cluster", "config", "job", "jobs", "node", "one_node", "tiers"),
     "makeway_testing.scenario": ("TableRun", "replay_table", "timeline"),
 }

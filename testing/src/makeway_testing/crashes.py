@@ -16,7 +16,6 @@ import attrs
 
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
-from makeway.invariants import InvariantChecker, check_conservation
 from makeway.model import Job, JobSpec, JobState, Seconds
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -29,6 +28,7 @@ from makeway.worlds.events import Action, Event, Submitted
 from makeway.worlds.journal import Journal as FileJournal
 from makeway.worlds.recovery import perform_again, recover
 from makeway_testing.faulty import Faults, FaultyWorld
+from makeway_testing.invariants import InvariantChecker, check_conservation
 
 MOST_TURNS = 5_000
 _ENDS = frozenset(state.value for state in JobState if state.ended)

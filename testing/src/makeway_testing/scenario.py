@@ -36,7 +36,6 @@ from makeway.config import Config
 from makeway.engine.engine import Engine
 from makeway.events import Action, Event, SendSignal
 from makeway.hostlist import natural_key
-from makeway.invariants import InvariantChecker
 from makeway.model import Cluster, JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import History, Line, Preemption, Recorder, to_json
 from makeway.registry import Policies
@@ -45,6 +44,7 @@ from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
 from makeway_testing import builders
 from makeway_testing.builders import Machine, Settings, build_cluster
+from makeway_testing.invariants import InvariantChecker
 
 _BEGINNINGS = ("start", "resume")
 _ENDS: Mapping[JobState, str] = {

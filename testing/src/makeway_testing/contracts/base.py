@@ -20,13 +20,13 @@ from makeway import registry
 from makeway.config import Config
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, InvariantError, MakewayError, PluginError, PolicyError, RunnerError
-from makeway.invariants import InvariantChecker
 from makeway.model import Job, JobSpec
 from makeway.record import Preemption
 from makeway.replay import Run
 from makeway_testing import builders, nuisances
 from makeway_testing.elsewhere import packed
 from makeway_testing.failures import BreachError, Broken, ContractError, source_of
+from makeway_testing.invariants import InvariantChecker
 from makeway_testing.relay import relay
 from makeway_testing.scenario import TableRun
 from makeway_testing.shrinking import smallest

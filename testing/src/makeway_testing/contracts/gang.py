@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from makeway.errors import InvariantError
-from makeway.invariants import InvariantChecker
 from makeway.model import ClusterView, Gang, GangOrder, GangVerb, Job, JobState, Seconds, SuspendedBy
 from makeway_testing import builders
 from makeway_testing.contracts.base import DecisionContract, PatientChecker, anybody
 from makeway_testing.failures import BreachError
+from makeway_testing.invariants import InvariantChecker
 from makeway_testing.policies import lower_tiers
 from makeway_testing.scenario import TableRun
 from makeway_testing.strategies import Scenario, contended, instants

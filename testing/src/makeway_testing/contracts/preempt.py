@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from hypothesis.strategies import SearchStrategy
 
 from makeway.engine.engine import Engine
-from makeway.invariants import InvariantChecker
 from makeway.model import Candidates, Job, Plan, PreemptMode
 from makeway.record import Preemption
 from makeway_testing.contracts.base import DecisionContract, PatientChecker
 from makeway_testing.contracts.needless import needless
+from makeway_testing.invariants import InvariantChecker
 from makeway_testing.strategies import Scenario, contended
 from makeway_testing.watching import Call, plain, short
 

@@ -330,7 +330,7 @@ def _play(trial: Trial, scene: Scene, *, checked: bool = True) -> dict[str, Any]
 
 def _checks(scene: Scene) -> Any:
     # It comes with the kit for plugin authors, which nobody else has to load.
-    from makeway.invariants import InvariantChecker
+    from makeway_testing.invariants import InvariantChecker
 
     return InvariantChecker(scene.commands)
 
