@@ -18,7 +18,10 @@ def _toy() -> types.ModuleType:
     """Import the world of the page."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     module = sys.modules["naps"] = types.ModuleType("naps")
-    exec(compile(next(block for block in blocks if "def makeway_world" in block), "naps.py", "exec"), vars(module))
+    exec(
+        compile(next(block for block in blocks if "def makeway_world" in block), "naps.py", "exec"),
+        vars(module),
+    )
     return module
 
 

@@ -203,7 +203,9 @@ class CrashingRun:
             self.journal.real._engine = None  # who is killed writes nothing down on leaving
             self.journal.real.close()
         real = self.journal.real = FileJournal(self._path)
-        return recover(self._config, real, Recorder(build_cluster(self._config), _unheard), self._plugins).engine
+        return recover(
+            self._config, real, Recorder(build_cluster(self._config), _unheard), self._plugins
+        ).engine
 
     def run(self, after_turn: Callable[[Engine], None] | None = None) -> Outcome:
         """Run until no job is left.
@@ -271,4 +273,13 @@ def check_run(outcome: Outcome, jobs: Sequence[JobSpec]) -> None:
     )
 
 
-__all__ = ["Crash", "CrashingRun", "InvariantChecker", "Notebook", "Outcome", "check_ends", "check_run", "play_again"]
+__all__ = [
+    "Crash",
+    "CrashingRun",
+    "InvariantChecker",
+    "Notebook",
+    "Outcome",
+    "check_ends",
+    "check_run",
+    "play_again",
+]

@@ -18,6 +18,7 @@ fixture                   what it is
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _RUNS = pytest.StashKey[list[Any]]()
 """The replays of a test, as far as they came."""
 _FAILURES = "makeway_testing.failures"
+_CONTRACTS = "makeway_testing.contracts.base"
+_PROFILE = "MAKEWAY_PROFILE"
 
 
 @pytest.fixture
@@ -87,6 +90,31 @@ def check_invariants() -> Callable[..., Any]:
     from makeway_testing import check_invariants as check
 
     return check
+
+
+def pytest_configure() -> None:
+    """Refuse a profile that does not exist, before any test runs."""
+    if os.environ.get(_PROFILE):
+        from makeway.errors import ConfigError
+        from makeway_testing.profile import profile
+
+        try:
+            profile()
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what a profile left out, if any contract was held."""
+    if not os.environ.get(_PROFILE) or _CONTRACTS not in sys.modules:
+        return
+    from makeway_testing.profile import profile
+
+    asked = profile()
+    if asked.leaves_out:
+        terminalreporter.section(f"makeway: {asked.name} profile")
+        terminalreporter.line(f"left out: {asked.leaves_out}")
+        terminalreporter.line(f"before a release run without {_PROFILE}")
 
 
 @pytest.hookimpl(wrapper=True)

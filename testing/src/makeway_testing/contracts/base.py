@@ -27,6 +27,7 @@ from makeway_testing import builders, nuisances
 from makeway_testing.elsewhere import packed
 from makeway_testing.failures import BreachError, Broken, ContractError, source_of
 from makeway_testing.invariants import InvariantChecker
+from makeway_testing.profile import profile
 from makeway_testing.relay import relay
 from makeway_testing.scenario import TableRun
 from makeway_testing.shrinking import smallest
@@ -53,11 +54,6 @@ PURE_HOOKS = (
 EXAMPLES = "MAKEWAY_EXAMPLES"
 """Environment variable: how many random runs each rule is held against."""
 MOST_STEPS = 5_000
-_ENOUGH = 25
-"""Random runs that are enough for most plugins to have something to do in them."""
-_HASH_SEEDS = ("1", "2", "3")
-_IN_OTHER_PROCESSES = 40
-"""Random runs that are played in processes of their own."""
 
 
 class Contract:
@@ -221,9 +217,11 @@ class Contract:
             self.fail(error, scenario=scenario)
 
     def _effort(self, times: int = 1) -> hypothesis.settings:
-        count = int(os.environ.get(EXAMPLES) or self.examples)
+        asked = profile()
+        most = self.examples if asked.examples is None else min(self.examples, asked.examples)
+        count = int(os.environ.get(EXAMPLES) or most)
         return hypothesis.settings(
-            max_examples=count if times == 1 else times * max(count, _ENOUGH),
+            max_examples=count if times == 1 else times * max(count, asked.least),
             derandomize=EXAMPLES not in os.environ,
             deadline=None,
             database=None,
@@ -339,14 +337,14 @@ class DecisionContract(Contract):
             # The rule on sets looks at ids and memory.
             self.skip("another process could not import it")
         plays: list[Scenario] = []
-        effort = hypothesis.settings(self._effort(), max_examples=_IN_OTHER_PROCESSES)
+        effort = hypothesis.settings(self._effort(), max_examples=profile().in_other_processes)
 
         def gather(scenario: Scenario) -> None:
             plays.append(scenario)
 
         effort(hypothesis.given(self.draw())(gather))()
         plays.sort(key=lambda scenario: len(scenario.specs))
-        records = [_elsewhere(self, plays, seed) for seed in _HASH_SEEDS]
+        records = [_elsewhere(self, plays, seed) for seed in profile().hash_seeds]
         for scenario, *texts in zip(plays, *records, strict=True):
             if len(set(texts)) > 1:
                 found = f"the record depends on the hash seed: {_difference(texts[0], texts[1], texts[-1])}"
@@ -434,6 +432,8 @@ class DecisionContract(Contract):
         self.hold(lambda scenario: _played(self, scenario, watch), times=4)
         if not any(map(counts, seen)):
             asked = f"asked {len(seen)} times, it never {what}" if seen else "it was never asked"
+            if not profile().insists:
+                self.skip(f"{asked} in the few runs of the quick profile")
             advice = "override scenarios() or set config, so that random runs meet its rule"
             self.fail(f"{asked}; {advice}", hook=hook)
 

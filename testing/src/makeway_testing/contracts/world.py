@@ -109,7 +109,9 @@ class WorldContract(Contract):
             for until in (0.0, 5.0, 1.0):
                 found = world.wait(until)
                 if found is not None and found[1]:
-                    self.fail(f"wait({until:g}) reported {found[1]!r:.80}, but nothing was started", hook=self.hook)
+                    self.fail(
+                        f"wait({until:g}) reported {found[1]!r:.80}, but nothing was started", hook=self.hook
+                    )
             if world.survey().jobs:
                 self.fail("its survey shows jobs, but nothing was started", hook=self.hook)
 
@@ -166,7 +168,9 @@ class WorldContract(Contract):
         def rule(scenario: Scenario) -> None:
             for mine, its in zip([*self._run(scenario), ""], [*self._simulated(scenario), ""], strict=False):
                 if mine != its:
-                    raise BreachError(f"it has\n{mine or 'nothing more'}\nthe simulated world\n{its or 'no more'}")
+                    raise BreachError(
+                        f"it has\n{mine or 'nothing more'}\nthe simulated world\n{its or 'no more'}"
+                    )
 
         if not self.exact:
             self.skip("it does not claim to be exact")
@@ -202,7 +206,9 @@ class WorldContract(Contract):
         config = self._config(scenario)
         specs = [self.job(spec) for spec in scenario.specs]
         lines: list[Line] = []
-        engine = Engine(config, Recorder(build_cluster(config), lines.append), Policies(config, self.companions))
+        engine = Engine(
+            config, Recorder(build_cluster(config), lines.append), Policies(config, self.companions)
+        )
         clock = self.clock()
         with tempfile.TemporaryDirectory() as folder:
             state = State(directory=Path(folder), clock=clock, clockwork=engine.clockwork)
@@ -222,7 +228,9 @@ class WorldContract(Contract):
                 live.close()
         if checker is not None:
             if engine.reports.unheeded:
-                raise BreachError(f"it reported what is no news: {min(engine.reports.unheeded)}", hook=self.hook)
+                raise BreachError(
+                    f"it reported what is no news: {min(engine.reports.unheeded)}", hook=self.hook
+                )
             checker.finish(
                 Run(engine=engine, recorder=engine.recorder, ended_at=engine.ledger.now),
                 specs if not self.tolerance else (),
@@ -244,7 +252,9 @@ class WorldContract(Contract):
 
     def _simulated(self, scenario: Scenario) -> list[str]:
         lines: list[Line] = []
-        replay(self._config(scenario), scenario.specs, (), Options(sink=lines.append, plugins=self.companions))
+        replay(
+            self._config(scenario), scenario.specs, (), Options(sink=lines.append, plugins=self.companions)
+        )
         return [to_json(line) for line in lines]
 
     def _config(self, scenario: Scenario) -> Config:
@@ -345,7 +355,9 @@ class _Watched:
         elif isinstance(event, Cleaned):
             key = event.job_id, event.incarnation
             if not event.incarnation:
-                raise self._breach("incarnation", "it is reported as cleaned without its incarnation", event.job_id)
+                raise self._breach(
+                    "incarnation", "it is reported as cleaned without its incarnation", event.job_id
+                )
             if key not in self._killed:
                 raise self._breach("cleaned", "it is reported as cleaned, but nobody killed it", event.job_id)
             if event.nodes is None:
