@@ -82,7 +82,7 @@ def test_every_section_has_a_rule(page: str, spec: str) -> None:
 @pytest.mark.parametrize("spec", SECTIONS)
 def test_every_module_named_exists(page: str, spec: str) -> None:
     """As makeway's own or a plugin's."""
-    roots = [ROOT / "core" / "src" / "makeway", *(ROOT / "plugins").glob("*/src")]
+    roots = [ROOT / "core/src/makeway", ROOT / "testing/src", *(ROOT / "plugins").glob("*/src")]
     for row in _rows(page, spec):
         for name in re.findall(r"`([\w.]+)`", row[3]):
             paths = [root / name.replace(".", "/") for root in roots]
