@@ -264,6 +264,8 @@ class WorkloadTable:
     """Processors of a trace that make up one node; None: as the cluster has."""
     default_qos: Mapping[str, str] = attrs.field(factory=dict)
     """QOS of jobs that name none, by user, user/account or user/account/partition; the longest counts."""
+    warm: bool = False
+    """Whether a replay of a log begins with the jobs that ran when it begins; else with an empty machine."""
 
 
 @attrs.frozen(kw_only=True)

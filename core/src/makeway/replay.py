@@ -156,7 +156,8 @@ def _begun(
         for spec in jobs
         if spec.submit_at >= state.at and not (exact and spec.submit_at == state.at) and spec.id not in known
     )
-    world = SimulatedWorld(later, engine.clockwork, [each for each in commands if each[0] > state.at])
+    orders = [each for each in commands if each[0] > state.at or (each[0] == state.at and not exact)]
+    world = SimulatedWorld(later, engine.clockwork, orders)
     with answerable(engine.policies):
         actions = engine.adopt(state, options.begin_from)
     ledger = engine.ledger

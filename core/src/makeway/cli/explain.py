@@ -11,7 +11,7 @@ from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import check_plugins, load_config, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
-from makeway.cli.replay import CONFIGURED, Request, changed, watched
+from makeway.cli.replay import CONFIGURED, Request, begun_warm, changed, watched
 from makeway.cli.terminal import note
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
@@ -83,6 +83,7 @@ def explain(
             trace=switched_on(TRACE),
             plugins=loose,
         )
+        options = begun_warm(options, jobs, configured)
         commands = commands_with(configured, str(loaded.path), workload)
         run = run_replay(configured, jobs.jobs, commands, options)
     paragraphs = list(story(run, witness, loaded.places))

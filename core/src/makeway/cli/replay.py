@@ -38,6 +38,7 @@ from makeway.replay import replay as run_replay
 from makeway.report import Column, left_out, queue, rejections, summary
 from makeway.runners.api import RunnerFactory
 from makeway.state import State, read_state, write_state
+from makeway.warm import warm_start
 from makeway.worlds.events import Event
 
 
@@ -411,6 +412,7 @@ def _column(
         text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
         raise ConfigError("--runner", [Problem("", text)])
     with watched(request, config, label) as (workload, hooks):
+        options = begun_warm(options, workload, config)
         after = _both(checker, hooks.stepped)
         cluster = keeper.begin(config, label, workload)
         run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after), cluster)
@@ -422,6 +424,24 @@ def _column(
     keeper.end(run, figures)
     cut = request.until is not None
     return Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
+
+
+def begun_warm(options: Options, workload: Workload, config: Config) -> Options:
+    """Return the options of a run that begins with the jobs that ran when its log begins, if that is asked for.
+
+    :raises ConfigError: the log does not say who ran, or the run begins otherwise or elsewhere.
+    """
+    if not config.workload.warm:
+        return options
+    problem = ""
+    if options.begin is not None:
+        problem = "the state of --from says who runs at the start; leave one of them out"
+    elif options.runner is not None or registry.full_name(config.world.name) != SIMULATED:
+        problem = "it is for the simulated world; leave out --world and --runner"
+    if problem:
+        raise ConfigError("workload.warm", [Problem("", f"got true, but {problem}")])
+    state = warm_start(workload, config, options.plugins)
+    return attrs.evolve(options, begin=state, begin_from=workload.name)
 
 
 def _writers_of_states(states_at: Sequence[tuple[Seconds, str]]) -> dict[Seconds, Callable[[State], None]]:

@@ -61,6 +61,8 @@ class Workload:
     """What was adjusted, one line each."""
     start_wall: float | None = None
     """Unix time of instant 0, where the trace has it."""
+    begin: float | None = None
+    """Instant at which the span of the log begins, if earlier jobs are in it; None: the log does not say."""
     header: dict[str, str] = attrs.field(factory=dict)
     """What the trace says of itself (MaxNodes, MaxProcs, ...)."""
     details: dict[str, Any] = attrs.field(factory=dict)

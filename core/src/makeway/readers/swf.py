@@ -94,7 +94,7 @@ class SwfReader:
             header=header,
             most_rejected=options.most_rejected,
         )
-        rows = _usable_rows(itertools.chain([first], lines), workload)
+        rows = _usable_rows(itertools.chain([first], lines), workload, early=options.config.workload.warm)
         if not ordered:
             rows = _sorted_rows(rows, workload)
         workload.jobs = self._jobs(rows, workload, machine_of(options.config))
@@ -106,6 +106,7 @@ class SwfReader:
             if start is None:
                 start = row.submit
                 workload.start_wall = _wall_start(workload.header, start)
+                workload.begin = -start if start < 0 else None
             yield self._spec(row, start, workload, machine)
 
     def _spec(self, row: _Row, start: float, workload: Workload, machine: Machine) -> JobSpec:
@@ -191,7 +192,11 @@ def _read_header(path: Path, lines: Iterator[Line]) -> tuple[dict[str, str], Lin
     raise ConfigError(str(path), [Problem("", message)])
 
 
-def _usable_rows(lines: Iterator[Line], workload: Workload) -> Iterator[_Row]:
+def _usable_rows(lines: Iterator[Line], workload: Workload, *, early: bool) -> Iterator[_Row]:
+    """Yield the rows that can be used.
+
+    :param early: whether submit times before the span of the log are allowed.
+    """
     seen = Seen()
     for number, line in lines:
         columns = line.split()
@@ -201,7 +206,7 @@ def _usable_rows(lines: Iterator[Line], workload: Workload) -> Iterator[_Row]:
             _note_partial(workload, number, columns[10])
             continue
         try:
-            row = _checked(number, columns)
+            row = _checked(number, columns, early=early)
             if columns[0] in seen:
                 raise _BadRowError(f"job {shown(columns[0])} was there before")
         except _BadRowError as reason:
@@ -211,7 +216,7 @@ def _usable_rows(lines: Iterator[Line], workload: Workload) -> Iterator[_Row]:
         yield row
 
 
-def _checked(line: int, columns: list[str]) -> _Row:
+def _checked(line: int, columns: list[str], *, early: bool = False) -> _Row:
     """Check all numbers that a job is made of.
 
     :raises _BadRowError: with the reason.
@@ -225,8 +230,9 @@ def _checked(line: int, columns: list[str]) -> _Row:
     size = _size(columns)
     for at, what in ((8, "requested time"), (9, "requested memory")):
         _number(columns, at, what)
-    if submit < 0:
-        raise _BadRowError(f"submit time is {columns[1]}; allowed: 0 or more")
+    if submit == _NOT_KNOWN or (submit < 0 and not early):
+        hint = "" if early or submit == _NOT_KNOWN else ", or workload.warm = true"
+        raise _BadRowError(f"submit time is {columns[1]}; allowed: 0 or more{hint}")
     if size <= 0:
         usual = size == _NOT_KNOWN or columns[10] == _CANCELLED
         raise _BadRowError(f"no size (columns 8 and 5: {_given(columns, 7, 4)})", usual=usual)

@@ -229,6 +229,9 @@ def _read(wanted: Sweep, variants: Sequence[Variant]) -> tuple[dict[str, Shared]
     found: dict[str, Shared] = {}
     keys: dict[str, str] = {}
     for variant in variants:
+        if variant.config.workload.warm:
+            text = "got true; allowed: false, or replay --compare, which begins with the jobs that ran"
+            raise ConfigError("workload.warm", [Problem("", text)])
         key = keys[variant.identity] = reading_key(variant.config, alike=alike)
         if key in found:
             continue
