@@ -54,19 +54,19 @@ class ReaderContract(Contract):
         return "plugins"
 
     hook = "makeway_dialect"
-    part: ClassVar[str] = ""
+    _part: ClassVar[str] = ""
     """Part of the dialect in which the reader is."""
 
     def _readers(self) -> list[Any]:
         plugin = self._plugin()
-        for hook, found in ((self.hook, self._of_dialect), (DIALECT[self.part], list)):
+        for hook, found in ((self.hook, self._of_dialect), (DIALECT[self._part], list)):
             function = getattr(plugin, str(hook), None)
             if function is not None:
                 return list(found(function()))
         return self.fail(f"it does not implement {self.hook}", hook=self.hook)
 
     def _of_dialect(self, dialect: Dialect) -> Sequence[Any]:
-        found: Sequence[Any] = getattr(dialect, self.part)
+        found: Sequence[Any] = getattr(dialect, self._part)
         return found
 
     def _reader(self) -> Any:
@@ -165,7 +165,7 @@ class ReaderContract(Contract):
 class WorkloadReaderContract(ReaderContract):
     """What readers of workloads promise (`Dialect.workloads`)."""
 
-    part = "workloads"
+    _part = "workloads"
     jobs: ClassVar[int] = 0
     """How many jobs the sample holds."""
 
@@ -256,7 +256,7 @@ class WorkloadReaderContract(ReaderContract):
 class ConfigReaderContract(ReaderContract):
     """What readers of foreign configurations promise (`Dialect.configs`)."""
 
-    part = "configs"
+    _part = "configs"
     nodes: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """``[[node]]`` tables, if the file cannot say which nodes there are."""
     strange: ClassVar[str] = ""
