@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from makeway.readers.record import read_record
+from makeway_report.changes import compare
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 FULL = (
@@ -126,6 +129,64 @@ def test_figures_need_no_colours(page: Page, kth: Path) -> None:
     assert requeue[:2] == ["requeue", "1:09:09"]
     assert suspend[1].split("\n") == ["0:56:41", "\N{MINUS SIGN}0:12:28, better"]
     assert suspend[5].endswith("worse")
+
+
+def test_whose_wait_changed_most(page: Page, kth: Path, folder: Path) -> None:
+    """Ten jobs as `makeway compare` has them; a click opens the job in the run that is in view."""
+    page.open(kth)
+    first, second = (read_record(folder / f"{name}.json") for name in ("requeue", "suspend"))
+    found = compare(first, second)
+    shown = rows(page, "changes")
+    assert [each[:2] for each in shown] == [[f"job {each.job}", each.user] for each in found.most]
+    for cells, each in zip(shown, found.most, strict=True):
+        assert cells[4].endswith("longer" if each.after > each.before else "shorter")
+        assert cells[4][0] == ("+" if each.after > each.before else "\N{MINUS SIGN}")
+        assert cells[6:] == [each.first, each.second]
+    assert f"wait longer: {found.longer:,}, shorter: {found.shorter:,}" in page.text("changes")
+    page.press("2")
+    page.run("document.querySelector('#changes .link').focus()")
+    state = page.press("\ue007")
+    assert (state["run"], state["job"]) == ("suspend", found.most[0].job)
+    assert f"Job {found.most[0].job}" in page.text("job")
+    assert page.complaints() == []
+
+
+def test_waits_compared_by_hand(page: Page, kit: Any, folder: Path) -> None:
+    """Job a waits 10 s more, b 90 s less, c as long; the names are data. One run has no such section."""
+
+    def waits(seconds: float, user: str, outcome: str) -> dict[str, Any]:
+        pending = {"state": "PENDING", "start": 0.0, "end": seconds, "restart": 0}
+        decided = {"at": 0.0, "outcome": outcome, "partition": "low", "reason": user}
+        return dict(kit.job(user=user, intervals=[pending], decisions=[decided]))
+
+    for name, outcome, seconds in (("one", "waits", (5, 100, 1)), ("two", "starts", (15, 10, 1))):
+        jobs = {job: waits(each, NAMES[0], outcome) for job, each in zip("abc", seconds, strict=True)}
+        (folder / f"{name}.json").write_text(json.dumps(kit.record(jobs)))
+    made = folder / "by-hand.html"
+    kit.made(
+        "report", folder / "one.json", folder / "two.json", "--label", "x", "--label", NAMES[0], "-o", made
+    )
+    page.open(made)
+    minus = "\N{MINUS SIGN}"
+    assert rows(page, "changes") == [
+        [
+            f"job {job}",
+            NAMES[0],
+            *told,
+            "day 0 00:00:00",
+            f"0 s: waits: {NAMES[0]}",
+            f"0 s: starts: {NAMES[0]}",
+        ]
+        for job, *told in (
+            ("b", "0:01:40", "10 s", f"{minus}0:01:30, shorter"),
+            ("a", "5 s", "15 s", "+10 s, longer"),
+        )
+    ]
+    assert "Jobs that wait longer: 1, shorter: 1, the same: 1" in page.text("changes")
+    kit.made("report", folder / "one.json", "-o", folder / "alone.html")
+    page.open(folder / "alone.html")
+    assert page.run("return document.getElementById('changes')") is None
+    assert page.complaints() == []
 
 
 # ----------------------------------------------------------------------------------------- by hand
@@ -333,7 +394,10 @@ def test_lanes_lie_beside_one_another(page: Page, kit: Any, page_of: PageOf) -> 
 def test_groups_are_what_the_policy_looks_at(page: Page, kit: Any, page_of: PageOf) -> None:
     """Cohorts, here; they may be chosen as colours and for the table."""
     run = kit.interval("RUNNING", 0, 10, "n1", {"n1": "0-3"})
-    jobs = {"1": kit.job(displaces_as="red", intervals=[run]), "2": kit.job(displaces_as="blue", intervals=[run])}
+    jobs = {
+        "1": kit.job(displaces_as="red", intervals=[run]),
+        "2": kit.job(displaces_as="blue", intervals=[run]),
+    }
     entry = {"at": 5, "preemptor": "2", "victim": "1", "mode": "suspend", "by": "p", "why": "w"}
     found = kit.record(jobs, [entry])
     found["record"]["policy"]["displaces_by"] = "cohort"

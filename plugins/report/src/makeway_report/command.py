@@ -10,8 +10,7 @@ from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import note
 from makeway.errors import ConfigError, Problem
 from makeway.readers.record import read_record
-from makeway_report.collect import collect
-from makeway_report.page import labels, write_runs
+from makeway_report.page import labels, write_opened
 from makeway_report.paper import check_figure, draw
 
 
@@ -64,12 +63,12 @@ def report(
     check_names([("--output", output), *(("--figure", name) for name in figures)], records)
     opened = [(path, read_record(path)) for path in records]
     names = list(given) or labels(opened)
+    named = [(record, label) for (_, record), label in zip(opened, names, strict=True)]
     for name in figures:
-        draw(name, [(record, label) for (_, record), label in zip(opened, names, strict=True)], columns)
+        draw(name, named, columns)
     if output is None:
         return
     with Output(output) as target:
-        runs = [collect(record, label) for (_, record), label in zip(opened, names, strict=True)]
-        write_runs(runs, target.write, title)
+        write_opened(named, target.write, title)
     if output != STDOUT:
         note("note", [f"{output}: {', '.join(names)}"])

@@ -15,13 +15,14 @@ import jinja2
 from makeway.cli.replay import CONFIGURED
 from makeway.readers.record import RecordFile, read_record
 from makeway_report import figures
+from makeway_report.changes import compare
 from makeway_report.collect import Collected, collect
 
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
 SCRIPTS = (
     *("static/data.js", "static/series.js", "static/words.js", "static/theme.js", "static/state.js"),
     *("static/density.js", "static/gantt.js", "static/moving.js", "static/strip.js", "static/charts.js"),
-    *("static/tables.js", "static/panel.js", "static/keys.js", "static/main.js"),
+    *("static/tables.js", "static/changes.js", "static/panel.js", "static/keys.js", "static/main.js"),
 )
 STYLES = ("vendor/uplot/uPlot.min.css", "static/page.css")
 _ESCAPES = {
@@ -41,11 +42,17 @@ def write(records: Sequence[tuple[Path, str]], to: Callable[[str], object], titl
     :raises ConfigError: a record cannot be read.
     """
     opened = [(read_record(path), label) for path, label in records]
-    write_runs([collect(record, label) for record, label in opened], to, title)
+    write_opened(opened, to, title)
 
 
-def write_runs(runs: Sequence[Collected], to: Callable[[str], object], title: str = "") -> None:
-    """Write the page of runs that are ready for it."""
+def write_opened(
+    records: Sequence[tuple[RecordFile, str]], to: Callable[[str], object], title: str = ""
+) -> None:
+    """Write the page of records that are open, each with what its run is called."""
+    runs = [collect(record, label) for record, label in records]
+    first, called = records[0]
+    for run, (record, label) in zip(runs[1:], records[1:], strict=True):
+        run.about["changes"] = compare(first, record, (called, label)).as_dict()
     script = f'{_joined([LIBRARY])}\n(() => {{\n"use strict";\n{_joined(SCRIPTS)}\n}})();'
     style = _joined(STYLES)
     environment = jinja2.Environment(
@@ -112,4 +119,4 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-__all__ = ["labels", "security_policy", "write", "write_runs"]
+__all__ = ["labels", "security_policy", "write", "write_opened"]

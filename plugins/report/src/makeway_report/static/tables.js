@@ -142,4 +142,5 @@ function drawTables() {
   drawRateTable();
   drawLosses();
   drawVictims();
+  drawChanges();
 }
