@@ -454,6 +454,25 @@ def test_nothing_is_fetched(page: Page, kth: Path) -> None:
     assert any("Content Security Policy" in text for text in page.complaints())
 
 
+def test_the_page_of_a_sweep(page: Page, kit: Any, folder: Path) -> None:
+    """It opens from disk, names both values, fetches nothing, and axe finds no fault."""
+    pytest.importorskip("makeway_sweep", reason="makeway-sweep is not installed")
+    config, to = ROOT / "examples/seed/cluster.toml", folder / "sweep"
+    kit.made("sweep", config, "--vary", "policy.preempt_mode=suspend,requeue", "-o", to, "--workers", "1")
+    page.driver.get("about:blank")
+    page.requests()
+    page.complaints()
+    page.driver.get((to / "index.html").as_uri())
+    text = page.run("return document.body.innerText")
+    assert "suspend" in text
+    assert "requeue" in text
+    page.run((HERE / "axe/axe.min.js").read_text(encoding="utf-8"))
+    found = page.driver.execute_async_script("axe.run().then(arguments[0])")
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
+    assert page.requests() == []
+    assert page.complaints() == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [600, 1400])
 def test_axe_finds_no_fault(page: Page, kth: Path, scheme: str, width: int) -> None:
