@@ -170,7 +170,8 @@ class Deeds:
             action = action_of_plain(plain, jobs, cluster)
             if action is not None:
                 self._remember(action)
-        self._stopped |= {id: (serial, jobs[id]) for id, serial in memory["stopped"].items() if id in jobs}
+        # What is open still may have stopped a job that went on since: only what was handed over counts.
+        self._stopped = {id: (serial, jobs[id]) for id, serial in memory["stopped"].items() if id in jobs}
 
 
 def _behind(actions: Sequence[Action], rests: Mapping[int, Sequence[int]]) -> list[int]:
