@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from makeway.cli import cli
-from makeway.clockwork import PRESETS
 from makeway.hookspecs import hookimpl
 from makeway.model import Candidates, ClusterView, Job, PreemptMode
+from makeway.vendors import clockworks
 from makeway_testing import TableRun, cluster, replay_table
 
 TABLE = """
@@ -98,8 +98,8 @@ def test_a_preemptor_that_is_cancelled_keeps_nothing() -> None:
 
 def test_slurm_s_preset_keeps_nothing() -> None:
     """There whoever stands first takes it."""
-    assert PRESETS["ideal"].keep_freed
-    assert not PRESETS["slurm"].keep_freed
+    assert clockworks()["ideal"].keep_freed
+    assert not clockworks()["slurm"].keep_freed
 
 
 def test_victims_that_had_just_started_are_counted() -> None:

@@ -265,13 +265,15 @@ def test_unknown_content_names_the_formats(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("\nhello world\n")
     with pytest.raises(
-        ConfigError, match="'hello world' is not known; name it with --format: native, sacct, swf"
+        ConfigError, match="'hello world' is not known; name it with --format: journal, native, sacct, swf"
     ):
         open_workload(path, ReadOptions(config=config()))
 
 
 def test_unknown_format_names_the_formats(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="got 'swff'; allowed: native, sacct, swf; did you mean 'swf'"):
+    with pytest.raises(
+        ConfigError, match="got 'swff'; allowed: journal, native, sacct, swf; did you mean 'swf'"
+    ):
         open_workload(DATA / "kth-excerpt.swf", ReadOptions(config=config()), "swff")
 
 

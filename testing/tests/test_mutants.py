@@ -692,7 +692,7 @@ HOOKS = {
     SelectContract: "makeway_selector",
     GangContract: "makeway_gang",
     ProtectContract: "makeway_protect",
-    WorkloadReaderContract: "makeway_workload_readers",
+    WorkloadReaderContract: "makeway_dialect",
     RunnerContract: "makeway_runners",
 }
 WHOLE_RUNS = (
