@@ -23,6 +23,7 @@ include_patterns = [
     "examples/*/README.md",
     "examples/plugins/*/README.md",
     "plugins/*/README.md",
+    "testing/README.md",
 ]
 nitpicky = True
 
