@@ -47,7 +47,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "Check",
             "Vocabulary",
         ),
-        "Finding",
+        *("Grouping", "Finding"),
     ),
     "What a plugin builds": (
         *("Selector", "ForesightedSelector", "Forecast", "Gang", "QueuedGang", "GangOrder"),
