@@ -206,6 +206,8 @@ def _default(field: Any) -> str:
     if isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]  # it is a class at run time
         return "empty"
     value = field.default
+    if inspect.isfunction(value):
+        return f"`{value.__name__.lstrip('_')}`"
     if isinstance(value, enum.Enum):
         return f"`{value.name}`"
     return (
