@@ -168,7 +168,7 @@ def test_commands_run(
 
 def _writing_to(folder: Path, arguments: list[str]) -> list[str]:
     """Return the command line with what it writes in `folder`."""
-    options = ("-o", "--json", "--log", "--rejected")
+    options = ("-o", "--json", "--log", "--rejected", "--report")
     return [
         str(folder / Path(word).name) if before in options and word != "-" else word
         for before, word in zip(["", *arguments], arguments, strict=False)
