@@ -228,7 +228,7 @@ def queue(run: Engine, *wanted: tuple[str, Mapping[str, Any]]) -> list[str]:
     """Submit jobs to a full machine; return the order in which they are tried."""
     for name, asked in wanted:
         run.submit(JobSpec(id=name, **asked))
-    return [entry[1].id for entry in run.passes.ordered()]
+    return [entry[1].id for entry in run.schedulers.attempts.ordered()]
 
 
 def test_preemptors_are_tried_first() -> None:

@@ -13,7 +13,7 @@ import pytest
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.engine.in_vain import InVain
+from makeway.engine.schedulers.futile import FutileTries
 from makeway.model import Job, JobSpec
 from makeway_select_cons_tres import known
 from makeway_select_cons_tres.books import Books
@@ -108,17 +108,17 @@ def test_who_is_passed_over_would_be_tried_in_vain(
         policy["exempt_time"] = 20.0
     chosen = built(seed, "greedy", **policy)
     passed_over = 0
-    among = InVain.among
+    among = FutileTries.among
 
-    def counting(self: InVain, jobs: Iterable[Job]) -> Any:
+    def counting(self: FutileTries, jobs: Iterable[Job]) -> Any:
         nonlocal passed_over
         found = among(self, jobs)
         passed_over += len(found)
         return found
 
-    monkeypatch.setattr(InVain, "among", counting)
+    monkeypatch.setattr(FutileTries, "among", counting)
     quick = replay_table(specs, config=chosen)
-    monkeypatch.setattr(InVain, "among", lambda self, jobs: ())
+    monkeypatch.setattr(FutileTries, "among", lambda self, jobs: ())
     assert without_waits(quick.record) == without_waits(replay_table(specs, config=chosen).record)
     assert passed_over > 50 or mode == "suspend,gang"
 

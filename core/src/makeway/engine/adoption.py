@@ -121,9 +121,9 @@ def parts_of(engine: Engine) -> dict[str, Any]:
         "transitions": engine.transitions,
         "making_way": engine.making_way,
         "placing": engine.placer,
-        "passes": engine.passes,
-        "easy": engine.easy,
-        "backfill": engine.backfill,
+        "passes": engine.schedulers,
+        "easy": engine.schedulers.easy,
+        "backfill": engine.schedulers.backfill,
     }
 
 

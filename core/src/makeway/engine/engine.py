@@ -18,21 +18,19 @@ from makeway.clockwork import Clockwork
 from makeway.config import Config, McsTable, build_clockwork, build_cluster, parse_mode
 from makeway.engine import staying
 from makeway.engine.adoption import adopt, hand_over, take_in
-from makeway.engine.backfill import Backfill
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
-from makeway.engine.easy import Easy
 from makeway.engine.exclusivity import label_of
 from makeway.engine.forgiving import Forgiveness, ForgivenSelector
-from makeway.engine.het import HetStarter, refuse
+from makeway.engine.het import refuse
 from makeway.engine.ledger import Ledger, put
-from makeway.engine.passes import Passes
 from makeway.engine.placing import Placer
 from makeway.engine.priority import Multifactor
 from makeway.engine.queue import Queue
 from makeway.engine.reports import Reports
 from makeway.engine.rhythm import Grid
 from makeway.engine.rulings import Rulings
+from makeway.engine.schedulers import Schedulers
 from makeway.engine.transitions import Transitions
 from makeway.errors import RunnerError
 from makeway.features import unknown_features, unreadable
@@ -130,10 +128,7 @@ class Engine:
             recorder,
             preemption=ledger.preempt_basis is not PreemptBasis.NOTHING,
         )
-        self.het = HetStarter(ledger, self.placer)
-        self.passes = Passes(ledger, self.queue, self.placer, policies, self.het, scheduler)
-        self.easy = Easy(self.passes)
-        self.backfill = Backfill(ledger, self.placer, self.passes, self.clockwork)
+        self.schedulers = Schedulers(ledger, self.queue, self.placer, policies, scheduler, self.clockwork)
         self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
         self.reports = Reports(
             ledger, self.queue, self.transitions, recorder, config.world.failures, rulings.stubborn
@@ -608,7 +603,7 @@ class Engine:
         if not self._periodic:
             transitions = self.transitions
             if self.making_way.retries and self.making_way.due(now):
-                self.passes.again = transitions.changed = True
+                self.schedulers.attempts.again = transitions.changed = True
             if transitions.changed and (self.queue.entries or self.gang):
                 self._pass(now, self.clockwork.default_queue_depth, backfill=True)
             else:
@@ -625,7 +620,7 @@ class Engine:
         if transitions.changed:
             self._soon = True
         if due:
-            self._soon = self.passes.again = True
+            self._soon = self.schedulers.attempts.again = True
         triggered = False
         if transitions.left_nodes:
             triggered = True
@@ -654,7 +649,7 @@ class Engine:
             if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
                 before = self.ledger.version
-                self.backfill.run()
+                self.schedulers.backfill.run()
                 self._bf_dirty = self.ledger.version != before  # its own starts are news for its next plan
                 self._after_pass()
 
@@ -669,14 +664,7 @@ class Engine:
             self._mark()
         if self.placer.kept:
             self.placer.serve()
-        if self._type == "easy":
-            self.easy.run()
-        elif self._type == "greedy":
-            self.passes.greedy()
-        else:
-            self.passes.main(depth, het=self._type == "builtin")
-            if backfill and self._type == "backfill":
-                self.backfill.run()
+        self.schedulers.run(depth, backfill=backfill)
         if self._marks:
             self._mark()
         if self.gang is not None:
@@ -690,7 +678,7 @@ class Engine:
 
     def _after_pass(self) -> None:
         # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.
-        if self._periodic and (self.transitions.changed or self.passes.passed_over):
+        if self._periodic and (self.transitions.changed or self.schedulers.strict.passed_over):
             self._soon = True
         self.transitions.changed = False
 

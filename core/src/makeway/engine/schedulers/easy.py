@@ -15,9 +15,9 @@ import attrs
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
-from makeway.engine.passes import Passes
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry, by_default, entry_of_plain, entry_to_plain
+from makeway.engine.schedulers.common import Attempts
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -28,14 +28,14 @@ _STARTED = Outcome.STARTED
 class Easy:
     """EASY over one run's queue."""
 
-    def __init__(self, passes: Passes) -> None:
-        self._passes = passes
-        self._ledger = passes.ledger
-        self._queue = passes.queue
-        self._placer = passes.placer
-        self._screen = passes.placer.selector.screen
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._ledger = attempts.ledger
+        self._queue = attempts.queue
+        self._placer = attempts.placer
+        self._screen = attempts.placer.selector.screen
         self._reserved: _Reserved | None = None
-        self._recorder = passes.placer.recorder
+        self._recorder = attempts.placer.recorder
         self._traces = self._recorder.traced is not None
         self._follow = self._follow_watched if self._traces else self._backfill
         self._tried: set[str] = set()
@@ -43,8 +43,8 @@ class Easy:
 
     def run(self) -> None:
         """Make a pass."""
-        passes, reserved = self._passes, self._reserved
-        again, passes.again = passes.again, False
+        attempts, reserved = self._attempts, self._reserved
+        again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
         if reserved is not None and not again and reserved.holds(self._ledger):
             if not arrivals:
@@ -53,12 +53,12 @@ class Easy:
                 self._follow(arrivals, reserved)
                 return
         self._reserved = None
-        live = not passes.custom_order and not passes.turns
-        entries = self._queue.entries if live else passes.ordered()
+        live = not attempts.custom_order and not attempts.turns
+        entries = self._queue.entries if live else attempts.ordered()
         at = 0
         while at < len(entries):
             entry = entries[at]
-            outcome = passes.try_entry(entry)
+            outcome = attempts.try_entry(entry)
             if outcome in _GONE:
                 if at < len(entries) and entries[at] is entry:
                     at += 1  # the queue itself has lost the entry of a job that left it
@@ -70,9 +70,9 @@ class Easy:
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
         """Whether the reserved job comes before all that arrived."""
-        if not self._passes.custom_order:
+        if not self._attempts.custom_order:
             return head < min(arrivals)
-        return self._passes.in_order(sorted([head, *arrivals], key=by_default))[0] is head
+        return self._attempts.in_order(sorted([head, *arrivals], key=by_default))[0] is head
 
     def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
         job, ledger = entry[1], self._ledger
@@ -172,7 +172,7 @@ class Easy:
             self._tried.add(job.id)
             note = self._behind(reserved.entry[1])
         if job.spec.het_id is not None:
-            outcome = self._passes.het.try_start(job, partition, allowed, preempt=False)
+            outcome = self._attempts.het.try_start(job, partition, allowed, preempt=False)
         else:
             outcome = self._placer.try_start(Question(job, partition, allowed, preempt=False, note=note))
         return outcome is _STARTED

@@ -14,9 +14,9 @@ from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
-from makeway.engine.ledger import Ledger, put
-from makeway.engine.passes import Passes
-from makeway.engine.placing import Outcome, Placer, Question
+from makeway.engine.ledger import put
+from makeway.engine.placing import Outcome, Question
+from makeway.engine.schedulers.common import Attempts
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds
 
 YEAR: Seconds = 365 * 86400.0
@@ -88,14 +88,14 @@ class Plan:
 class Backfill:
     """The backfill scheduler of one run."""
 
-    def __init__(self, ledger: Ledger, placer: Placer, passes: Passes, clockwork: Clockwork) -> None:
-        self._ledger = ledger
-        self._placer = placer
-        self._passes = passes
+    def __init__(self, attempts: Attempts, clockwork: Clockwork) -> None:
+        self._attempts = attempts
+        self._ledger = attempts.ledger
+        self._placer = attempts.placer
         self._clockwork = clockwork
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass."""
-        self._together = ledger.rule("het_planned_together")
+        self._together = attempts.ledger.rule("het_planned_together")
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
 
@@ -110,7 +110,7 @@ class Backfill:
         ledger.searches = 0
         handled: set[str] = set()
         whole: set[str] = set()
-        for tried, (_, job, partition) in enumerate(self._passes.ordered()):
+        for tried, (_, job, partition) in enumerate(self._attempts.ordered()):
             if tried >= self._clockwork.bf_max_job_test:
                 break
             if job.state is not JobState.PENDING or job.id in handled:
@@ -156,7 +156,7 @@ class Backfill:
         removable = placer.policies.together(job, candidates)
         open_to_it = partition.nodes & ledger.up
         if job.spec.het_id is not None:
-            open_to_it &= ~self._passes.het.required_by_others(job)
+            open_to_it &= ~self._attempts.het.required_by_others(job)
         start = max(ledger.now, after)
         while start <= plan.horizon:
             nodes = plan.available(start, start + length) & open_to_it
@@ -232,12 +232,12 @@ class Backfill:
         if job.spec.het_id is not None and job.spec.het_id not in whole:
             whole.add(job.spec.het_id)
             length = max(self._length(part, False) for part in components)
-            outcome = self._passes.het.try_start(job, partition, plan.available(now, now + length))
+            outcome = self._attempts.het.try_start(job, partition, plan.available(now, now + length))
             if outcome is Outcome.PREEMPTING:
                 plan.promise(now, now + length, job.asked_nodes)
             # One without room side by side is planned too: it keeps nodes from others for good.
             waits = outcome in (Outcome.BUSY, Outcome.NEVER) and job.state is JobState.PENDING
-            if not waits or not self._passes.het.eligible(components):
+            if not waits or not self._attempts.het.eligible(components):
                 handled.update(part.id for part in components)
                 return
         put(job, partition=partition)

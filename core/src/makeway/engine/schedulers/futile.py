@@ -17,7 +17,7 @@ _BLOCKED = "Resources"
 """Pending reason of jobs that found no room."""
 
 
-class InVain:
+class FutileTries:
     """Looks at the jobs that wait in one run."""
 
     def __init__(self, placer: Placer) -> None:

@@ -1,0 +1,68 @@
+"""Who is tried, and in which order: `strict`, `backfill` as Slurm does it, `easy`, and `greedy`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.clockwork import Clockwork
+from makeway.config import SchedulerTable
+from makeway.engine.het import HetStarter
+from makeway.engine.ledger import Ledger
+from makeway.engine.placing import Placer
+from makeway.engine.queue import Queue
+from makeway.engine.schedulers.backfill import Backfill
+from makeway.engine.schedulers.common import Attempts
+from makeway.engine.schedulers.easy import Easy
+from makeway.engine.schedulers.greedy import Greedy
+from makeway.engine.schedulers.strict import Strict, walks_raw
+from makeway.registry import Policies
+
+
+class Schedulers:
+    """The schedulers of one run, of which ``[scheduler] type`` says who makes its passes."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        placer: Placer,
+        policies: Policies,
+        scheduler: SchedulerTable,
+        clockwork: Clockwork,
+    ) -> None:
+        raw = walks_raw(ledger, scheduler)
+        self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
+        self.strict = Strict(self.attempts)
+        self.greedy = Greedy(self.attempts)
+        self.easy = Easy(self.attempts)
+        self.backfill = Backfill(self.attempts, clockwork)
+        self._type = scheduler.type
+
+    def run(self, depth: int, *, backfill: bool) -> None:
+        """Make a pass.
+
+        :param depth: number of entries that the main scheduler looks at.
+        :param backfill: whether backfill follows the main scheduler at once.
+        """
+        if self._type == "easy":
+            self.easy.run()
+        elif self._type == "greedy":
+            self.greedy.run()
+        else:
+            self.strict.run(depth, het=self._type == "builtin")
+            if backfill and self._type == "backfill":
+                self.backfill.run()
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what passes remember from one to the next, for `take_over`; easy and backfill say it themselves."""
+        return {**self.attempts.hand_over(), **self.greedy.hand_over(), **self.strict.hand_over()}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine's passes stood."""
+        for part in (self.attempts, self.greedy, self.strict):
+            part.take_over(memory)
+
+
+__all__ = ["Schedulers"]

@@ -1,0 +1,127 @@
+"""Try each job in order, with preemption; one that has to wait holds up nobody."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from makeway.engine.placing import Outcome, Question
+from makeway.engine.queue import Entry, entry_of_plain, entry_to_plain
+from makeway.engine.schedulers.common import Attempts, place_of
+from makeway.engine.schedulers.futile import FutileTries
+from makeway.model import Job, JobState
+
+_MOST_ROUNDS = 1000
+"""How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
+_PENDING = JobState.PENDING
+_SUSPENDED = JobState.SUSPENDED
+_STARTED = Outcome.STARTED
+
+
+class Greedy:
+    """The greedy scheduler of one run."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._ledger = attempts.ledger
+        self._queue = attempts.queue
+        self._placer = attempts.placer
+        policies = attempts.policies
+        self._wants_before = policies.implements("makeway_closed_nodes") or policies.takes(
+            "makeway_admit", "before"
+        )
+        self._settled = -1
+        """Version of what was given back when all had been tried."""
+        self._waiting: list[Entry] = []
+        """Those that were tried and have to wait, in the order of the queue."""
+        self._futile = FutileTries(attempts.placer)
+        self._traces = attempts.placer.telling.traces
+
+    def run(self) -> None:
+        """Make a pass.
+
+        What shall be kept for those that wait is up to plugins (`makeway_closed_nodes`). When jobs were
+        submitted since the last pass and nothing else happened, they alone are tried: nobody's start makes
+        room for another.
+        """
+        attempts = self._attempts
+        arrivals = self._queue.take_arrivals()
+        if attempts.custom_order or attempts.turns or attempts.again or self._settled != self._ledger.freed:
+            entries = attempts.ordered()
+            self._waiting = []
+        else:
+            entries = sorted(arrivals, key=place_of)
+            self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
+        attempts.again = False
+        self._go_through(entries)
+        self._placer.rulings.before = ()
+        self._settled = self._ledger.freed
+
+    def _go_through(self, entries: Sequence[Entry]) -> None:
+        """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
+        ledger = self._ledger
+        rounds = _MOST_ROUNDS if self._attempts.turns else 0
+        leaving_for: set[str] = set()
+        vain: Collection[int] = ()
+        seen = (-1, -1)
+        """Versions of the ledger by which `vain` was found: in all, and of what was given back."""
+        at = 0
+        while at < len(entries):
+            entry = entries[at]
+            at += 1
+            job, freed = entry[1], ledger.freed
+            if seen[1] != freed or (seen[0] != ledger.version and id(job) not in vain):
+                seen = ledger.version, freed
+                vain = self._futile.among(each[1] for each in entries[at - 1 :])
+            if id(job) in vain:
+                if self._traces:
+                    self._tell(entry)
+                continue
+            if job.state is _SUSPENDED:
+                self._attempts.turn(job)
+            elif job.state is _PENDING and job.id not in leaving_for:
+                self._placer.rulings.before = self._before(entry)
+                outcome = self._attempts.try_entry(entry)
+                if outcome is not _STARTED:
+                    self._wait(entry)
+                if outcome is Outcome.PREEMPTING:
+                    leaving_for.add(job.id)
+            if rounds and ledger.freed != freed:
+                rounds -= 1
+                entries, at, seen = self._attempts.ordered(), 0, (-1, -1)
+                self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
+
+    def _tell(self, entry: Entry) -> None:
+        """Trace what trying a job would come to that need not be tried."""
+        _, job, partition = entry
+        question = Question(job, partition, self._ledger.all_nodes)
+        self._placer.telling.in_vain(question, preempt=self._placer.preemption)
+
+    def _wait(self, entry: Entry) -> None:
+        if self._attempts.custom_order:
+            self._waiting.append(entry)
+        else:
+            bisect.insort(self._waiting, entry, key=place_of)
+
+    def _before(self, entry: Entry) -> Sequence[Job]:
+        """Return the jobs that were tried before `entry` and have to wait."""
+        if not self._wants_before:
+            return ()
+        custom = self._attempts.custom_order  # then only those of this pass are listed, as they were tried
+        waiting = [each[1] for each in self._waiting if custom or each[0] < entry[0]]
+        return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return who has to wait, for `take_over`."""
+        jobs = self._ledger.jobs
+        return {
+            "settled": self._settled,
+            "waiting": [entry_to_plain(entry) for entry in self._waiting if entry[1].id in jobs],
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._settled = memory["settled"]
+        self._waiting = [entry_of_plain(plain, self._ledger.jobs) for plain in memory["waiting"]]

@@ -1,0 +1,144 @@
+"""Strict order, as Slurm's main scheduler has it: ``builtin``, and the main part of ``backfill``.
+
+A job that cannot start closes its partition and withdraws its nodes for the pass (spec slurm-preemption 7.2,
+slurm-gang-and-select 5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
+from makeway.config import SchedulerTable
+from makeway.engine.ledger import Ledger
+from makeway.engine.placing import Outcome, Question
+from makeway.engine.schedulers.common import Attempts
+from makeway.model import Job, JobState, Partition, Seconds
+
+_TINY = 1e-6
+_PENDING = JobState.PENDING
+_SUSPENDED = JobState.SUSPENDED
+_STARTED = Outcome.STARTED
+_BUSY = Outcome.BUSY
+_RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+
+
+class Strict:
+    """The main scheduler of one run."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._ledger = attempts.ledger
+        self._queue = attempts.queue
+        self._placer = attempts.placer
+        self._het = attempts.het
+        self._raw = attempts.raw
+        self._clockwork = attempts.ledger.settings(Clockwork)
+        self._asked: dict[str, Seconds] = {}
+        """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether a job has been passed over that will be looked at again without anything happening."""
+        return any(self._is_passed_over(job_id) for job_id in self._asked)
+
+    def _is_passed_over(self, job_id: str) -> bool:
+        """Whether the estimator of sched/builtin has not run since the job had others make way.
+
+        It alone clears the mark "preemption in progress" when the jobs are walked in raw order (spec
+        slurm-gang-and-select 4.4.4).
+        """
+        at = self._asked.get(job_id)
+        if at is None:
+            return False
+        interval, phase = self._clockwork.bf_interval, self._clockwork.bf_phase
+        if not interval:
+            return False
+        return (self._ledger.now - phase + _TINY) // interval == (at - phase + _TINY) // interval
+
+    def run(self, depth: int, *, het: bool) -> bool:
+        """Make a pass over at most `depth` entries; say whether any job started.
+
+        :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
+        """
+        self._queue.arrivals.clear()  # every entry is looked at anyway
+        if self._asked:
+            self._asked = {each: at for each, at in self._asked.items() if self._is_passed_over(each)}
+        closed: set[int] = set()
+        withdrawn: NodeBits = 0
+        done: set[str] = set()
+        started = False
+        partitions = {entry[2].index for entry in self._queue.entries}
+        for tried, (_, job, partition) in enumerate(self._attempts.ordered()):
+            if tried >= depth or len(closed) == len(partitions):
+                break
+            if job.state is _SUSPENDED:
+                started = self._attempts.turn(job) or started
+            if job.id in done or job.state is not _PENDING:
+                continue
+            if self._asked and self._is_passed_over(job.id):
+                continue
+            if partition.index in closed:
+                self._ledger.wait_for(job, "Priority")
+                if job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"):
+                    break
+                continue
+            if job.spec.het_id is not None:
+                if het and self._start_het(job, partition, withdrawn):
+                    started = True
+                else:
+                    closed.add(partition.index)
+                    withdrawn |= partition.nodes
+                continue
+            allowed = self._ledger.all_nodes & ~withdrawn
+            if job.required & ~allowed:
+                if (partition.nodes & allowed & self._ledger.up).bit_count() >= job.size:
+                    self._ledger.wait_for(job, "ReqNodeNotAvail")
+                    continue
+                outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
+            else:
+                outcome = self._placer.try_start(Question(job, partition, allowed))
+            if outcome is _STARTED:
+                started = True
+            elif outcome in (_BUSY, Outcome.PREEMPTING):
+                if outcome is Outcome.PREEMPTING:
+                    done.add(job.id)
+                    if self._raw:
+                        self._asked[job.id] = self._ledger.now
+                left = partition.nodes & allowed & self._ledger.up
+                if withdrawn and outcome is _BUSY and left.bit_count() < job.size:
+                    self._ledger.wait_for(job, _RESERVED)
+                required = job.required
+                if required and required.bit_count() >= job.size:
+                    withdrawn |= required
+                else:
+                    closed.add(partition.index)
+                    withdrawn |= partition.nodes
+        return started
+
+    def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
+        allowed = self._ledger.all_nodes & ~withdrawn
+        return self._het.try_start(job, partition, allowed) is _STARTED
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return who is passed over, for `take_over`."""
+        jobs = self._ledger.jobs
+        return {"asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs}}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._asked = dict(memory["asked"])
+
+
+def walks_raw(ledger: Ledger, scheduler: SchedulerTable) -> bool:
+    """Whether the main scheduler walks the job table unsorted (spec slurm-gang-and-select 5.2, last exception)."""
+    tiers = {partition.priority_tier for partition in ledger.cluster.partitions}
+    return (
+        scheduler.type == "builtin"
+        and scheduler.priority == "basic"
+        and len(tiers) == 1
+        and ledger.rule("builtin_raw_order")
+    )
