@@ -1,0 +1,51 @@
+"""Write files that survive a crash: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+
+
+def write_durably(directory: int, name: str, data: bytes, mode: int = 0o600) -> None:
+    """Write `name` in the open directory `directory`; when this returns, a power cut no longer loses it.
+
+    :raises OSError: it could not be written; what was there before is as it was.
+    """
+    temporary = f"{name}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    handle = os.open(temporary, flags, mode, dir_fd=directory)
+    try:
+        os.fchmod(handle, mode)
+        write_all(handle, data)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    os.fsync(directory)
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of `data`."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def read_all(directory: int, name: str) -> bytes | None:
+    """Read `name` in the open directory `directory`; None: there is no such file.
+
+    :raises OSError: it is there and cannot be read.
+    """
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    with open(handle, "rb") as file:
+        return file.read()
+
+
+def open_directory(path: str | os.PathLike[str]) -> int:
+    """Open a directory, so that names in it mean the same whatever happens to its path."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+__all__ = ["open_directory", "read_all", "write_all", "write_durably"]

@@ -1,0 +1,153 @@
+"""Submissions are stored whole, for their owner only, and read back as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import attrs
+import pytest
+
+from makeway_local_world.submission import (
+    FILE,
+    Names,
+    Submission,
+    SubmissionError,
+    delete,
+    directory_of,
+    load,
+    paths,
+    problems,
+    store,
+)
+
+PLAIN = Submission(job_id="7", user="ann", uid=1000, gid=100, command=("true",), cwd="/home/ann")
+FULL = attrs.evolve(
+    PLAIN,
+    job_id="12_3",
+    groups=(100, 27),
+    script="#!/bin/sh\necho $1\n",
+    environment={"LANG": "C", "ODD": "\udcff"},
+    output="%x-%j.%I",
+    open_mode="append",
+    limits={"NOFILE": (1024, -1)},
+    signal="USR1",
+)
+
+
+@pytest.mark.parametrize("given", [PLAIN, FULL], ids=["plain", "full"])
+def test_what_is_stored_is_read(tmp_path: Path, given: Submission) -> None:
+    """Every field, bytes in the environment that are no text too."""
+    store(tmp_path, given)
+    assert load(tmp_path, given.job_id) == given
+    place = directory_of(tmp_path, given.job_id)
+    assert stat.S_IMODE((place / FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert os.listdir(place) == [FILE]
+
+
+def test_storing_again_replaces(tmp_path: Path) -> None:
+    """An update is a store."""
+    store(tmp_path, PLAIN)
+    store(tmp_path, attrs.evolve(PLAIN, nice=5))
+    assert load(tmp_path, "7").nice == 5
+
+
+def test_deleting(tmp_path: Path) -> None:
+    """Twice is once."""
+    store(tmp_path, PLAIN)
+    delete(tmp_path, "7")
+    delete(tmp_path, "7")
+    with pytest.raises(SubmissionError, match="nothing is known of what to run for job 7"):
+        load(tmp_path, "7")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("{", "cannot be read", id="damaged"),
+        pytest.param("[]", "got version None; this makeway reads 1", id="no object"),
+        pytest.param('{"makeway_submission": 99}', "got version 99", id="of a later makeway"),
+        pytest.param(
+            '{"makeway_submission": 1, "uid": "0"}', "uid: got '0'; allowed: a whole number", id="type"
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path: Path, text: str, why: str) -> None:
+    """With the name of the file."""
+    store(tmp_path, PLAIN)
+    path = directory_of(tmp_path, "7") / FILE
+    path.write_text(text)
+    with pytest.raises(SubmissionError, match=why) as caught:
+        load(tmp_path, "7")
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("job_id", ["..", ".", "../../etc", "a/b", ".hidden", "7+1", "12_3", "ä"])
+def test_ids_lead_nowhere_else(tmp_path: Path, job_id: str) -> None:
+    """Every id has a directory of its own, right below ``jobs``."""
+    place = directory_of(tmp_path, job_id)
+    assert place.resolve().parent == (tmp_path / "jobs").resolve()
+    store(tmp_path, attrs.evolve(PLAIN, job_id=job_id))
+    assert load(tmp_path, job_id).job_id == job_id
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Nobody makes the daemon write elsewhere by a link under the temporary name."""
+    store(tmp_path, PLAIN)
+    other = tmp_path / "other"
+    other.write_text("mine")
+    (directory_of(tmp_path, "7") / f"{FILE}.tmp").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic"):
+        store(tmp_path, attrs.evolve(PLAIN, nice=3))
+    assert other.read_text() == "mine"
+    assert load(tmp_path, "7") == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("out", "out"),
+        ("%x-%j.out", "train_a-12_3.out"),
+        ("%A_%4a", "12_0003"),
+        ("%u@%N.%I", "ann@box.2"),
+        ("100%%-%q", "100%-%q"),
+    ],
+)
+def test_fields_of_paths(pattern: str, path: str) -> None:
+    """As sbatch has them, and %I."""
+    names = Names(
+        job_id="12_3", array_id="12", array_task=3, name="train/a", user="ann", node="box", incarnation=2
+    )
+    assert names.expand(pattern) == path
+
+
+def test_paths_are_absolute() -> None:
+    """Relative to the working directory; errors go with the output unless said otherwise."""
+    names = Names(job_id="7")
+    assert paths(PLAIN, names) == ("/home/ann/makeway-7.out",) * 2
+    assert paths(attrs.evolve(PLAIN, error="/tmp/e"), names) == ("/home/ann/makeway-7.out", "/tmp/e")
+
+
+def test_problems() -> None:
+    """Whoever takes a submission in hears of all that is wrong with it."""
+    assert problems(PLAIN) == problems(FULL) == []
+    wrong = attrs.evolve(
+        PLAIN, command=(), cwd="here", environment={"A=B": "", "C": "\0"}, limits={"CORE": (1,)}
+    )
+    assert [each.partition(":")[0] for each in problems(wrong)] == [
+        "command",
+        "cwd",
+        "a text with a NUL byte cannot be handed to a program",
+        "environment",
+        "limits.CORE",
+    ]
+    assert problems(attrs.evolve(PLAIN, script="echo"))[0].startswith("script: its first line")
+
+
+def test_the_file_says_its_version(tmp_path: Path) -> None:
+    """So that a later makeway knows what it reads."""
+    store(tmp_path, PLAIN)
+    assert json.loads((directory_of(tmp_path, "7") / FILE).read_text())["makeway_submission"] == 1
