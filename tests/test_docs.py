@@ -144,5 +144,5 @@ def test_every_key_of_a_job_is_documented() -> None:
 def test_every_command_is_in_the_readme() -> None:
     """As people type it."""
     text = (DOCS.parent / "README.md").read_text()
-    missing = [each.name for each in COMMANDS if f"`makeway {each.name}" not in text]
+    missing = [name for name in COMMANDS if f"`makeway {name}" not in text]
     assert missing == []

@@ -7,18 +7,17 @@ under the old name, and hold each of them twice.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.util
+import pkgutil
 import sys
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
-_TABLES = tomllib.loads(resources.files("makeway").joinpath("moved.toml").read_text(encoding="utf-8"))
+_TABLES = tomllib.loads((pkgutil.get_data("makeway", "moved.toml") or b"").decode())
 MOVED: Mapping[str, str] = _TABLES["modules"]
 """Old name of a module or package -> the name that it has now; modules of a package moved with it."""
 NAMES: Mapping[str, str] = _TABLES["names"]
@@ -37,8 +36,11 @@ def new_name(old: str) -> str | None:
     return None
 
 
-class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Find modules by the names that they had; a meta path finder and loader."""
+class MovedModules:
+    """Find modules by the names that they had; a meta path finder and loader.
+
+    It has no base class: ``importlib.abc`` would cost every start a sixth of its time.
+    """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -60,7 +62,7 @@ class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             distribution = package.replace("_", "-")
             text = f"{name} is now {new}, which {distribution} brings: pip install {distribution}"
             raise ModuleNotFoundError(text, name=name)
-        return ModuleSpec(name, self, is_package=there.submodule_search_locations is not None)
+        return ModuleSpec(name, cast("Any", self), is_package=there.submodule_search_locations is not None)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module under its present name, with a warning."""

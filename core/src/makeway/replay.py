@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from makeway import collector
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
@@ -245,8 +246,8 @@ def _no_cycle_collection() -> Iterator[None]:
     finally:
         if before:
             # What came to be meanwhile counts as old at once, rather than being walked through now.
-            gc.freeze()
-            gc.unfreeze()
+            collector.freeze()
+            collector.unfreeze()
             gc.enable()
 
 

@@ -19,28 +19,24 @@ from __future__ import annotations
 
 import click
 
-from makeway.cli import check, explain, importing, new_plugin, plugins, replay, verify
 from makeway.cli.group import Guarded, obey_signals
 
-COMMANDS = (
-    replay.replay,
-    check.check,
-    explain.explain,
-    verify.verify,
-    importing.import_,
-    plugins.plugins,
-    new_plugin.new_plugin,
-)
+COMMANDS = {
+    "replay": "makeway.cli.replay:replay",
+    "check": "makeway.cli.check:check",
+    "explain": "makeway.cli.explain:explain",
+    "verify": "makeway.cli.verify:verify",
+    "import": "makeway.cli.importing:import_",
+    "plugins": "makeway.cli.plugins:plugins",
+    "new-plugin": "makeway.cli.new_plugin:new_plugin",
+}
+"""Own commands, in the order of the help; each is imported when it is called."""
 
 
-@click.group(cls=Guarded, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Guarded, own=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="makeway", message="%(prog)s %(version)s")
 def cli() -> None:
     """Replay, check and explain preemption and gang scheduling policies."""
-
-
-for _command in COMMANDS:
-    cli.add_command(_command)
 
 
 def main() -> None:
@@ -49,4 +45,4 @@ def main() -> None:
     cli(prog_name="makeway")
 
 
-__all__ = ["cli", "main"]
+__all__ = ["COMMANDS", "cli", "main"]

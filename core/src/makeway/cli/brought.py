@@ -2,7 +2,7 @@
 
 A distribution offers a command by an entry point of the group ``makeway.commands`` (name of the command -> a click
 command), a writer of pages by one of ``makeway.pages``, a view by one of ``makeway.views``. They are imported when
-they are used.
+they are used. So is what an error needs: every start of ``makeway`` imports this module.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from makeway import registry
-from makeway.errors import PluginError
+from makeway import catalogue
 
 COMMANDS = "makeway.commands"
 PAGES = "makeway.pages"
@@ -27,7 +26,7 @@ def names(group: str) -> list[str]:
 
 def package_of(group: str, name: str) -> str | None:
     """Return the package of this project that brings something, installed or not; None: none does."""
-    return registry.bringer(group.rpartition(".")[2], name)
+    return catalogue.bringer(group.rpartition(".")[2], name)
 
 
 def load(group: str, name: str) -> Any:
@@ -35,6 +34,8 @@ def load(group: str, name: str) -> Any:
 
     :raises PluginError: nobody does, two do, or it cannot be imported.
     """
+    from makeway.errors import PluginError
+
     points = {point.value: point for point in metadata.entry_points(group=group, name=name)}
     if not points:
         package = package_of(group, name) or f"makeway-{name}"
@@ -56,6 +57,8 @@ def command(name: str) -> click.Command:
 
     :raises PluginError: as `load`; what is offered is no command.
     """
+    from makeway.errors import PluginError
+
     found = load(COMMANDS, name)
     if not isinstance(found, click.Command):
         raise PluginError(f"the command {name!r} is {found!r:.80}; allowed: a click command")

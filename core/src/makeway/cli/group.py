@@ -8,23 +8,31 @@
 130  interrupted
 143  told to end (SIGTERM); 129 if the terminal is gone (SIGHUP)
 ===  =======================================================================
+
+Every start of ``makeway`` imports this module: what only an error needs is imported by then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import signal
 import sys
 import traceback
+import types
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from makeway import catalogue
 from makeway.cli import brought
-from makeway.errors import ConfigError, MakewayError, PluginError
+
+if TYPE_CHECKING:
+    from makeway.errors import MakewayError
 
 FAILED, REFUSED, UNUSABLE, INTERRUPTED = 1, 2, 3, 130
 DEBUG = "MAKEWAY_DEBUG"
@@ -43,6 +51,8 @@ def switched_on(variable: str) -> bool:
 
 def status_of(error: MakewayError) -> int:
     """Return the exit status of an error that was raised on purpose."""
+    from makeway.errors import ConfigError, PluginError
+
     return REFUSED if isinstance(error, ConfigError | PluginError) else FAILED
 
 
@@ -67,7 +77,14 @@ def _told_to_end(number: int, _: object) -> None:
 
 
 class Guarded(click.Group):
-    """A group of commands none of which ends with a traceback."""
+    """A group of commands none of which ends with a traceback, and none of which is imported until it is called.
+
+    :param own: name of each command of the group -> ``module:object``.
+    """
+
+    def __init__(self, *args: Any, own: Mapping[str, str] = types.MappingProxyType({}), **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self._own = own
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -84,21 +101,37 @@ class Guarded(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the commands, those that other distributions bring after the own ones."""
-        own = list(self.commands)
+        own = list(self._own)
         return [*own, *(name for name in brought.names(brought.COMMANDS) if name not in own)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command; import it if another distribution brings it."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None:
+        """Find a command and import it, whether it is an own one or another distribution brings it."""
+        if cmd_name in self._own:
+            module, _, name = self._own[cmd_name].partition(":")
+            own: click.Command = getattr(importlib.import_module(module), name)
             return own
         if brought.package_of(brought.COMMANDS, cmd_name) or cmd_name in brought.names(brought.COMMANDS):
+            from makeway.errors import PluginError
+
             try:
                 return brought.command(cmd_name)
             except PluginError as error:
                 click.echo(f"makeway: {error}", err=True)
                 ctx.exit(REFUSED)
         return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands; only those that are not known are imported to say what they do."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names), default=0)
+        rows = []
+        for name in names:
+            known = catalogue.summary(name)
+            command = click.Command(name, help=known) if known else self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into a text and an exit status, and warnings into a line each."""
@@ -133,6 +166,8 @@ def _leave_output(error: Exception) -> None:
 
 
 def _told(error: Exception) -> tuple[str, int]:
+    from makeway.errors import MakewayError
+
     if isinstance(error, MakewayError):
         return str(error), status_of(error)
     if isinstance(error, OSError) and error.strerror:

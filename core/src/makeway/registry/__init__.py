@@ -6,7 +6,6 @@ exception is turned into an error that names distribution, plugin, hook and job.
 =========  ==========================================================================
 module     what it owns
 =========  ==========================================================================
-catalogue  which distribution would bring what is missing
 finding    what is installed, for which version of the contract, and importing it
 fitting    whether a plugin fits the contract: names of hooks, arguments, markers
 asking     calls of hooks, and whom to blame for what comes of them
@@ -17,8 +16,8 @@ worlds     the one world that a config names
 
 from __future__ import annotations
 
+from makeway.catalogue import bringer, missing, reader_of
 from makeway.registry.asking import guarded
-from makeway.registry.catalogue import bringer, missing, reader_of
 from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name, tool
 from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.policies import KINDS, Policies, gang_of, missing_to_play, names_in, vendor_of

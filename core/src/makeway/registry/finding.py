@@ -13,9 +13,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from makeway.catalogue import bringer, missing
 from makeway.errors import OutOfTime, PluginError, nearest
 from makeway.hookspecs import CONTRACT_VERSION
-from makeway.registry.catalogue import bringer, missing
 
 GROUP = "makeway"
 TOOLS = "makeway.tools"

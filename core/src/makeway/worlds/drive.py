@@ -14,7 +14,6 @@ that cannot be written down is not performed, and is tried again; an event that 
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import queue
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 import attrs
 
+from makeway import collector
 from makeway.config import Config, WorldTable, build_cluster
 from makeway.engine.engine import Engine
 from makeway.engine.reload import reload
@@ -82,7 +82,7 @@ class Live:
         self._slept = clock.slept()
         engine.recorder.tee(self._lines.append)
         engine.forgive()
-        gc.freeze()  # what has been built so far is walked through no more; the collector stays on
+        collector.freeze()  # what has been built so far is walked through no more; the collector stays on
 
     @classmethod
     def of(
@@ -166,7 +166,9 @@ class Live:
         return True
 
     # ------------------------------------------------------------------------------- reload
-    def reload(self, config: Config, plugins: Mapping[str, Any] | None = None, source: str = "reload") -> None:
+    def reload(
+        self, config: Config, plugins: Mapping[str, Any] | None = None, source: str = "reload"
+    ) -> None:
         """Go on under another configuration; to be called between turns, from the loop's own thread.
 
         A new engine adopts what this one has; only then this one goes. Preemption that errors had switched off is on

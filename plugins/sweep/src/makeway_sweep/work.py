@@ -22,6 +22,7 @@ from typing import Any
 
 import attrs
 
+from makeway import collector
 from makeway.archive import About, JsonArchive
 from makeway.cli.loose import load_files
 from makeway.config import build_cluster
@@ -146,7 +147,7 @@ def on_cores(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, worker
     context = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
     alive, held = context.Pipe(duplex=False)
     gc.collect()
-    gc.freeze()  # the collector's marks would have each worker copy all pages
+    collector.freeze()  # the collector's marks would have each worker copy all pages
     pool = concurrent.futures.ProcessPoolExecutor(
         min(workers, len(wanted)),
         mp_context=context,
@@ -169,7 +170,7 @@ def on_cores(wanted: Wanted, workloads: Mapping[str, Shared], task: Task, worker
         pool.shutdown(cancel_futures=True)
         held.close()
         alive.close()
-        gc.unfreeze()
+        collector.unfreeze()
 
 
 # ----------------------------------------------------------------------------------------- Dask

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import pkgutil
 import tomllib
-from collections.abc import Mapping, Sequence
-from importlib import resources
+from collections.abc import Mapping
+from typing import Any
 
-_Brought = Mapping[str, Sequence[str]]
+_Brought = Mapping[str, Any]
 
 
 @functools.cache
 def _catalogue() -> Mapping[str, _Brought]:
-    text = resources.files("makeway.registry").joinpath("catalogue.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    text = pkgutil.get_data("makeway", "catalogue.toml")
+    assert text is not None
+    return tomllib.loads(text.decode())
 
 
 def reader_of(file: str) -> str | None:
@@ -31,6 +33,15 @@ def bringer(kind: str, name: str) -> str | None:
     :param kind: ``plugins``, ``commands``, ``pages``, ``views`` or ``options``.
     """
     return next((dist for dist, brought in _catalogue().items() if name in brought.get(kind, ())), None)
+
+
+def summary(command: str) -> str:
+    """Return what a command of this project does, in a sentence; empty: not known.
+
+    The list of commands shows it, so that no command is imported to be listed.
+    """
+    found = (brought.get("commands", {}).get(command) for brought in _catalogue().values())
+    return next((text for text in found if text), "")
 
 
 def missing(option: str) -> str:
