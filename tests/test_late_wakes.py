@@ -106,9 +106,9 @@ def decided(
 ) -> list[tuple[Seconds, tuple[Any, ...]]]:
     """Return what a run decides: instant, and what about whom; on time without `rng`."""
     lines: list[Line] = []
-    engine = Engine(config, Recorder(build_cluster(config), lines.append), Policies(config))
+    recorder = Recorder(build_cluster(config), lines.append)
+    engine = Engine(config, recorder, Policies(config), trusted=rng is None)
     if rng is None:
-        engine.trust()
         drive(engine, SimulatedWorld(jobs, engine.clockwork), Options(until=5000.0))
     else:
         drive(engine, LateWorld(jobs, engine, rng), Options(until=5000.0))

@@ -106,6 +106,8 @@ def replay(
     options = options or Options()
     if commands is None:
         commands = commands_of(config, "config")
+    simulated = full_name(config.world.name) == SIMULATED
+    trusted = simulated and options.runner is None
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
         recorder = Recorder(
@@ -117,12 +119,12 @@ def replay(
         if options.traced is not None:
             recorder.traced = options.traced
         with answerable(policies):
-            engine = Engine(config, recorder, policies, options.clockwork)
+            engine = Engine(config, recorder, policies, options.clockwork, trusted=trusted)
         if options.started is not None:
             options.started(engine)
         if options.decided is not None:
             recorder.on_decision = functools.partial(options.decided, engine)
-        if full_name(config.world.name) == SIMULATED:
+        if simulated:
             ended_at = _simulated(engine, jobs, commands, options)
         else:
             ended_at = _live(engine, Agenda(jobs, commands), options)
@@ -135,7 +137,6 @@ def _simulated(
     """Run jobs in thought, or in the world of a runner."""
     world: World
     if options.runner is None:
-        engine.trust()
         world = _begun(engine, jobs, commands, options)
     else:
         world = RunnerWorld(options.runner(jobs, engine.clockwork))

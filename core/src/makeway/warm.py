@@ -161,7 +161,7 @@ class _Rehearsal:
         engine = self._engine
         names = _nodes_of(spec)
         self._count += 1
-        draft, problem = engine.draft(_pinned(spec, names), self._count)
+        draft, problem = engine.submission.draft(_pinned(spec, names), self._count)
         if problem:
             raise _NoPlaceError(problem)
         job = engine.ledger.enter(draft)

@@ -244,7 +244,10 @@ class _Adoption:
         """
         self._set_nodes()
         jobs = self._state.jobs
-        last = max((told.index for told in jobs if told.index is not None), default=self._engine.last_index)
+        last = max(
+            (told.index for told in jobs if told.index is not None),
+            default=self._engine.submission.last_index,
+        )
         found: list[tuple[Standing, JobDraft]] = []
         seen: set[int] = set()
         for at, told in enumerate(jobs):
@@ -272,7 +275,7 @@ class _Adoption:
 
     def _draft(self, told: Standing, index: int, where: str) -> JobDraft:
         """Return a job as the state shows it; what is wrong with it is kept in mind."""
-        draft, problem = self._engine.draft(told.spec, index)
+        draft, problem = self._engine.submission.draft(told.spec, index)
         if problem:
             self._problems.append(Problem(f"{where}.spec", f"job {told.spec.id}: {problem}"))
         cluster = self._ledger.cluster

@@ -32,6 +32,8 @@ class Forgiveness:
         self._recorder = recorder
         self._ledger = ledger
         self._most = most
+        self.on = False
+        """Whether anything is forgiven; else the first error ends the run."""
         self.in_a_row: dict[str, int] = {}
         """Errors by plugin since it last answered."""
         self.given_up: PolicyError | None = None
@@ -82,30 +84,38 @@ class Forgiveness:
 
 
 class ForgivenSelector:
-    """A selector whose notes of what was placed and given back never end a run."""
+    """A selector whose notes of what was placed and given back never end a run that forgives."""
 
     def __init__(self, selector: Any, forgiveness: Forgiveness) -> None:
         self._selector = selector
         self._forgiveness = forgiveness
+        self._placed, self._released = selector.placed, selector.released
+        self._suspended, self._resumed = selector.suspended, selector.resumed
+
+    def _note(self, call: Callable[[Job], None], job: Job) -> None:
+        if self._forgiveness.on:
+            self._forgiveness.run(lambda: call(job), None, job)
+        else:
+            call(job)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
 
     def placed(self, job: Job) -> None:
         """Take note that a job holds its allocation."""
-        self._forgiveness.run(lambda: self._selector.placed(job), None, job)
+        self._note(self._placed, job)
 
     def released(self, job: Job) -> None:
         """Take note that a job gives it back."""
-        self._forgiveness.run(lambda: self._selector.released(job), None, job)
+        self._note(self._released, job)
 
     def suspended(self, job: Job) -> None:
         """Take note that a job was stopped."""
-        self._forgiveness.run(lambda: self._selector.suspended(job), None, job)
+        self._note(self._suspended, job)
 
     def resumed(self, job: Job) -> None:
         """Take note that a job goes on."""
-        self._forgiveness.run(lambda: self._selector.resumed(job), None, job)
+        self._note(self._resumed, job)
 
 
 __all__ = ["POLICY_ERROR", "ForgivenSelector", "Forgiveness"]

@@ -77,10 +77,12 @@ class Ledger:
         preempt: str = "preempt/none",
         preempt_basis: PreemptBasis = PreemptBasis.NOTHING,
         on_reason: Callable[[Job, Seconds], None] | None = None,
+        gone: list[str] | None = None,
     ) -> None:
         """Open the books of a run.
 
         :param on_reason: told of each change of the reason for which a job waits; None: nobody wants to know.
+        :param gone: gets the ids of jobs that end; None: nobody takes note.
         """
         self.cluster = cluster
         self.preempt_mode = preempt_mode
@@ -124,7 +126,7 @@ class Ledger:
         """How many active jobs keep their nodes from other users."""
         self.by_end: list[tuple[Seconds, int, Job]] = []
         """Running jobs with a deadline, soonest first."""
-        self.gone: list[str] | None = None
+        self.gone = gone
         """Ids of jobs that have ended since somebody last took note; None: nobody does."""
         self.select_parameters = select_parameters
         self.preempt = preempt

@@ -47,7 +47,15 @@ class Moves:
         policies: Policies,
         recorder: Recorder,
         clockwork: Clockwork,
+        *,
+        max_requeues: int | None,
+        priorities: Callable[[Job], int] | None,
     ) -> None:
+        """Begin with nothing moved.
+
+        :param max_requeues: how often a job is requeued at the most; None: any number of times.
+        :param priorities: computes the priority of a job (priority/multifactor); None: by order of submission.
+        """
         self.ledger = ledger
         self.queue = queue
         self.selector = selector
@@ -56,9 +64,9 @@ class Moves:
         self.recorder = recorder
         self.clockwork = clockwork
         self.actions: list[Action] = []
-        self.max_requeues: int | None = None
-        self.priorities: Callable[[Job], int] | None = None
-        """Computes the priority of a job (priority/multifactor); None: by order of submission."""
+        self._max_requeues = max_requeues
+        self.priorities = priorities
+        """Computes the priority of a job; None: by order of submission."""
         self.graces: dict[str, Plan] = {}
         """Jobs in their grace time, and what awaits them."""
         self.survived_grace: set[str] = set()
@@ -249,7 +257,7 @@ class Moves:
         started = job.started_at
         keep = self.ledger.rule("requeue_keeps_priority") or job.spec.priority is not None
         priority = job.priority if job.held or keep else self.fresh_priority(job)
-        too_often = self.max_requeues is not None and job.restarts + 1 > self.max_requeues
+        too_often = self._max_requeues is not None and job.restarts + 1 > self._max_requeues
         if too_often:
             priority = 0
         put(

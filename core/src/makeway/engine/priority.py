@@ -7,8 +7,9 @@ slurm-gang-and-select 5.1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from makeway.config import SchedulerTable
 from makeway.model import Cluster, Job
 
 
@@ -29,3 +30,8 @@ class Multifactor:
         if self._most_partition:
             total += self._partition_weight * job.partition.priority_job_factor / self._most_partition
         return max(1, int(total))
+
+
+def priorities_of(cluster: Cluster, scheduler: SchedulerTable) -> Callable[[Job], int] | None:
+    """Return what computes the priority of a job; None: jobs come in the order of their submission."""
+    return Multifactor(cluster, scheduler.priority_weights) if scheduler.priority == "multifactor" else None

@@ -42,10 +42,7 @@ def reload(
 
 
 def _made(config: Config, recorder: Recorder, plugins: Mapping[str, Any] | None, old: Engine) -> Engine:
-    engine = Engine(config, recorder, Policies(config, plugins))
-    if old.deeds is None:
-        engine.trust()
-    return engine
+    return Engine(config, recorder, Policies(config, plugins), trusted=old.deeds is None)
 
 
 def _check_nodes(old: Cluster, new: Cluster, source: str) -> None:

@@ -59,17 +59,19 @@ class Reports:
         recorder: Recorder,
         table: FailureTable,
         stubborn: dict[str, Protection],
+        deeds: Deeds | None,
     ) -> None:
         """Begin with nothing reported.
 
         :param stubborn: jobs that could not be suspended, and until when nobody tries again; kept here.
+        :param deeds: the actions that were ordered; None: the world is trusted, and no outcome is awaited.
         """
         self._ledger = ledger
         self._transitions = transitions
         self._corrections = Corrections(ledger, queue, transitions, recorder)
         self._recorder = recorder
         self._table = table
-        self.deeds: Deeds | None = None
+        self.deeds = deeds
         self.unheeded: Counter[str] = Counter()
         """What was no news, by why."""
         self.down: NodeBits = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from makeway.clockwork import Clockwork
-from makeway.engine.forgiving import Forgiveness
+from makeway.engine.forgiving import Forgiveness, ForgivenSelector
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
 from makeway.engine.moves import Moves
@@ -41,12 +41,29 @@ class Transitions(Moves):
         policies: Policies,
         recorder: Recorder,
         clockwork: Clockwork,
+        forgiveness: Forgiveness,
+        *,
+        max_requeues: int | None,
+        priorities: Callable[[Job], int] | None,
     ) -> None:
-        super().__init__(ledger, queue, selector, gang, policies, recorder, clockwork)
+        """Begin with nothing moved.
+
+        :param forgiveness: keeps a run going, where it is on, after selector or arbiter have raised.
+        """
+        super().__init__(
+            ledger,
+            queue,
+            cast(Selector, ForgivenSelector(selector, forgiveness)),
+            gang,
+            policies,
+            recorder,
+            clockwork,
+            max_requeues=max_requeues,
+            priorities=priorities,
+        )
         self.making_way = MakingWay(ledger, policies, self)
         """Has victims leave, those of the arbiter too where they get notice and grace time (rule gang_skips_grace)."""
-        self.forgiveness: Forgiveness | None = None
-        """Keeps a run going after the arbiter has raised; None: its error ends the run."""
+        self._forgiveness = forgiveness
         self._after_pass = getattr(gang, "after_pass", None)
 
     def _ask_gang(self, event: str, job: Job) -> Sequence[GangOrder]:
@@ -60,10 +77,10 @@ class Transitions(Moves):
         """Let the arbiter know: started, ended, held."""
         if self.gang is None or job.spec.het_id is not None:
             return
-        if self.forgiveness is None:
-            self.obey(self._ask_gang(event, job))
+        if self._forgiveness.on:
+            self._forgiveness.run(lambda: self.obey(self._ask_gang(event, job)), None, job)
         else:
-            self.forgiveness.run(lambda: self.obey(self._ask_gang(event, job)), None, job)
+            self.obey(self._ask_gang(event, job))
 
     def tick(self) -> None:
         """Let the arbiter do what it wanted to do now."""
@@ -104,10 +121,10 @@ class Transitions(Moves):
         self._obey_one_by_one(job, lambda: gang.turn(job, self.ledger))
 
     def _obey_one_by_one(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
-        if self.forgiveness is None:
-            self._obey_each(job, call)
+        if self._forgiveness.on:
+            self._forgiveness.run(lambda: self._obey_each(job, call), None, job)
         else:
-            self.forgiveness.run(lambda: self._obey_each(job, call), None, job)
+            self._obey_each(job, call)
 
     def _obey_each(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
         answer: object = guarded(self.policies, "makeway_gang", job, call)

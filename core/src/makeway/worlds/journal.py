@@ -294,7 +294,7 @@ class Journal:
                 spec = event.spec
                 row = (
                     spec.id,
-                    engine.last_index,
+                    engine.submission.last_index,
                     _json(unstructure(spec)),
                     JobState.FAILED.value,
                     spec.submit_at,

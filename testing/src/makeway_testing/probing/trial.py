@@ -307,8 +307,7 @@ def _play(trial: Trial, scene: Scene, *, checked: bool = True) -> dict[str, Any]
     with answerable(policies):
         policies.vocabulary()
         policies.findings(scene.config, cluster)
-        engine = Engine(scene.config, recorder, policies)
-    engine.trust()
+        engine = Engine(scene.config, recorder, policies, trusted=True)
     world = SimulatedWorld(scene.jobs, engine.clockwork, scene.commands)
     checks = _checks(scene)
 

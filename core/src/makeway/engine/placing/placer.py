@@ -35,9 +35,14 @@ class Placer:
         rulings: Rulings,
         transitions: Transitions,
         recorder: Recorder,
+        forgiveness: Forgiveness,
         *,
         preemption: bool,
     ) -> None:
+        """Be ready for the first attempt.
+
+        :param forgiveness: keeps a run going, where it is on, after a policy has raised.
+        """
         self.ledger = ledger
         self.selector = selector
         self.policies = policies
@@ -47,8 +52,7 @@ class Placer:
         self.recorder = recorder
         self.preemption = preemption
         """Whether anybody may displace anybody."""
-        self.forgiveness: Forgiveness | None = None
-        """Keeps a run going after a policy has raised; None: its error ends the run."""
+        self._forgiveness = forgiveness
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
@@ -73,13 +77,13 @@ class Placer:
 
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job."""
-        if self.forgiveness is None:
+        if not self._forgiveness.on:
             return self._try_start(question)
         job = question.job
-        outcome = self.forgiveness.run(lambda: self._try_start(question), None, job)
+        outcome = self._forgiveness.run(lambda: self._try_start(question), None, job)
         if outcome is not None:
             if self.preemption and question.preempt:
-                self.forgiveness.answered()
+                self._forgiveness.answered()
             return outcome
         if self.ledger.is_active(job):
             return Outcome.STARTED
