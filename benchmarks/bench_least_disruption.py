@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from makeway import bitmap
-from makeway.builtin.search_least_disruption import least_disruption
 from makeway.config import (
     Config,
     NodeTable,
@@ -28,6 +27,7 @@ from makeway.engine.engine import Engine
 from makeway.model import Allocation, Candidates, Choice, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_search_least_disruption import least_disruption
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
 from makeway_select_linear.selector import LinearSelector

@@ -10,8 +10,6 @@ import attrs
 import pytest
 
 from makeway import bitmap
-from makeway.builtin.search_least_disruption import PROVED, least_disruption
-from makeway.builtin.search_least_disruption.price import prices, work
 from makeway.config import Config, build_cluster, parse_toml
 from makeway.engine.engine import Engine
 from makeway.model import (
@@ -28,6 +26,8 @@ from makeway.model import (
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.replay import replay
+from makeway_search_least_disruption import PROVED, least_disruption
+from makeway_search_least_disruption.price import prices, work
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes
 from makeway_select_linear.selector import LinearSelector

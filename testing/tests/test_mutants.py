@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 import pytest
 
+import makeway_search_least_disruption as search_least_disruption
 from makeway import bitmap
-from makeway.builtin import search_least_disruption
 from makeway.foreign import Dialect, ForeignWorkload, Source
 from makeway.hookspecs import hookimpl
 from makeway.model import (

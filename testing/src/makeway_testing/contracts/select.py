@@ -113,8 +113,6 @@ class SelectContract(DecisionContract):
     def scenarios(self) -> SearchStrategy[Scenario]:
         """Draw small clusters with one to three partitions, and up to eight jobs of all shapes."""
         given: dict[str, Any] = {"select_parameters": ",".join(self.parameters)} if self.parameters else {}
-        if not hasattr(self._plugin(), "makeway_search"):
-            given["search"] = "search/least_disruption"
         return contended(self.policies).map(lambda scenario: scenario.with_settings(**given))
 
     # ------------------------------------------------------------------------------ placements

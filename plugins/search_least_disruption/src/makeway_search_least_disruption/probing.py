@@ -24,8 +24,8 @@ from itertools import accumulate
 
 import attrs
 
-from makeway.builtin.search_least_disruption.effort import Effort, OutOfEffortError
 from makeway.model import Attempt, Candidates, Placement
+from makeway_search_least_disruption.effort import Effort, OutOfEffortError
 
 
 @attrs.frozen

@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 import attrs
 
-from makeway.builtin.search_least_disruption.effort import Effort
-from makeway.builtin.search_least_disruption.parts import Part, Pile
+from makeway_search_least_disruption.effort import Effort
+from makeway_search_least_disruption.parts import Part, Pile
 
 _SECANTS = 24
 _FIRST_ALLOWANCE = 6

@@ -18,8 +18,8 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from makeway.builtin.search_least_disruption.counting import Group, Groups
-from makeway.builtin.search_least_disruption.effort import Effort
+from makeway_search_least_disruption.counting import Group, Groups
+from makeway_search_least_disruption.effort import Effort
 
 Option = tuple[int, int, int]
 """Victims, nodes freed, price."""

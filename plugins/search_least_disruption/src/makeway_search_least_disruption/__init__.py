@@ -31,12 +31,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from makeway.builtin.search_least_disruption.combine import combine
-from makeway.builtin.search_least_disruption.counting import at_least, good_choice
-from makeway.builtin.search_least_disruption.effort import Effort, OutOfEffortError
-from makeway.builtin.search_least_disruption.parts import parts_of
-from makeway.builtin.search_least_disruption.price import prices
-from makeway.builtin.search_least_disruption.probing import Found, Prober, by_probing
 from makeway.hookspecs import hookimpl
 from makeway.model import (
     Attempt,
@@ -47,6 +41,12 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
+from makeway_search_least_disruption.combine import combine
+from makeway_search_least_disruption.counting import at_least, good_choice
+from makeway_search_least_disruption.effort import Effort, OutOfEffortError
+from makeway_search_least_disruption.parts import parts_of
+from makeway_search_least_disruption.price import prices
+from makeway_search_least_disruption.probing import Found, Prober, by_probing
 
 PROVED = "fewest victims, proved"
 COUNT_PROVED = "fewest victims, proved; least work not proved (effort limit)"

@@ -14,14 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import makeway_search_least_disruption as search
 from makeway import bitmap
-from makeway.builtin import search_least_disruption as search
-from makeway.builtin.search_least_disruption.combine import combine
-from makeway.builtin.search_least_disruption.counting import at_least, good_choice
-from makeway.builtin.search_least_disruption.effort import Effort, OutOfEffortError
-from makeway.builtin.search_least_disruption.parts import Menu, Pile, parts_of
-from makeway.builtin.search_least_disruption.price import prices, work
-from makeway.builtin.search_least_disruption.probing import Prober, by_probing
 from makeway.errors import ConfigError
 from makeway.model import (
     Allocation,
@@ -40,6 +34,12 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway.settings import structure
+from makeway_search_least_disruption.combine import combine
+from makeway_search_least_disruption.counting import at_least, good_choice
+from makeway_search_least_disruption.effort import Effort, OutOfEffortError
+from makeway_search_least_disruption.parts import Menu, Pile, parts_of
+from makeway_search_least_disruption.price import prices, work
+from makeway_search_least_disruption.probing import Prober, by_probing
 
 PLENTY = 10**7
 NOW = 100.0
