@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from makeway.cli.new_plugin import KINDS
+from makeway_testing.new_plugin import KINDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("new-plugin")]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from makeway_testing.command_line import Run, command_line
+from makeway_testing.command_line import Install, Run, command_line, distributions
 
 CONFIG = """
 [[node]]
@@ -77,23 +75,7 @@ def workload(tmp_path: Path) -> Path:
     return path
 
 
-Install = Callable[..., None]
-
-
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that puts a distribution with plugins on the path."""
-
-    def install_it(distribution: str, points: Mapping[str, str], modules: Mapping[str, str]) -> None:
-        folder = tmp_path / f"site-{distribution}"
-        info = folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-        lines = [f"{name} = {module}" for name, module in points.items()]
-        (info / "entry_points.txt").write_text("\n".join(["[makeway]", *lines, ""]))
-        for name, source in modules.items():
-            (folder / f"{name}.py").write_text(source)
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        monkeypatch.syspath_prepend(folder)
-
-    return install_it
+    return distributions(tmp_path, monkeypatch)

@@ -1,9 +1,11 @@
-"""Run makeway's command line within a test."""
+"""Run makeway's command line within a test, beside distributions that are made up."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -46,4 +48,29 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> Run:
     return run_it
 
 
-__all__ = ["Done", "Run", "command_line"]
+Install = Callable[[str, Mapping[str, str], Mapping[str, str]], None]
+"""Puts a distribution on the path: its name, its plugins with their modules, its modules with their text."""
+
+
+def distributions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return a function that puts a distribution with plugins on the path, until the test ends.
+
+    :param folder: where its files are written.
+    """
+
+    def install_it(distribution: str, points: Mapping[str, str], modules: Mapping[str, str]) -> None:
+        place = folder / f"site-{distribution}"
+        info = place / f"{distribution.replace('-', '_')}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        lines = [f"{name} = {module}" for name, module in points.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[makeway]", *lines, ""]))
+        for name, source in modules.items():
+            (place / f"{name}.py").write_text(source)
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.syspath_prepend(place)
+
+    return install_it
+
+
+__all__ = ["Done", "Install", "Run", "command_line", "distributions"]

@@ -1,4 +1,4 @@
-"""The command ``makeway``: replay, check, explain, verify, import, plugins, new-plugin.
+"""The command ``makeway``: replay, check, explain, verify, import, plugins.
 
 ========  ====================================================================
 module    what it owns
@@ -28,7 +28,6 @@ COMMANDS = {
     "verify": "makeway.cli.verify:verify",
     "import": "makeway.cli.importing:import_",
     "plugins": "makeway.cli.plugins:plugins",
-    "new-plugin": "makeway.cli.new_plugin:new_plugin",
 }
 """Own commands, in the order of the help; each is imported when it is called."""
 

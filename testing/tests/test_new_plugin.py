@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from makeway.cli.new_plugin import KINDS, Names
+from makeway_testing.new_plugin import KINDS, Names
 
 Run = Callable[..., Any]
 
@@ -28,14 +28,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_whole_distribution_is_written(run: Run, here: Path, kind: str) -> None:
     """One name, spelled as each place wants it; every module can be parsed; nothing else is left behind."""
-    done = run("new-plugin", "least-work-lost", "--kind", kind)
+    done = run("new-plugin", "last-come-first", "--kind", kind)
     assert (done.status, done.err) == (0, "")
-    folder = here / f"makeway-{kind}-least-work-lost"
-    package = f"makeway_{kind}_least_work_lost"
+    folder = here / f"makeway-{kind}-last-come-first"
+    package = f"makeway_{kind}_last_come_first"
     assert [path.name for path in here.iterdir()] == [folder.name]
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["name"] == folder.name
-    assert project["entry-points"]["makeway"] == {f"{kind}/least_work_lost": package}
+    assert project["entry-points"]["makeway"] == {f"{kind}/last_come_first": package}
     assert "makeway>=0.1,<0.2" in project["dependencies"]
     assert (folder / "src" / package / "py.typed").is_file()
     assert (folder / "README.md").read_text().startswith(f"# {folder.name}\n")
@@ -137,7 +137,7 @@ def test_without_the_template_engine(run: Run, here: Path, monkeypatch: pytest.M
 
 def test_names() -> None:
     """The rule of this project: one name, three spellings."""
-    names = Names(kind="preempt", name="least_work_lost")
-    assert names.entry == "preempt/least_work_lost"
-    assert names.package == "makeway_preempt_least_work_lost"
-    assert names.distribution == "makeway-preempt-least-work-lost"
+    names = Names(kind="preempt", name="last_come_first")
+    assert names.entry == "preempt/last_come_first"
+    assert names.package == "makeway_preempt_last_come_first"
+    assert names.distribution == "makeway-preempt-last-come-first"

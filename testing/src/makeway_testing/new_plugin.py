@@ -243,10 +243,10 @@ def _environment() -> jinja2.Environment:
     except ImportError:
         raise PluginError(
             "new-plugin fills in templates with Jinja2, which is not installed; "
-            "pip install 'makeway[author]' brings it, with the kit for tests"
+            "pip install 'makeway[author]' brings it"
         ) from None
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("makeway", TEMPLATES),
+        loader=jinja2.PackageLoader("makeway_testing", TEMPLATES),
         undefined=jinja2.StrictUndefined,
         autoescape=False,
         keep_trailing_newline=True,
