@@ -120,7 +120,11 @@ class Rows:
     def rebuild(self) -> None:
         """Put all jobs into rows anew, unless one of them would find no room.
 
-        In order of the lowest core, then of size; each into the first row with room, the fullest row first.
+        The job with most CPUs comes first, then the one with the lowest core. Each goes into the first row with room,
+        the fullest row first.
+
+        Spec slurm-gang-and-select 4.3.1 puts the lowest core first and then the smaller job; 22.05.8 does not
+        (recordings rows_larger_first and rows_larger_first_elsewhere).
         """
         jobs = [job for row in self.rows for job in row.jobs.values()]
         jobs.sort(key=_place)
@@ -147,4 +151,4 @@ def _place(job: Job) -> tuple[int, int, int]:
     assert allocation is not None
     first = bitmap.lowest(allocation.cores[0]) if allocation.cores is not None else 0
     size = sum(allocation.cpus) if allocation.cpus is not None else len(allocation.node_indices)
-    return allocation.node_indices[0], first, size
+    return -size, allocation.node_indices[0], first
