@@ -146,6 +146,22 @@ def test_clocks_of_a_run_that_recorded_them(tmp_path: Path) -> None:
     assert clocks.bf_phase == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize(
+    ("told", "phase"),
+    [
+        pytest.param({"estimator": 0.97}, 0.97, id="as recorded"),
+        pytest.param({}, 0.89, id="0.36 s before a look"),
+    ],
+)
+def test_clock_of_the_estimator(told: dict[str, float], phase: float, tmp_path: Path) -> None:
+    """sched/builtin estimates starts by a clock of its own; a look at .25 comes 0.36 s later (median of four runs)."""
+    builtin = SMALL.replace("PartitionName", "SchedulerType=sched/builtin\nPartitionName")
+    phases = {"second": 0.4, "looks": [0.25, 1.25], "backfills": [], **told}
+    clocks = build_clockwork(load(builtin, tmp_path, recorded(phases=phases)).config.scheduler.clockwork)
+    assert clocks.sched_phase == pytest.approx(0.25)
+    assert clocks.bf_phase == pytest.approx(phase)
+
+
 def test_release_of_a_candidate(tmp_path: Path) -> None:
     """26.11.0-0rc1 counts as 26.11."""
     scheduler = load(SMALL, tmp_path, recorded("26.11.0-0rc1")).config.scheduler

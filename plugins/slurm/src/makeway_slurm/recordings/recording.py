@@ -75,6 +75,8 @@ class Phases:
     """Passes of the main scheduler."""
     backfills: tuple[Seconds, ...] = ()
     """Passes of the backfill scheduler."""
+    estimator: Seconds | None = None
+    """First run of the thread in which sched/builtin estimates starts; None: not recorded, or another scheduler."""
 
 
 @attrs.frozen(kw_only=True)
