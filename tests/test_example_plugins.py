@@ -20,7 +20,14 @@ from makeway.registry import pip_name
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(path.parent for path in ROOT.glob("examples/plugins/*/pyproject.toml"))
-SIBLINGS = ["core", "plugins/select_linear", "plugins/select_cons_tres", "plugins/preempt_partition_prio"]
+SIBLINGS = [
+    "core",
+    "testing",
+    "plugins/slurm",
+    "plugins/select_linear",
+    "plugins/select_cons_tres",
+    "plugins/preempt_partition_prio",
+]
 """What the examples run on; a stranger has them from the registry."""
 _SHOWN = re.compile(r"^```sh\n(makeway [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TOML = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)

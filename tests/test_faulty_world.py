@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import os
+import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -88,7 +91,18 @@ def built(name: str) -> tuple[Config, Policies]:
     config = _site(*OTHERS[name]) if name in OTHERS else builders.config(NODES, SETUPS[name])
     failures = FailureTable(start_hold_after=0, node_set_aside=30.0, kill_again=5.0, suspend_wait=20.0)
     config = attrs.evolve(config, world=WorldTable(survey=30.0, failures=failures))
-    return config, Policies(config)
+    return config, Policies(config, strangers())
+
+
+@functools.cache
+def strangers() -> dict[str, Any]:
+    """Return the plugins of examples/plugins by name, from their folders: nobody has to install them."""
+    found = {}
+    for settings in sorted(ROOT.glob("examples/plugins/*/pyproject.toml")):
+        sys.path.append(str(settings.parent / "src"))
+        points = tomllib.loads(settings.read_text(encoding="utf-8"))["project"]["entry-points"]["makeway"]
+        found |= {name: importlib.import_module(module) for name, module in points.items()}
+    return found
 
 
 NODES = builders.cluster(3, cpus=2, memory_mb=1000)
@@ -188,7 +202,8 @@ def test_recovery_from_the_journal(name: str, tmp_path: Path) -> None:
     config, _ = built(name)
     for seed in range(JOURNALS):
         jobs = workload(Random(f"{name} {seed}"), name)
-        play = CrashingRun(config, jobs, seed=seed, crashes=CRASHES, journal=tmp_path / f"{seed}.db")
+        path = tmp_path / f"{seed}.db"
+        play = CrashingRun(config, jobs, seed=seed, crashes=CRASHES, journal=path, plugins=strangers())
         try:
             play.run()
             check_ends(play, jobs)

@@ -458,8 +458,16 @@ def test_the_two_releases_differ_where_releases_md_says() -> None:
         "grace_exit_natural", "grace_flag_survives", "mix_requeue_nodes_a", "off_partition_gang",
         "qos_three_level_chain", "requeue_loses_place", "seed_gang_cr_cpu_memory",
     }  # fmt: skip
-    nodes_only = {name for name, each in found.items() if each.same_story and not each.agrees}
-    assert nodes_only == {"het_requeue", "one_node_first_fit"}
+    details = {
+        name: {difference.aspect for difference in each.differences}
+        for name, each in found.items()
+        if each.same_story and not each.agrees
+    }
+    assert details == {
+        "het_requeue": {Aspect.NODES},
+        "one_node_first_fit": {Aspect.NODES},
+        "seed_gang_cr_core_memory": {Aspect.CPUS},  # recorded on CPUs 0,4 and on 0,1 of the same nodes
+    }
 
 
 def test_verify_recordings_of_a_real_slurm(run: Run) -> None:
