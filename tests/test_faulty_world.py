@@ -97,7 +97,7 @@ def built(name: str) -> tuple[Config, Policies]:
 @functools.cache
 def strangers() -> dict[str, Any]:
     """Return the plugins of examples/plugins by name, from their folders: nobody has to install them."""
-    found = {}
+    found: dict[str, Any] = {}
     for settings in sorted(ROOT.glob("examples/plugins/*/pyproject.toml")):
         sys.path.append(str(settings.parent / "src"))
         points = tomllib.loads(settings.read_text(encoding="utf-8"))["project"]["entry-points"]["makeway"]

@@ -105,7 +105,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Placement):
         return (plain(value.allocation), value.overlays)
     if isinstance(value, Mapping):
-        return {key: plain(value[key]) for key in sorted(value)}
+        keyed = [(_key(key), each) for key, each in value.items()]
+        return {key: plain(each) for key, each in sorted(keyed, key=lambda pair: str(pair[0]))}
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -113,6 +114,12 @@ def plain(value: Any) -> Any:
     if attrs.has(type(value)):
         return {field.name: plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
     return getattr(value, "value", value)
+
+
+def _key(key: Any) -> Any:
+    """Return a key that is compared and shown as its value would be; plugins may use any object as one."""
+    shown = plain(key)
+    return shown if isinstance(shown, str | int | float) else str(shown)
 
 
 def short(value: Any) -> str:
