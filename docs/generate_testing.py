@@ -19,6 +19,7 @@ TITLES = {
     "PreemptPolicyContract": "`PreemptPolicyContract` (`policy.preempt`)",
     "SelectContract": "`SelectContract` (`policy.select`)",
     "GangContract": "`GangContract` (`policy.gang`)",
+    "PriorityContract": "`PriorityContract` (`policy.priority`)",
     "SearchContract": "`SearchContract` (`policy.search`)",
     "ProtectContract": "`ProtectContract` (`policy.protect`)",
     "ReaderContract": "Every reader",

@@ -66,6 +66,7 @@ def boom() -> Any:
 USED_AS: dict[str, dict[str, Any]] = {
     "makeway_selector": BASE | {"select": NAME},
     "makeway_gang": BASE | {"gang": NAME},
+    "makeway_priority": BASE | {"priority": NAME},
     "makeway_queue_order": BASE | {"plugins": [NAME]},
     "makeway_admit": BASE | {"plugins": [NAME]},
     "makeway_preempt_candidates": BASE | {"preempt": NAME, "preempt_mode": "requeue"},

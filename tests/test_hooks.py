@@ -207,6 +207,20 @@ def test_hook_gang() -> None:
     assert run("makeway_gang").engine.gang is None
 
 
+def test_hook_priority() -> None:
+    """Whoever waited longest, at the end of five minutes, goes before whoever came with the same priority."""
+    jobs = (
+        JobSpec(id="0", partitions=("low",), run_time=400),
+        JobSpec(id="1", partitions=("low",), submit_at=10, run_time=5, priority=150),
+        JobSpec(id="2", partitions=("low",), submit_at=100, run_time=5),
+        JobSpec(id="3", partitions=("low",), submit_at=200, run_time=5),
+    )
+    made = {"example": plugin("makeway_priority")}
+    result = replay(config(), jobs, (), Options(plugins=made))
+    # At 300 s: 2 has 1 + 200, 3 has 1 + 100; the priority that 1 was given stays as it is.
+    assert starts(result) == {"0": 0.0, "2": 400.0, "1": 405.0, "3": 410.0}
+
+
 def test_hook_queue_order() -> None:
     """Longest wait first: the earlier low job goes before the later high one."""
     jobs = (

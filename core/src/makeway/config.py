@@ -162,6 +162,8 @@ class PolicyTable:
     """CR_Memory, CR_Core, ... as in SelectTypeParameters."""
     preempt: str = "preempt/none"
     preempt_mode: tuple[str, ...] = ("off",)
+    priority: str | None = None
+    """What gives jobs their priority; None: their order of submission, as priority/basic."""
     gang: str | None = None
     """None: ``gang/timeslice`` if the modes contain gang, else none."""
     search: str | None = None

@@ -12,8 +12,8 @@ Three kinds of hooks:
   PolicyError;
 - an *observer* is told, all of them; an exception is logged, and that plugin's observers are off for the run.
 
-Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.search``, ``policy.preempt``,
-``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others.
+Plugins are asked in this order: ``policy.plugins`` as listed, ``policy.priority``, ``policy.search``,
+``policy.preempt``, ``policy.gang``, ``policy.select``, ``policy.protect``. So a further plugin overrides the others.
 A hook takes the arguments that it names and no others, so arguments may be added at any time; one with a
 default keeps it where the contract does not have it. Wrappers of other plugins' answers are refused. An answer
 has to come within ``policy.decision_time_limit``, if one is set. What may change and what may not is in
@@ -55,6 +55,7 @@ from makeway.model import (
 if TYPE_CHECKING:
     from makeway.config import Config
     from makeway.foreign import Dialect, ForeignReader, ForeignWorkloadReader, RecordingReader
+    from makeway.priorities import Prioritizer
     from makeway.readers.api import WorkloadReader
     from makeway.record import Line
     from makeway.runners.api import RunnerFactory
@@ -393,6 +394,42 @@ def makeway_gang(view: ClusterView) -> Gang | None:
         @hookimpl
         def makeway_gang(view):
             return None
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_priority(view: ClusterView) -> Prioritizer | None:
+    """Build what gives jobs their priority, and knows when priorities have to be worked out anew.
+
+    Called once, before the first event, after `makeway_gang`. Decision hook of the kind *priority*. The default order
+    of the queue goes by priority within a tier, backfill plans in that order, and some preempt policies compare
+    the priorities of preemptors and victims. An active job keeps the priority with which it started, unless `again`
+    changes it.
+
+    :param view: the empty cluster; the same object stays valid for the whole run.
+    :returns: a `makeway.priorities.Prioritizer`; what it has to count it keeps in a book (``view.book``).
+        None: no opinion; if all pass, jobs stand in order of submission.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    The longer it waits the more urgent it is, worked out every five minutes::
+
+        class ByAge:
+            next_at = 300.0
+
+            def fresh(self, jobs, occasion, view):
+                return [1] * len(jobs)
+
+            def again(self, jobs, view):
+                self.next_at = view.now + 300.0
+                return {job.id: 1 + int(view.now - job.submit_at) for job in jobs}
+
+        @hookimpl
+        def makeway_priority(view):
+            return ByAge()
 
     .. versionadded:: 0.1
     """

@@ -23,6 +23,7 @@ Seconds = float
 """Seconds since the start of the replay (instants) or a length of time."""
 
 S = TypeVar("S")
+B = TypeVar("B", bound="Book")
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -593,6 +594,8 @@ class JobDraft:
     """Whether it may be requeued."""
     size: int
     """Fewest nodes asked for."""
+    eligible_since: Seconds | None = None
+    """Since when nothing of its own keeps it from starting; None: a hold, a begin time or another job does."""
     state: JobState = JobState.PENDING
     """Where it stands."""
     reason: str = "None"
@@ -674,6 +677,16 @@ class Job(JobDraft):
 
     def __str__(self) -> str:
         return self.id
+
+
+class Book(Protocol):
+    """Counts what jobs hold or have used, at a cost that does not grow with the number of jobs (`ClusterView.book`)."""
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Count a job that has been given its nodes; one that ran before the book was made has an earlier start."""
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Count it no longer: it has ended, or has to make way; it still stands as it did."""
 
 
 @attrs.frozen(kw_only=True)
@@ -1116,6 +1129,15 @@ class ClusterView(Protocol):
         :returns: name -> usage; None stands for jobs that have none (no account, no QOS). A name that is not there
             has an empty usage: ``view.usage("user")["ann"].cpus`` is 0 for a user without an active job.
         :raises ValueError: `by` is none of these.
+        """
+
+    def book(self, kind: Callable[[ClusterView], B]) -> B:
+        """Return a book that is kept for this run, and told of each job that starts or leaves.
+
+        Any number of plugins may read the same book: it is made at the first call, told of the jobs that are active
+        then, in the order in which they started, and from then on of every other one as it comes and goes.
+
+        :param kind: makes the book of a view; there is one for each kind.
         """
 
     @property

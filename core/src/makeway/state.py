@@ -91,6 +91,8 @@ class Standing:
     """Last submission, a requeue renews it; None: as the spec says."""
     eligible_at: Seconds | None = None
     """Earliest start; None: its begin time, or its submission."""
+    eligible_since: Seconds | None = None
+    """Since when nothing of its own keeps it from starting; None: from now on, if nothing does."""
     priority: int | None = None
     """None: handed out anew, by place in this list; 0: held."""
     reason: str = ""
@@ -396,6 +398,7 @@ COPIED = (
         "reason",
         "submit_at",
         "eligible_at",
+        "eligible_since",
         "priority",
         "starts",
         "restarts",

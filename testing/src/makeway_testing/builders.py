@@ -92,7 +92,7 @@ def config(machine: Machine | None = None, settings: Settings | None = None, **m
     """Build a configuration out of flat `settings`; `more` are settings too and win.
 
     ``partitions`` and ``qos`` map names to tables, ``scheduler`` is its type, ``timeslice`` the
-    length of a gang's turn, if there is a gang; all else is a key of ``[policy]``,
+    length of a gang's turn, if there is a gang, ``priority`` the name of a plugin; all else is a key of ``[policy]``,
     ``[policy.preemption]`` or ``[scheduler]``. Lists of words may be written as
     ``"suspend,gang"``. Without partitions there is one, ``batch``.
 
@@ -114,6 +114,10 @@ def config(machine: Machine | None = None, settings: Settings | None = None, **m
         own["gang/timeslice"] = {"timeslice": float(given["timeslice"])}
         policy["settings"] = own
     scheduler = {key: given[key] for key in _SCHEDULER if key in given}
+    if "/" in str(given.get("priority", "")):
+        del scheduler["priority"]  # the name of a plugin is the policy's; a bare word is an older spelling
+    else:
+        policy.pop("priority", None)
     if "scheduler" in given:
         scheduler["type"] = given["scheduler"]
     tables = {

@@ -54,6 +54,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "select": Kind(summary="Gives jobs whole nodes, the largest first"),
     "gang": Kind(summary="Lets jobs on the same cores take turns, round robin", needs=(_LINEAR,)),
+    "priority": Kind(summary="Puts users in front who have used less of late", needs=(_LINEAR,)),
     "protect": Kind(
         summary="Protects the jobs of some users, and jobs that are about to end",
         needs=(_LINEAR, _PARTITION_PRIO),

@@ -23,6 +23,7 @@ _KIND_OF_HOOK = {
     "makeway_selector": "select",
     "makeway_preempt_candidates": "preempt",
     "makeway_gang": "gang",
+    "makeway_priority": "priority",
     "makeway_search": "search",
     "makeway_queue_order": "order",
     "makeway_admit": "limit",

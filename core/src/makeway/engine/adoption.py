@@ -96,6 +96,7 @@ def plugins_memory(engine: Engine) -> dict[str, Any]:
     for name, hook, part in (
         ("selector", "makeway_selector", engine.selector),
         ("gang", "makeway_gang", engine.gang),
+        ("priorities", "makeway_priority", engine.transitions.priorities.prioritizer),
     ):
         if part is not None:
             call = getattr(part, "hand_over", None)
@@ -313,11 +314,9 @@ class _Adoption:
                 transitions.no_priority_above(told.priority + told.spec.nice - 1)
         for job in jobs:
             if self._told[job.id].priority is None:
-                given = job.spec.priority
-                put(
-                    job,
-                    priority=given if given is not None else transitions.fresh_priority(job) - job.spec.nice,
-                )
+                put(job, priority=transitions.priorities.first(job))
+            elif job.spec.priority:
+                transitions.priorities.given.add(job.id)
         return jobs
 
     def _check(self, jobs: Sequence[Job]) -> None:
@@ -400,10 +399,17 @@ class _Adoption:
             policies.take_over(memory.get("policies") or {}, self._ledger)
         selector = memory.get("selector") if self._same else None
         self._tell_selector(active, _of_plugin(selector, policies.who("makeway_selector")))
+        self._tell_prioritizer(_of_plugin(memory.get("priorities"), policies.who("makeway_priority")))
         if self._engine.gang is None:
             return ()
         seen = [[job for job in jobs if job.spec.het_id is None] for jobs in (active, leaving)]
         return self._tell_gang(seen[0], seen[1], _of_plugin(memory.get("gang"), policies.who("makeway_gang")))
+
+    def _tell_prioritizer(self, memory: Mapping[str, Any] | None) -> None:
+        take_over = getattr(self._engine.transitions.priorities.prioritizer, "take_over", None)
+        if memory is not None and take_over is not None:
+            with self._reading("memory.priorities"):
+                take_over(memory, self._ledger)
 
     def _tell_selector(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
         selector, ledger = self._engine.selector, self._ledger
@@ -463,7 +469,16 @@ def _told_of_starts_of_gang(
 
 # ------------------------------------------------------------------------------------ details
 _AS_THEY_ARE = (
-    *("started_at", "resumed_at", "end_at", "suspended_at", "suspended_by", "restarts", "preemptions"),
+    *(
+        "eligible_since",
+        "started_at",
+        "resumed_at",
+        "end_at",
+        "suspended_at",
+        "suspended_by",
+        "restarts",
+        "preemptions",
+    ),
     *(
         "preemptions_before",
         "preempted_at",

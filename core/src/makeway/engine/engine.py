@@ -22,6 +22,7 @@ from makeway.engine.endings import Endings
 from makeway.engine.forgiving import Forgiveness
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Placer
+from makeway.engine.priorities import Priorities
 from makeway.engine.priority import priorities_of
 from makeway.engine.queue import Queue
 from makeway.engine.reports import Reports
@@ -107,6 +108,9 @@ class Engine:
         self.gang = policies.gang(ledger)
         self.queue = Queue(ledger)
         self.forgiveness = Forgiveness(policies, recorder, ledger, config.world.failures.policy_errors)
+        self.priorities = Priorities(
+            policies, ledger, self.queue, self.forgiveness, priorities_of(recorder.cluster, scheduler)
+        )
         self.transitions = Transitions(
             ledger,
             self.queue,
@@ -117,7 +121,7 @@ class Engine:
             self.clockwork,
             self.forgiveness,
             max_requeues=scheduler.max_requeues,
-            priorities=priorities_of(recorder.cluster, scheduler),
+            priorities=self.priorities,
         )
         self.making_way = self.transitions.making_way
         self.placer = Placer(
@@ -198,6 +202,8 @@ class Engine:
                 self.endings.deadlines(by)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
+        if self.priorities.due(now):
+            self._renew_priorities()
         if forgiveness.on:
             forgiveness.run(lambda: rhythm.run(now), None)
             if forgiveness.given_up is not None:
@@ -211,6 +217,13 @@ class Engine:
         if self.deeds is not None and transitions.actions:
             return self.deeds.number(transitions.actions)
         return transitions.actions
+
+    def _renew_priorities(self) -> None:
+        """Let all priorities be worked out anew; a pass is made where that may decide something."""
+        again = self.priorities.again
+        moved = self.forgiveness.run(again, False) if self.forgiveness.on else again()
+        if moved or self.placer.preemption:
+            self.rhythm.look_again()
 
     def _next_tick(self, gang: Gang) -> Seconds | None:
         at: object = gang.next_tick
@@ -305,6 +318,9 @@ class Engine:
             at = self.rhythm.deadline_wake(first, now)
             if at is not None and at < wake:
                 wake = at
+        due = self.priorities.next_at
+        if due is not None and due < wake:
+            wake = due
         if self.queue.waiting:
             at = self.rhythm.next_pass(now)
             if at is not None and at < wake:

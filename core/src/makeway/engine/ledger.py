@@ -14,7 +14,9 @@ from makeway.errors import RunnerError
 from makeway.model import (
     Allocation,
     Blocked,
+    Book,
     Cluster,
+    ClusterView,
     Exclusive,
     Job,
     JobDraft,
@@ -30,6 +32,7 @@ from makeway.model import (
 from makeway.tally import Tally
 
 S = TypeVar("S")
+B = TypeVar("B", bound=Book)
 
 put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
@@ -133,6 +136,8 @@ class Ledger:
         self.preempt_basis = preempt_basis
         self._usage: UsageBooks | None = None
         """None: nobody has asked who holds how much."""
+        self._books: dict[Any, Book] = {}
+        """Books that policies keep, by kind."""
 
     # ------------------------------------------------------------------------ ClusterView
     @property
@@ -277,6 +282,17 @@ class Ledger:
             self._usage = UsageBooks(self.cluster, self._active.values())
         return self._usage.of(by, running=running)
 
+    def book(self, kind: Callable[[ClusterView], B]) -> B:
+        """Return the book of a kind that is kept for this run."""
+        found = self._books.get(kind)
+        if found is None:
+            view = cast(ClusterView, self)
+            found = kind(view)
+            for job in self._active.values():
+                found.started(job, view)
+            self._books[kind] = found
+        return cast(B, found)
+
     # ------------------------------------------------------------------------------ verbs
     def enter(self, draft: JobDraft) -> Job:
         """Add a new job to the job table, and return it; from now on nobody else can set its fields."""
@@ -344,6 +360,8 @@ class Ledger:
                 self._on[index].append(job)
         if self._usage is not None:
             self._usage.started(job)
+        for book in self._books.values():
+            book.started(job, cast(ClusterView, self))
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self.license_holders.setdefault(name, {})[job.id] = count
@@ -410,6 +428,8 @@ class Ledger:
             self._clear_deadline(job)
         if self._usage is not None:
             self._usage.left(job)
+        for book in self._books.values():
+            book.left(job, cast(ClusterView, self))
         del self._active[job.id]
         if self._active_sorted is not None:
             self._left.append(job)

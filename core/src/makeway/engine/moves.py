@@ -6,12 +6,13 @@ out. What a gang arbiter says to a move is up to `makeway.engine.transitions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import Ledger, put, put_field
+from makeway.engine.priorities import Priorities
 from makeway.engine.queue import Queue
 from makeway.model import (
     PREEMPTIONS_KEPT,
@@ -25,6 +26,7 @@ from makeway.model import (
     Selector,
     SuspendedBy,
 )
+from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.state import REQUEUED, Standing, grace_of, plan_of
@@ -49,12 +51,12 @@ class Moves:
         clockwork: Clockwork,
         *,
         max_requeues: int | None,
-        priorities: Callable[[Job], int] | None,
+        priorities: Priorities,
     ) -> None:
         """Begin with nothing moved.
 
         :param max_requeues: how often a job is requeued at the most; None: any number of times.
-        :param priorities: computes the priority of a job (priority/multifactor); None: by order of submission.
+        :param priorities: who gives jobs their priority.
         """
         self.ledger = ledger
         self.queue = queue
@@ -66,14 +68,12 @@ class Moves:
         self.actions: list[Action] = []
         self._max_requeues = max_requeues
         self.priorities = priorities
-        """Computes the priority of a job; None: by order of submission."""
         self.graces: dict[str, Plan] = {}
         """Jobs in their grace time, and what awaits them."""
         self.survived_grace: set[str] = set()
         """Jobs that rode out a grace time and were requeued (rule grace_mark_survives_requeue)."""
         self._leaving: dict[str, JobState | str] = {}
         self._told_to_leave: set[str] = set()
-        self._lowest_priority = _FIRST_PRIORITY
         self.changed = False
         """Whether anything happened that a scheduling pass should look at."""
         self.left_nodes = False
@@ -84,16 +84,9 @@ class Moves:
         self._by_preempt = policies.who("makeway_preempt_candidates")
 
     # --------------------------------------------------------------------------- priority
-    def fresh_priority(self, job: Job) -> int:
-        """Return the priority of a job that is submitted, requeued, resumed or released."""
-        if self.priorities is not None:
-            return self.priorities(job)
-        return self.next_priority()
-
-    def next_priority(self) -> int:
-        """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
-        self._lowest_priority -= 1
-        return self._lowest_priority + 1
+    def fresh_priority(self, job: Job, occasion: Occasion = Occasion.RELEASED) -> int:
+        """Return the priority of a job that is requeued, resumed or released."""
+        return self.priorities.fresh(job, occasion)
 
     # ------------------------------------------------------------------------------- gang
     def tell_gang(self, event: str, job: Job) -> None:
@@ -255,8 +248,10 @@ class Moves:
     def _wait_again(self, job: Job) -> None:
         now = self.ledger.now
         started = job.started_at
-        keep = self.ledger.rule("requeue_keeps_priority") or job.spec.priority is not None
-        priority = job.priority if job.held or keep else self.fresh_priority(job)
+        put(job, eligible_since=None)
+        given = job.spec.priority is not None or job.id in self.priorities.given
+        keep = job.held or given or self.ledger.rule("requeue_keeps_priority")
+        priority = job.priority if keep else self.fresh_priority(job, Occasion.REQUEUED)
         too_often = self._max_requeues is not None and job.restarts + 1 > self._max_requeues
         if too_often:
             priority = 0
@@ -360,20 +355,20 @@ class Moves:
     def hand_over(self) -> dict[str, Any]:
         """Return what a look at the jobs does not tell, for `take_over`."""
         return {
-            "lowest_priority": self._lowest_priority,
+            **self.priorities.hand_over(),
             "changed": self.changed,
             "left_nodes": self.left_nodes,
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
-        self._lowest_priority = memory["lowest_priority"]
+        self.priorities.take_over(memory)
         self.changed = memory["changed"]
         self.left_nodes = memory["left_nodes"]
 
     def no_priority_above(self, lowest: int) -> None:
         """Let the priorities that are handed out next be `lowest` or less."""
-        self._lowest_priority = min(self._lowest_priority, lowest)
+        self.priorities.lowest = min(self.priorities.lowest, lowest)
 
     def departure_of(self, job: Job) -> dict[str, Any]:
         """Return what `Standing` says of a job that makes way or leaves."""
@@ -403,5 +398,3 @@ class Moves:
 
 NO_REASON = "no reason given"
 """Why a victim makes way if neither the policy nor the search says so."""
-_FIRST_PRIORITY = 4294901759
-"""The first priority that priority/basic hands out."""

@@ -14,9 +14,10 @@ from typing import Any, cast
 
 import attrs
 
-from makeway.engine.ledger import Ledger, put
+from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.throttle import WAITS, Throttle
 from makeway.model import Job, JobState, Partition, Seconds
+from makeway.priorities import Priority
 
 Key = tuple[int, int, int, float, int, int]
 """Rank, priority tier, priority, submission, job, partition: the lower goes first."""
@@ -48,6 +49,8 @@ class Queue:
         """The tasks of job arrays."""
         self._blockers: dict[str, set[str]] = {}
         self._rank: Callable[[Job], int | None] | None = None
+        self._in_partition: dict[str, Mapping[str, int]] = {}
+        """Priorities of the jobs for which partitions differ, by the partition's name."""
         self._ranks: dict[tuple[int, int], int] = {}
         """Ranks of eligible jobs, by job and partition."""
 
@@ -114,7 +117,9 @@ class Queue:
             self._admit(each, now)
         return bool(came)
 
-    def _insert(self, job: Job) -> None:
+    def _insert(self, job: Job, since: Seconds | None = None) -> None:
+        if job.eligible_since is None:
+            put(job, eligible_since=self._ledger.now if since is None else since)
         if not self.throttle.lets_in(job):
             self._ledger.wait_for(job, WAITS)
             return
@@ -142,6 +147,12 @@ class Queue:
         self._rank = rank
 
     def _key(self, job: Job, partition: Partition) -> Key:
+        if self._in_partition and job.id in self._in_partition:
+            rank, tier, _, *rest = self._ranked_key(job, partition)
+            return cast(Key, (rank, tier, -self.priority_in(job, partition), *rest))
+        return self._ranked_key(job, partition)
+
+    def _ranked_key(self, job: Job, partition: Partition) -> Key:
         if self._rank is None:
             return key_of(job, partition)
         place = job.index, partition.index
@@ -168,7 +179,7 @@ class Queue:
         while self.later and self.later[0][0] <= now:
             _, _, job = heapq.heappop(self.later)
             if self.waiting.get(job.id) is job and job.eligible_at <= now and not job.held:
-                self._insert(job)
+                self._insert(job, job.eligible_at)
                 any_came = True
         return any_came
 
@@ -205,6 +216,8 @@ class Queue:
         if self._blockers:
             self._blockers.pop(job.id, None)
         self._drop_entries(job)
+        if self._in_partition:
+            self._in_partition.pop(job.id, None)
 
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
@@ -223,11 +236,49 @@ class Queue:
         """Give a pending job another priority; 0 holds it."""
         eligible = any(entry[1] is job for entry in self.entries)
         self._drop_entries(job)
+        self.set_priority(job, priority)
         put(job, priority=priority)
         if not priority:
+            put(job, eligible_since=None)
             self._next_tasks(job, now, ended=False)
         if eligible or job.eligible_at <= now:
             self._admit(job, now)
+
+    # -------------------------------------------------------------------------- priorities
+    def set_priority(self, job: Job, priority: Priority) -> int:
+        """Keep what a job has in each partition, while it has no entries; return what counts for the job as a whole."""
+        if isinstance(priority, int):
+            self._in_partition.pop(job.id, None)
+            return priority
+        self._in_partition[job.id] = dict(priority)
+        first = min(job.partitions, key=lambda each: -each.priority_tier)
+        return priority.get(first.name, max(priority.values()))
+
+    def priority_in(self, job: Job, partition: Partition) -> int:
+        """Return the priority of a pending job in one of its partitions."""
+        return self._in_partition.get(job.id, {}).get(partition.name, job.priority)
+
+    def renew(self, priorities: Mapping[Job, Priority]) -> bool:
+        """Give many jobs another priority at once; say whether the order of the eligible ones has changed."""
+        changed = False
+        for job, priority in priorities.items():
+            if not isinstance(priority, int) or job.id in self._in_partition:
+                priority = self.set_priority(job, priority)
+                changed = True
+            if job.priority != priority:
+                put_field(job, "priority", priority)
+                changed = True
+        if not changed:
+            return False
+        self._ranks.clear()
+        before = list(self.entries)
+        for entries in (self.entries, self.arrivals):
+            entries[:] = [(self._key(job, partition), job, partition) for _, job, partition in entries]
+            entries.sort(key=_first)
+        return any(
+            old[1] is not new[1] or old[2] is not new[2]
+            for old, new in zip(before, self.entries, strict=True)
+        )
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
@@ -248,6 +299,7 @@ class Queue:
             },
             "blockers": {job_id: sorted(others) for job_id, others in self._blockers.items()},
             "turns": self.throttle.hand_over(),
+            "in_partition": {job_id: dict(each) for job_id, each in self._in_partition.items()},
         }
 
     def _waits(self, job: Job) -> bool:
@@ -277,6 +329,7 @@ class Queue:
         }
         self._blockers = {job_id: set(others) for job_id, others in memory["blockers"].items()}
         self.throttle.take_over(self._ledger.jobs, memory.get("turns"))
+        self._in_partition = dict(memory.get("in_partition", {}))
 
     def adopt(self, jobs: Iterable[Job], now: Seconds) -> None:
         """Let jobs that wait already stand where they would after their submission; their reasons stay."""
@@ -314,6 +367,10 @@ def face_of(job: Job, partition: Partition) -> Job:
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the place of a job in the order of ranks; without, in the default order."""
     return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+def _first(entry: Entry) -> Key:
+    return entry[0]
 
 
 class _Gone:

@@ -177,6 +177,13 @@ class Rhythm:
         self._transitions.changed = True
         self._soon = self._backfill_wanted = True
 
+    def look_again(self) -> None:
+        """Let a pass be made since the order may be another one: at the next point of the grid, or in this step."""
+        self._schedulers.attempts.again = True
+        self._soon = self._backfill_wanted = True
+        if not self.periodic:
+            self._transitions.changed = True
+
     def deadline_wake(self, first: Seconds, now: Seconds) -> Seconds | None:
         """Return when limits have to be looked at, the first deadline being at `first`; None: never."""
         if first > now and not self._sweeping.interval:

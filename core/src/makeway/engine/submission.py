@@ -54,13 +54,8 @@ class Submission:
         now = ledger.now
         self.last_index += 1
         draft, problem = self._draft(spec, self.last_index)
-        priority = spec.priority
-        if priority is None and transitions.priorities is None:
-            priority = transitions.next_priority() - spec.nice
-        draft.priority = 0 if priority is None else priority
         job = ledger.enter(draft)
-        if priority is None:
-            put(job, priority=max(1, transitions.fresh_priority(job) - spec.nice))
+        put(job, priority=transitions.priorities.first(job))
         self._recorder.entered(job, now)
         self._queue.add(job, now)
         transitions.changed = True

@@ -10,6 +10,7 @@ from makeway.engine.forgiving import Forgiveness, ForgivenSelector
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.making_way import MakingWay
 from makeway.engine.moves import Moves
+from makeway.engine.priorities import Priorities
 from makeway.engine.queue import Queue
 from makeway.model import (
     Allocation,
@@ -44,7 +45,7 @@ class Transitions(Moves):
         forgiveness: Forgiveness,
         *,
         max_requeues: int | None,
-        priorities: Callable[[Job], int] | None,
+        priorities: Priorities,
     ) -> None:
         """Begin with nothing moved.
 

@@ -226,7 +226,7 @@ class Asker:
     def _homes(self) -> dict[str, list[tuple[str, str]]]:
         """Return each package of a plugin with the plugins in it, and the hook that builds objects."""
         homes: dict[str, list[tuple[str, str]]] = {}
-        for hook in ("makeway_selector", "makeway_gang", *self._calls):
+        for hook in ("makeway_selector", "makeway_gang", "makeway_priority", *self._calls):
             for call in self._calls.get(hook, ()):
                 module = str(getattr(call.function, "__module__", ""))
                 homes.setdefault(_package(module), []).append((call.plugin, hook))

@@ -35,6 +35,7 @@ from makeway.model import (
     Signal,
     Vocabulary,
 )
+from makeway.priorities import Prioritizer
 from makeway.record import Line
 from makeway.registry.asking import Asker, Call, guarded
 from makeway.registry.asking import shown as _shown
@@ -42,7 +43,7 @@ from makeway.registry.finding import installed, load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.tables import structured
 
-KINDS = ("select", "preempt", "gang", "search", "protect", "plugins")
+KINDS = ("select", "preempt", "priority", "gang", "search", "protect", "plugins")
 """Keys of ``[policy]`` that name plugins."""
 
 DEFAULT_SEARCH = "search/in_order"
@@ -56,7 +57,7 @@ log = logging.getLogger("makeway")
 def names_in(config: Config) -> list[str]:
     """Return the plugins that `config` names, in the order in which they are asked."""
     policy = config.policy
-    wanted = [*policy.plugins, policy.search, policy.preempt, gang_of(config), policy.select]
+    wanted = [*policy.plugins, policy.priority, policy.search, policy.preempt, gang_of(config), policy.select]
     wanted += policy.protect
     return list(dict.fromkeys(name for name in wanted if name is not None))
 
@@ -175,6 +176,17 @@ class Policies(Asker):
                 if not callable(getattr(found, verb, None)):
                     self._blame("makeway_gang", None, f"its arbiter has no method {verb!r}")
             self._keep(found, "makeway_gang")
+        return found
+
+    def priorities(self, view: ClusterView) -> Prioritizer | None:
+        """Build what gives jobs their priority; None: they stand in order of submission."""
+        hook = "makeway_priority"
+        found: Prioritizer | None = self._first(hook, None, view=view)
+        if found is not None:
+            for verb in ("fresh", "again"):
+                if not callable(getattr(found, verb, None)):
+                    self._blame(hook, None, f"its prioritizer has no method {verb!r}")
+            self._keep(found, hook)
         return found
 
     def queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:

@@ -446,6 +446,7 @@ def _mark(job: Job, engine: Engine) -> _Mark:
         job.partition.index,
         job.submit_at,
         job.eligible_at,
+        job.eligible_since,
         job.end_at,
         job.allocation,
         job.starts,

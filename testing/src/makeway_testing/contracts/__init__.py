@@ -16,6 +16,7 @@ contract               for
 PreemptPolicyContract  who may be displaced: plugins named under ``policy.preempt``
 SelectContract         nodes and cores: ``policy.select``
 GangContract           turns on shared resources: ``policy.gang``
+PriorityContract       who is tried first: ``policy.priority``
 SearchContract         which candidates are taken: ``policy.search``
 ProtectContract        vetoes: ``policy.protect``
 WorkloadReaderContract readers of traces (``Dialect.workloads``)
@@ -30,6 +31,7 @@ from __future__ import annotations
 from makeway_testing.contracts.base import Contract, DecisionContract
 from makeway_testing.contracts.gang import GangContract
 from makeway_testing.contracts.preempt import PreemptPolicyContract
+from makeway_testing.contracts.priority import PriorityContract
 from makeway_testing.contracts.protect import ProtectContract
 from makeway_testing.contracts.reader import ConfigReaderContract, ReaderContract, WorkloadReaderContract
 from makeway_testing.contracts.runner import RunnerContract
@@ -47,6 +49,7 @@ __all__ = [
     "DecisionContract",
     "GangContract",
     "PreemptPolicyContract",
+    "PriorityContract",
     "ProtectContract",
     "ReaderContract",
     "RunnerContract",

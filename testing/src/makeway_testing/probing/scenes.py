@@ -18,6 +18,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
     "select": ("makeway_selector",),
     "preempt": ("makeway_preempt_candidates", "makeway_preempt_mode", "makeway_preempt_action"),
     "gang": ("makeway_gang",),
+    "priority": ("makeway_priority",),
     "search": ("makeway_search",),
     "protect": ("makeway_protect",),
 }
@@ -66,6 +67,8 @@ def _roles(name: str, hooks: Collection[str]) -> dict[str, Any]:
     }
     if plays["gang"]:
         found["gang"] = name
+    if plays["priority"]:
+        found["priority"] = name
     if plays["search"]:
         found["search"] = name
     # Asked last: a policy may only say how victims leave, a selector may bring no search.

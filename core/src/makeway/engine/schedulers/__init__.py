@@ -31,7 +31,8 @@ class Schedulers:
         scheduler: SchedulerTable,
         clockwork: Clockwork,
     ) -> None:
-        raw = walks_raw(ledger, scheduler)
+        in_order_of_submission = placer.transitions.priorities.prioritizer is None
+        raw = in_order_of_submission and walks_raw(ledger, scheduler)
         self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
         self.strict = Strict(self.attempts)
         self.greedy = Greedy(self.attempts)
