@@ -50,7 +50,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("Grouping", "Finding"),
     ),
     "What a plugin builds": (
-        *("Selector", "ForesightedSelector", "Forecast", "Gang", "QueuedGang", "GangOrder"),
+        *("Selector", "Forecast", "Gang", "QueuedGang", "GangOrder"),
     ),
     "Closed sets": (
         *(
@@ -64,6 +64,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "GangVerb",
         ),
     ),
+    "What makes answers quicker and changes none": ("ForesightedSelector",),
 }
 
 
@@ -155,7 +156,7 @@ def render() -> str:
     parts = [
         "# The data model",
         "",
-        "<!-- Written by docs/generate_model.py from makeway/model.py; do not edit. -->",
+        "<!-- Written by docs/generate_model.py from makeway/model/; do not edit. -->",
         "",
         "Every value that a [hook](hooks.md) takes or returns, field by field.",
         "Import them from `makeway.model`; `Finding` is in `makeway.errors`.",

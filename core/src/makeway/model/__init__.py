@@ -1,0 +1,95 @@
+"""Define the values that the engine and its plugins speak of: cluster, jobs, placements, plans.
+
+All values are frozen. `Job` is a read-only face as well: its fields change while a run goes on, but
+only the engine changes them (`makeway.engine.ledger`); a plugin that tries gets an error.
+Memory is in MB, time in seconds since the start of the replay, sets of nodes are bitmaps
+(`makeway.bitmap`) in index order.
+"""
+
+from __future__ import annotations
+
+from makeway.model.adopting import AdoptingGang, AdoptingSelector
+from makeway.model.answers import (
+    Blocked,
+    Candidates,
+    Check,
+    Choice,
+    Forecast,
+    GangOrder,
+    GangVerb,
+    Placement,
+    Plan,
+    Protection,
+    Signal,
+    Stay,
+)
+from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Partition, Qos
+from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, Usage, UserSignal
+from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
+from makeway.model.speed import ForesightedSelector
+from makeway.model.values import (
+    NOTHING,
+    PREEMPTIONS_KEPT,
+    Exclusive,
+    JobState,
+    ModeFlag,
+    PreemptBasis,
+    PreemptMode,
+    Seconds,
+    Sharing,
+    SuspendedBy,
+)
+from makeway.model.views import Attempt, Book, ClusterView, Cover
+from makeway.model.words import Grouping, Listing, StatusCommand, Vocabulary
+
+__all__ = [
+    "NOTHING",
+    "PREEMPTIONS_KEPT",
+    "AdoptingGang",
+    "AdoptingSelector",
+    "Allocation",
+    "Attempt",
+    "Blocked",
+    "Book",
+    "Candidates",
+    "Check",
+    "Choice",
+    "Cluster",
+    "ClusterView",
+    "Cover",
+    "Exclusive",
+    "Forecast",
+    "ForesightedSelector",
+    "Gang",
+    "GangOrder",
+    "GangVerb",
+    "Grouping",
+    "Job",
+    "JobDraft",
+    "JobSpec",
+    "JobState",
+    "Listing",
+    "ModeFlag",
+    "ModeSetting",
+    "Node",
+    "OverSubscribe",
+    "Partition",
+    "Placement",
+    "Plan",
+    "PreemptBasis",
+    "PreemptMode",
+    "Protection",
+    "Qos",
+    "QueuedGang",
+    "Seconds",
+    "Selector",
+    "Sharing",
+    "Signal",
+    "StatusCommand",
+    "Stay",
+    "SuspendedBy",
+    "TellingGang",
+    "Usage",
+    "UserSignal",
+    "Vocabulary",
+]

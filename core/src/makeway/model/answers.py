@@ -1,0 +1,252 @@
+"""Define what policies and selectors answer: placements, candidates, choices, plans, orders."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model.jobs import Allocation, Job
+from makeway.model.values import NOTHING, PreemptMode, Seconds
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Placement:
+    """A place where a job could start now."""
+
+    allocation: Allocation
+    """What it would hold."""
+    overlays: bool = False
+    """Whether it lies on cores of active jobs, which the gang arbiter will stop."""
+    why: str = ""
+    """How it was found (``idle nodes``, ``shares the nodes of 9``); one phrase for people."""
+    alternative: int = 0
+    """Which of the job's feature alternatives it serves, in the order written."""
+
+
+@attrs.frozen(kw_only=True)
+class Blocked:
+    """Why a job cannot start now, and what stands in its way."""
+
+    reason: str = "Resources"
+    """Pending reason in the field's words."""
+    resource: str = "nodes"
+    """What is short: nodes, cpus, memory, gres, licences."""
+    wanted: float = 0
+    """How much of `resource` it needs; 0: not said."""
+    available: float = 0
+    """How much of it there is for this job."""
+    detail: str = ""
+    """A sentence for people."""
+    never: bool = False
+    """True: it could not run on the empty cluster either."""
+    ask_again_at: Seconds | None = None
+    """When a limit may let the job through without any event; None: not known."""
+    liftable: bool = False
+    """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
+    frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)
+    """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
+
+    0: nothing of that, but of something else that is short as well; infinite: perhaps enough by itself. Empty: it
+    is not known who would help, and whoever searches has to try.
+    """
+
+
+@attrs.frozen(kw_only=True)
+class Forecast:
+    """When a job could start if jobs end as their limits say."""
+
+    at: Seconds
+    """When it could start."""
+    nodes: NodeBits
+    """Nodes it would take, or that must be kept for it."""
+    preempts: bool = False
+    """Whether that counts on removing candidates now."""
+    eligible: NodeBits = 0
+    """Nodes among which it may choose at that instant."""
+    spare: int | None = None
+    """How many of `eligible` may be in use then without delaying it; None: exactly `nodes` must be kept."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Candidates:
+    """Whom a pending job may displace, cheapest to lose first."""
+
+    jobs: tuple[Job, ...] = ()
+    """The candidates, cheapest to lose first; some of ``active``, none twice."""
+    modes: tuple[PreemptMode, ...] = ()
+    """How each would make way; parallel to `jobs`."""
+    protected: Mapping[str, str] = NOTHING
+    """Job id -> why it may not be displaced, for `explain`; need not be complete."""
+    note: str = ""
+    """Why there are none, or what governed the order; for `explain`."""
+    ask_again_at: Seconds | None = None
+    """When the answer may differ without any event (an exemption ends); None: not known."""
+    reasons: tuple[str, ...] = ()
+    """Why each may be displaced, parallel to `jobs`, for records and `explain`; empty: nothing is said."""
+    allowed_after: Callable[[Job, Sequence[Job]], bool] | None = None
+    """Whether one of `jobs` may be displaced once others have been; None: each may, whoever else is.
+
+    Called with the candidate and the jobs taken before it, in the order in which they were taken, as often as a
+    search needs it; pure. So "as long as its owner is over quota" can be said. Any search keeps to it: a victim for
+    which it says no is taken out of the candidates, and victims are sought again.
+    """
+    reason: str = ""
+    """Pending reason, in the policy's own words, if the job has to wait; empty: the one found before."""
+    vacated: frozenset[str] = frozenset()
+    """Ids of those of `jobs` that have made way already: what they hold may be used, and nothing is done to them."""
+    not_for: Mapping[str, str] = NOTHING
+    """What is short (`Blocked.resource` of a limit) -> why nobody is displaced for its sake."""
+    rounds: int = 1
+    """How many searches may be made in one go where victims turn out not to be able to make way (`Plan.fails`).
+
+    1: if one of them fails, all are left alone and the preemptor waits. More: those who can make way do, those
+    who cannot are left out, and others are sought in their place.
+    """
+    while_waiting: bool = False
+    """Whether further victims may be told although some that the preemptor has had told are still leaving."""
+
+    def only(self, positions: Sequence[int]) -> Candidates:
+        """Return the same with the jobs at these positions alone, in that order."""
+        return attrs.evolve(
+            self,
+            jobs=tuple(self.jobs[at] for at in positions),
+            modes=tuple(self.modes[at] for at in positions),
+            reasons=tuple(self.reasons[at] for at in positions) if self.reasons else (),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Protection:
+    """Why a job may not be displaced, and for how long."""
+
+    reason: str
+    """In words that people can read."""
+    until: Seconds | None = None
+    """When it ends without any event, so that whoever waits is tried again then; None: not known."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Choice:
+    """What a search found: a placement, and who has to make way for it."""
+
+    placement: Placement
+    """Where the job starts once its victims have gone."""
+    victims: tuple[int, ...] = ()
+    """Positions in the candidates, in the order in which they are to be told."""
+    method: str = ""
+    """How the search went about it; one phrase for people."""
+    considered: int = 0
+    """How many candidates it looked at."""
+    modes: tuple[PreemptMode, ...] = ()
+    """How each victim makes way, parallel to `victims`; empty: as the candidates say."""
+    reasons: tuple[str, ...] = ()
+    """Why each victim was chosen, parallel to `victims`; empty: as the candidates say (`Candidates.reasons`)."""
+
+
+@attrs.frozen(kw_only=True)
+class Signal:
+    """A signal to a job's processes."""
+
+    name: str
+    """TERM, CONT, TSTP, USR1, ..."""
+    steps_only: bool = True
+    """True: the batch shell is not addressed."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Plan:
+    """The steps by which one victim makes way."""
+
+    job: Job
+    """The victim."""
+    mode: PreemptMode
+    """What is done in the end."""
+    notice: tuple[Signal, ...] = ()
+    """Sent at once, when the grace time starts; nothing is sent without a grace time."""
+    farewell: tuple[Signal, ...] = ()
+    """Sent right before the mode is carried out."""
+    grace_time: Seconds = 0.0
+    """From notice to action; 0: at once."""
+    hold_down: Seconds = 0.0
+    """Least time before a suspended victim may resume."""
+    stop_signal: str = ""
+    """SUSPEND only: the signal that stops it (TSTP, STOP, ...); empty: whatever the world uses."""
+    why: str = ""
+    """The rule that chose the mode; for `explain`."""
+    reason: str = ""
+    """Why the job was chosen: filled in from `Choice.reasons` or `Candidates.reasons` unless the plugin does."""
+    fails: bool = False
+    """True: what was asked cannot be done; the victim stays, and the record says so. See `Candidates.rounds`."""
+
+    @property
+    def because(self) -> str:
+        """Why the job was chosen, and which rule chose the mode, in one phrase; empty: nobody said."""
+        return "; ".join(part for part in (self.reason, self.why) if part)
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """One step of a policy's check list for a job that waits (``makeway explain``)."""
+
+    code: str
+    """Short and lasting, so that people can look it up: ``K03``."""
+    verdict: str
+    """pass, fail or warning."""
+    question: str
+    """What was looked at, as a question."""
+    found: str
+    """What was found, and what would help."""
+    setting: str = ""
+    """Path in the config that decided it; empty: none did."""
+
+
+class GangVerb(enum.Enum):
+    """What a gang arbiter orders."""
+
+    SUSPEND = "suspend"
+    """Stop a job; it keeps what it holds."""
+    RESUME = "resume"
+    """Let a stopped job go on."""
+    PREEMPT = "preempt"
+    """Checkpoint, requeue or kill, as the order's mode says."""
+    MOVE_ON = "move on"
+    """Requeue a suspended job, which counts as no preemption: it waited long enough to try elsewhere."""
+    END = "end"
+    """Kill a job, which counts as no preemption: its time is over, and nobody takes its place."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class GangOrder:
+    """One order of the gang arbiter."""
+
+    verb: GangVerb
+    """What is to be done."""
+    job: Job
+    """The job that it is done to."""
+    mode: PreemptMode = PreemptMode.SUSPEND
+    """PREEMPT only: how the job makes way."""
+    because_of: Job | None = None
+    """The job that takes its place; None: nobody in particular."""
+    why: str = ""
+    """For `explain` and records; empty: nothing is said."""
+    allocation: Allocation | None = None
+    """RESUME only: what it holds from now on, as much as before on the same nodes; None: what it holds."""
+    trades: tuple[tuple[Job, Allocation], ...] = ()
+    """Suspended jobs that change places with it, and what each holds from now on."""
+
+
+@attrs.frozen(kw_only=True)
+class Stay:
+    """One reason for which a suspended job is not resumed now; for `explain` and the summary."""
+
+    why: str
+    """In words that people can read, the same for as long as it is the same reason: the limit, the hold-down, ..."""
+    holders: tuple[str, ...] = ()
+    """Ids of the jobs that hold what it needs."""
+    until: Seconds | None = None
+    """When it ends without any event; None: not known."""
+    setting: str = ""
+    """Path in the config that decided it; empty: none did."""

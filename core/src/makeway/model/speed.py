@@ -1,0 +1,35 @@
+"""Define what makes answers quicker and changes none.
+
+A plugin is complete without any of it: it is for those that are asked about thousands of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+from makeway.bitmap import NodeBits
+from makeway.model.answers import Candidates
+from makeway.model.jobs import Job
+from makeway.model.parts import Selector
+from makeway.model.views import ClusterView
+
+
+class ForesightedSelector(Selector, Protocol):
+    """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
+
+    def screen_without(
+        self,
+        jobs: Sequence[Job],
+        nodes: NodeBits,
+        candidates: Candidates,
+        kind: Hashable,
+        view: ClusterView,
+    ) -> Sequence[Job]:
+        """Return those of `jobs`, order kept, that might start now on `nodes` if all candidates were gone.
+
+        Only a filter to save work, as `screen` is.
+
+        :param jobs: pending jobs, all of which have these candidates.
+        :param kind: the same for the same kind of preemptors, for what is worth remembering.
+        """
