@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from covering import MODULES, NOTED, Covering
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import use_mutation
 from cosmic_ray.plugins import get_operator
@@ -107,42 +108,76 @@ def _by_operator(item: WorkItem) -> tuple[str, int]:
     return item.mutations[0].operator_name, item.mutations[0].occurrence
 
 
+def pytest_command(*arguments: str) -> list[str]:
+    """Return how pytest is called."""
+    return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *arguments]
+
+
+def note_covering(target: Target, tree: Path, folder: Path) -> Covering:
+    """Run the target's tests once, unchanged, and keep which lines each of them runs; what is kept is not run again.
+
+    :raises SystemExit: if a test fails although nothing is changed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    noted = []
+    for path in target.tests:
+        kept = (folder / re.sub(r"\W+", "_", path)).resolve()
+        noted.append(kept)
+        if kept.with_suffix(".json").exists():
+            continue
+        extra = {NOTED: str(kept), MODULES: ":".join(sorted({each for one in targets() for each in one.modules})), "PYTHONPATH": f"{HERE}:{environment(tree)['PYTHONPATH']}"}
+        done = subprocess.run(
+            pytest_command("-p", "covering", path),
+            cwd=tree,
+            env=environment(tree) | extra,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(f"{path} fails without any change:\n{done.stdout[-4000:]}")
+    return Covering(noted)
+
+
 def run_tests(tests: Sequence[str], tree: Path, limit: float) -> tuple[bool, str]:
-    """Run pytest on each of `tests` until one fails; say whether one did, and the end of what it printed."""
-    said = ""
-    for path in tests:
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            "not slow",
-            path,
-        ]
+    """Run `tests` until one fails; say whether one did, and the end of what pytest printed."""
+    if not tests:
+        return False, "no test runs this line"
+    listed = tree / "chosen-tests.txt"
+    done = None
+    for chosen in (tests, sorted({test.partition("::")[0] for test in tests})):
+        listed.write_text("\n".join(chosen))
         try:
             done = subprocess.run(
-                command, cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=limit
+                pytest_command(f"@{listed.name}"),
+                cwd=tree,
+                env=environment(tree),
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                check=False,
             )
         except subprocess.TimeoutExpired:
-            return True, f"{path}: more than {limit:g} s"
-        said = done.stdout[-2000:]
-        if done.returncode:
-            return True, said
-    return False, said
+            return True, f"more than {limit:g} s"
+        if done.returncode in (0, 1, 2):
+            break  # anything else: a test is not there, or nothing can be imported any more, which its file tells
+    assert done is not None
+    return done.returncode != 0, done.stdout[-2000:]
 
 
-def play(item: WorkItem, target: Target, tree: Path, limit: float) -> WorkResult:
-    """Make the change, run the tests, take it back."""
+def play(item: WorkItem, covering: Covering, tree: Path, limit: float) -> WorkResult:
+    """Make the change, run the tests that run its line, take it back.
+
+    :param limit: seconds beyond ten times what these tests took unchanged.
+    """
     spec = item.mutations[0]
     operator = get_operator(spec.operator_name)(**spec.operator_args)
+    tests = covering.tests_of(spec.module_path, spec.start_pos[0], tree)
+    limit += 10 * sum(covering.seconds[test] for test in tests)
     with use_mutation(tree / spec.module_path, operator, spec.occurrence) as (before, after):
         if after is None:
             return WorkResult(worker_outcome=WorkerOutcome.NO_TEST)
-        killed, said = run_tests(target.tests, tree, limit)
+        killed, said = run_tests(tests, tree, limit)
     outcome = TestOutcome.KILLED if killed else TestOutcome.SURVIVED
     diff = _change(before, after)
     return WorkResult(worker_outcome=WorkerOutcome.NORMAL, output=said, test_outcome=outcome, diff=diff)
@@ -211,7 +246,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="which places")
     parser.add_argument("--session", type=Path, default=Path("mutants.sqlite"), help="keeps what was run")
     parser.add_argument("--only", action="append", choices=[target.name for target in targets()])
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for each of a target's tests")
+    parser.add_argument("--limit", type=float, default=120.0, help="most seconds beyond ten times the tests' own")
     parser.add_argument("--reach", type=float, default=90.0, help="percent that has to die")
     return parser.parse_args()
 
@@ -225,10 +260,14 @@ def main() -> int:
         copy_tree(scratch)
         known = equivalents(scratch)
         session = open_session(options.session, wanted, scratch, options.sample, options.seed)
+        covering: dict[str, Covering] = {}
         pending = sorted(session.pending_work_items, key=lambda item: item.job_id)
         for at, item in enumerate(pending, 1):
             spec = item.mutations[0]
-            result = play(item, target_of(spec, wanted, scratch), scratch, options.limit)
+            target = target_of(spec, wanted, scratch)
+            if target.name not in covering:
+                covering[target.name] = note_covering(target, scratch, options.session.with_suffix(".covering"))
+            result = play(item, covering[target.name], scratch, options.limit)
             session.set_result(item.job_id, result)
             word = result.test_outcome.value if result.test_outcome else "no change"
             print(
