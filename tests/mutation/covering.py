@@ -73,7 +73,7 @@ class Covering:
 
     def tests_of(self, module: Path, line: int, tree: Path) -> list[str]:
         """List the tests that run any part of the statement on this line, the quickest first."""
-        found = set()
+        found: set[str] = set()
         for data in self._data:
             ran = data.contexts_by_lineno(str(module)) or data.contexts_by_lineno(str(tree / module))
             for number in lines_of_statement((tree / module).read_text(), line):

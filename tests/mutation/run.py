@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from covering import MODULES, NOTED, Covering
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import use_mutation
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
+from covering import MODULES, NOTED, Covering
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -110,7 +110,18 @@ def _by_operator(item: WorkItem) -> tuple[str, int]:
 
 def pytest_command(*arguments: str) -> list[str]:
     """Return how pytest is called."""
-    return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *arguments]
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow",
+        *arguments,
+    ]
 
 
 def note_covering(target: Target, tree: Path, folder: Path) -> Covering:
@@ -125,7 +136,11 @@ def note_covering(target: Target, tree: Path, folder: Path) -> Covering:
         noted.append(kept)
         if kept.with_suffix(".json").exists():
             continue
-        extra = {NOTED: str(kept), MODULES: ":".join(sorted({each for one in targets() for each in one.modules})), "PYTHONPATH": f"{HERE}:{environment(tree)['PYTHONPATH']}"}
+        extra = {
+            NOTED: str(kept),
+            MODULES: ":".join(sorted({each for one in targets() for each in one.modules})),
+            "PYTHONPATH": f"{HERE}:{environment(tree)['PYTHONPATH']}",
+        }
         done = subprocess.run(
             pytest_command("-p", "covering", path),
             cwd=tree,
@@ -246,7 +261,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="which places")
     parser.add_argument("--session", type=Path, default=Path("mutants.sqlite"), help="keeps what was run")
     parser.add_argument("--only", action="append", choices=[target.name for target in targets()])
-    parser.add_argument("--limit", type=float, default=120.0, help="most seconds beyond ten times the tests' own")
+    parser.add_argument(
+        "--limit", type=float, default=120.0, help="most seconds beyond ten times the tests' own"
+    )
     parser.add_argument("--reach", type=float, default=90.0, help="percent that has to die")
     return parser.parse_args()
 
@@ -266,7 +283,9 @@ def main() -> int:
             spec = item.mutations[0]
             target = target_of(spec, wanted, scratch)
             if target.name not in covering:
-                covering[target.name] = note_covering(target, scratch, options.session.with_suffix(".covering"))
+                covering[target.name] = note_covering(
+                    target, scratch, options.session.with_suffix(".covering")
+                )
             result = play(item, covering[target.name], scratch, options.limit)
             session.set_result(item.job_id, result)
             word = result.test_outcome.value if result.test_outcome else "no change"
