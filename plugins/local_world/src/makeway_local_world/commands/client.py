@@ -1,0 +1,183 @@
+"""Talk to a daemon over its unix socket.
+
+===  =======================================================
+  0  done
+  1  refused, with the reason
+  2  it cannot be asked like that: flags, files
+  3  there is no daemon
+===  =======================================================
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import click
+
+from makeway.errors import MakewayError
+from makeway_local_world.places import SOCKET, STATE, PlaceError, candidates, check_owned, peer, short
+
+REFUSED, USAGE, ABSENT = 1, 2, 3
+PATIENCE = 120.0
+"""Seconds for which an answer is waited for; those that take longer are asked for again."""
+
+
+class Refused(MakewayError):  # noqa: N818  # an answer, not a fault
+    """The daemon refused, and said why."""
+
+    def __init__(self, text: str, status: int, data: Mapping[str, Any]) -> None:
+        super().__init__(text)
+        self.status = status
+        self.data = data
+
+
+class Absent(click.ClickException):
+    """There is no daemon."""
+
+    exit_code = ABSENT
+
+    def show(self, file: Any = None) -> None:
+        """Say so as all of makeway's errors are said."""
+        click.echo(f"makeway: {self.message}", err=True, file=file)
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket, to a daemon that can be trusted."""
+
+    def __init__(self, path: Path, timeout: float | None) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect, and see who is at the other end: one's own daemon, or root's."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(self.timeout)
+        try:
+            with short(self._path) as name:
+                connection.connect(name)
+            _, uid, _ = peer(connection)
+            if uid not in (os.geteuid(), 0) and os.geteuid() != 0:
+                raise PlaceError(
+                    f"{self._path}: user {uid} answers there; allowed: your own daemon, or root's"
+                )
+        except BaseException:
+            connection.close()
+            raise
+        self.sock = connection
+
+
+class Daemon:
+    """A daemon, as commands see it."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Find it.
+
+        :param path: its socket; None: the first one that is there, of those where it may be.
+        :raises Absent: there is none.
+        :raises PlaceError: the socket lies where somebody else could have put it.
+        """
+        self.path = path or find()
+
+    def get(self, route: str, **query: Any) -> dict[str, Any]:
+        """Ask for something."""
+        return self._ask("GET", route, None, query)
+
+    def post(self, route: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Have something done."""
+        return self._ask("POST", route, body or {}, {})
+
+    def _ask(
+        self, method: str, route: str, body: Mapping[str, Any] | None, query: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        connection = _Connection(self.path, PATIENCE)
+        try:
+            text = None if body is None else json.dumps(body)
+            connection.request(method, _url(route, query), text, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return _answer(response.status, response.read())
+        except (ConnectionError, FileNotFoundError, http.client.HTTPException, TimeoutError) as error:
+            raise absent(self.path, error) from None
+        finally:
+            connection.close()
+
+    def events(self, after: int | None = None, *, follow: bool = True) -> Iterator[dict[str, Any]]:
+        """Yield what happens, as the daemon tells it: ``{"id": ..., "event": ..., "data": ...}``."""
+        query = {"follow": int(follow)} | ({} if after is None else {"after": after})
+        connection = _Connection(self.path, None)
+        try:
+            connection.request("GET", _url("/v1/events", query))
+            response = connection.getresponse()
+            if response.status != 200:
+                _answer(response.status, response.read())
+            event: dict[str, Any] = {}
+            for raw in response:
+                line = raw.decode().rstrip("\n")
+                name, _, value = line.partition(": ")
+                if line and name:
+                    event[name] = value
+                elif event:
+                    yield {
+                        **event,
+                        "id": int(event.get("id", 0)),
+                        "data": json.loads(event.get("data", "{}")),
+                    }
+                    event = {}
+        except (ConnectionError, FileNotFoundError, http.client.HTTPException) as error:
+            raise absent(self.path, error) from None
+        finally:
+            connection.close()
+
+
+def find(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the socket of the daemon that is meant.
+
+    :raises Absent: there is none.
+    :raises PlaceError: it lies where somebody else could have put it.
+    """
+    looked = candidates(environ)
+    for path in looked:
+        if path.is_socket():
+            check_owned(path.parent, (os.geteuid(), 0) if os.geteuid() else (path.parent.stat().st_uid,))
+            return path
+    raise absent(looked[0], None)
+
+
+def absent(path: Path, error: BaseException | None) -> Absent:
+    """Return that there is no daemon, and what helps."""
+    if isinstance(error, TimeoutError):
+        return Absent(f"the daemon at {path} does not answer")
+    named = next((f" ({name}={os.environ[name]})" for name in (SOCKET, STATE) if os.environ.get(name)), "")
+    return Absent(f"no daemon runs at {path}{named}; start one: makeway up")
+
+
+def _url(route: str, query: Mapping[str, Any]) -> str:
+    text = urlencode({key: value for key, value in query.items() if value is not None})
+    return f"{route}?{text}" if text else route
+
+
+def job_route(job_id: str, what: str = "") -> str:
+    """Return the route of a job."""
+    return f"/v1/jobs/{quote(job_id, safe='')}" + (f"/{what}" if what else "")
+
+
+def _answer(status: int, raw: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(raw or b"{}")
+    except ValueError:
+        data = {}
+    if not isinstance(data, dict):
+        data = {}
+    if status < 400:
+        return data
+    text = str(data.get("error") or f"the daemon answers with HTTP status {status}")
+    raise Refused(text, status, data)
+
+
+__all__ = ["ABSENT", "REFUSED", "USAGE", "Absent", "Daemon", "Refused", "absent", "find", "job_route"]

@@ -1,0 +1,299 @@
+"""``makeway up`` and ``makeway down``: begin and end a daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from makeway.cli.group import status_of
+from makeway.cli.inputs import load_config
+from makeway.cli.loose import load_files, plugin_option
+from makeway.cli.terminal import note
+from makeway.config import Config, dump_toml
+from makeway.errors import MakewayError
+from makeway_local_world import default
+from makeway_local_world.commands import options
+from makeway_local_world.commands.client import Daemon
+from makeway_local_world.daemon import holding
+from makeway_local_world.places import Places, make_private
+from makeway_local_world.units import unit
+
+STARTING = 60.0
+"""Seconds in which a daemon has to be ready."""
+THIS_MACHINE = "this machine"
+LOG = "daemon.log"
+
+
+class NotStarted(MakewayError):  # noqa: N818  # an answer, not a fault
+    """The daemon did not come up."""
+
+
+def _shared(command: Any) -> Any:
+    """Add what `up` and the daemon itself have in common."""
+    for option in reversed(
+        [
+            click.argument("config", required=False, type=click.Path(path_type=Path)),
+            click.option("--system", is_flag=True, help="Serve all people of this machine; for root."),
+            click.option(
+                "--state", type=click.Path(path_type=Path), metavar="DIR", help="The state directory."
+            ),
+            click.option("--socket", type=click.Path(path_type=Path), metavar="FILE", help="The socket."),
+            plugin_option,
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_shared
+@click.option(
+    "--foreground", is_flag=True, help="Stay in the foreground; Ctrl-C ends the daemon, not the jobs."
+)
+@click.option("--print-unit", is_flag=True, help="Print a systemd unit that does the same, and do nothing.")
+@click.option(
+    "--print-config", is_flag=True, help="Print the configuration that would be used, and do nothing."
+)
+@options.json_option
+def up(
+    config: Path | None,
+    system: bool,
+    state: Path | None,
+    socket: Path | None,
+    plugin_files: Mapping[str, Path],
+    foreground: bool,
+    print_unit: bool,
+    print_config: bool,
+    as_json: bool,
+) -> None:
+    """Start the daemon, under CONFIG or one for this machine.
+
+    Without CONFIG, the partitions `normal` and `urgent` share the CPUs, the memory and the GPUs of this machine; jobs
+    of `urgent` suspend those of `normal`, and those that hold GPUs are requeued.
+
+    The daemon ends with `makeway down`; jobs go on without it. The next one finds them again.
+    """
+    if print_unit:
+        click.echo(unit(system=system, config=config, state=state), nl=False)
+        return
+    if system and os.geteuid():
+        raise click.UsageError("--system is for root; without it the daemon runs jobs of your own")
+    loaded, source = configuration(config)
+    if print_config:
+        click.echo(dump_toml(loaded), nl=False)
+        return
+    places = Places.find(system=system, state=state, socket=socket, configured=loaded.world.state)
+    if foreground:
+        _foreground(loaded, places, source, plugin_files)
+        return
+    about = _background(config, places, system, plugin_files)
+    if as_json:
+        options.put(about)
+        return
+    click.echo(f"makeway is up: {_summary(loaded)}")
+    click.echo(f"  configuration: {source}\n  state: {places.state}")
+    if places.socket != Places.find(system=system).socket:
+        click.echo(f"  commands find it by MAKEWAY_SOCKET={places.socket}")
+
+
+def configuration(path: Path | None) -> tuple[Config, str]:
+    """Read a configuration for this machine, or make one; return it and its name.
+
+    :raises ConfigError: it cannot be used.
+    """
+    if path is None:
+        return default.configuration(default.this_machine()), THIS_MACHINE
+    loaded = load_config(path)
+    note("warning", [*loaded.warnings, *loaded.matters])
+    config = loaded.config
+    if config.world.name in ("world/simulated", "simulated"):
+        config = attrs.evolve(config, world=attrs.evolve(config.world, name="world/local"))
+    return config, str(path.absolute())
+
+
+def _summary(config: Config) -> str:
+    node = config.node[0]
+    cpus = sum(each.cpus or 1 for each in config.node)
+    gpus = node.gres.get("gpu", 0)
+    has = [f"{cpus} CPUs", f"{node.memory_mb / 1024:.1f} GiB"] + ([f"{gpus} GPUs"] if gpus else [])
+    names = " and ".join(partition.name for partition in config.partition)
+    what = "partition" if len(config.partition) == 1 else "partitions"
+    return f"{', '.join(has)}; {what} {names}"
+
+
+def _foreground(config: Config, places: Places, source: str, files: Mapping[str, Path]) -> None:
+    from makeway_local_world.daemon.main import serve
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    serve(config, places, source=source, plugins=load_files(files), ready=_notify)
+
+
+def _notify() -> None:
+    """Tell systemd that the daemon is ready, if it asked to be told (``Type=notify``)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address[:1] not in ("/", "@"):
+        return
+    import socket
+
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notice:
+        notice.sendto(b"READY=1", address.replace("@", "\0", 1) if address.startswith("@") else address)
+
+
+# -------------------------------------------------------------------------------- background
+def _background(
+    config: Path | None, places: Places, system: bool, files: Mapping[str, Path]
+) -> dict[str, Any]:
+    """Start the daemon as a process of its own, and wait until it answers.
+
+    :raises NotStarted: it did not come up; the text is its own.
+    """
+    make_private(places.state)
+    reading, writing = os.pipe()
+    arguments = [sys.executable, "-P", "-m", "makeway_local_world.daemon", f"--ready-fd={writing}"]
+    arguments += [f"--state={places.state}", f"--socket={places.socket}"]
+    arguments += ["--system"] if system else []
+    arguments += [f"--plugin={name}={path.absolute()}" for name, path in files.items()]
+    arguments += ["--", str(config.absolute())] if config is not None else []
+    with open(places.state / LOG, "ab") as log:
+        os.fchmod(log.fileno(), 0o600)
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            pass_fds=[writing],
+            start_new_session=True,
+        )
+    os.close(writing)
+    with open(reading, "rb", buffering=0) as answers:
+        text = _first_line(answers, STARTING)
+    try:
+        told = json.loads(text)
+    except ValueError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        if process.returncode is None:
+            process.terminate()
+        raise NotStarted(f"the daemon did not come up; {places.state / LOG} says why") from None
+    if "error" in told:
+        process.wait(10.0)
+        click.echo(f"makeway: {told['error']}", err=True)
+        raise click.exceptions.Exit(int(told["status"]))
+    return dict(told)
+
+
+def _first_line(stream: Any, longest: float) -> str:
+    """Read a line from a pipe; empty: its writer has gone, or took too long."""
+    import select
+
+    until, found = time.monotonic() + longest, b""
+    while b"\n" not in found:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([stream], [], [], left)[0]:
+            return ""
+        more = stream.read(65536)
+        if not more:
+            break
+        found += more
+    return found.decode(errors="replace")
+
+
+@click.command()
+@_shared
+@click.option("--ready-fd", type=int, default=-1, hidden=True)
+def daemon(
+    config: Path | None,
+    system: bool,
+    state: Path | None,
+    socket: Path | None,
+    plugin_files: Mapping[str, Path],
+    ready_fd: int,
+) -> None:
+    """Be the daemon; `makeway up` starts this in the background."""
+    from makeway_local_world.daemon.main import serve
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+
+    def tell(about: Mapping[str, Any]) -> None:
+        if ready_fd >= 0:
+            with contextlib.suppress(OSError):
+                os.write(ready_fd, json.dumps(about).encode() + b"\n")
+                os.close(ready_fd)
+
+    try:
+        loaded, source = configuration(config)
+        places = Places.find(system=system, state=state, socket=socket, configured=loaded.world.state)
+        about = {"pid": os.getpid(), "state": str(places.state), "socket": str(places.socket)}
+        serve(loaded, places, source=source, plugins=load_files(plugin_files), ready=lambda: tell(about))
+    except MakewayError as error:
+        tell({"error": str(error), "status": status_of(error)})
+        logging.getLogger("makeway").error("%s", error)
+        raise click.exceptions.Exit(status_of(error)) from None
+    except OSError as error:
+        text = f"{error.filename or places.state}: {error.strerror}"
+        tell({"error": text, "status": 1})
+        logging.getLogger("makeway").error("%s", text)
+        raise click.exceptions.Exit(1) from None
+
+
+# --------------------------------------------------------------------------------------- down
+@click.command()
+@click.option("--kill", is_flag=True, help="Cancel all jobs first, and wait until they are gone.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait.",
+)
+@options.json_option
+def down(kill: bool, timeout: float, as_json: bool) -> None:
+    """End the daemon. Jobs go on without it, and the next daemon finds them again."""
+    server = Daemon()
+    about = server.get("/v1/daemon")
+    until = time.monotonic() + timeout
+    left = 0
+    if kill:
+        server.post("/v1/drain", {"reason": "makeway down --kill"})
+        server.post("/v1/commands", {"verb": "cancel", "all": True})
+        for jobs in _live(server, until):
+            left = len(jobs)
+        server.post("/v1/undrain")
+        if left:
+            click.echo(f"makeway: {left} jobs are still there; the daemon goes on", err=True)
+            raise click.exceptions.Exit(1)
+    server.post("/v1/down")
+    state = Path(str(about["state"]))
+    while holding.held(state) and time.monotonic() < until:
+        time.sleep(0.02)
+    if holding.held(state):
+        click.echo(f"makeway: process {about['pid']} still runs; it ends after its step", err=True)
+        raise click.exceptions.Exit(1)
+    if as_json:
+        options.put({"pid": about["pid"], "killed": kill})
+
+
+def _live(server: Daemon, until: float) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Yield the live jobs, again and again until there are none."""
+    while True:
+        jobs = server.get("/v1/jobs")["jobs"]
+        yield jobs
+        if not jobs or time.monotonic() > until:
+            return
+        time.sleep(0.1)
+
+
+__all__ = ["configuration", "daemon", "down", "up"]

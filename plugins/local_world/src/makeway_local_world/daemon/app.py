@@ -1,0 +1,290 @@
+"""Offer the service over HTTP: the routes, who asks, and what errors look like.
+
+Every answer is JSON. An error is ``{"error": text}`` with a status that commands turn into exit statuses.
+openapi.json, beside this module, describes the routes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from typing import Any
+
+from aiohttp import web
+
+from makeway.errors import ConfigError, JournalError, MakewayError, PluginError, PolicyError
+from makeway.settings import structure
+from makeway_local_world.daemon.desk import Unwritten
+from makeway_local_world.daemon.intake import Refusal
+from makeway_local_world.daemon.people import Forbidden
+from makeway_local_world.daemon.service import Caller, Full, NoJob, Service
+from makeway_local_world.daemon.stream import events
+from makeway_local_world.daemon.verbs import forbid, order_of
+from makeway_local_world.places import peer
+from makeway_local_world.requests import SOURCE, Request
+from makeway_local_world.submission import SubmissionError
+
+LARGEST = 16 << 20
+"""Bytes of the largest request: a script, and an environment."""
+LONGEST_POLL = 55.0
+"""Seconds after which a request that waits for a job is answered, to be asked again."""
+SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_CALLER = "caller"
+_log = logging.getLogger("makeway")
+
+
+class Steps:
+    """Wakes who waits for the next step of the engine."""
+
+    def __init__(self) -> None:
+        self._condition = asyncio.Condition()
+        self._loop = asyncio.get_running_loop()
+        self.closing = False
+
+    def stepped(self, _: int) -> None:
+        """Tell all; called from the engine's thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._soon)
+
+    def _soon(self) -> None:
+        self._task = self._loop.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        async with self._condition:
+            self._condition.notify_all()
+
+    async def close(self) -> None:
+        """Let all who wait go."""
+        self.closing = True
+        await self._tell()
+
+    async def next(self, longest: float) -> None:
+        """Wait for the next step, `longest` at the most."""
+
+        async def wait() -> None:
+            async with self._condition:
+                if not self.closing:
+                    await self._condition.wait()
+
+        try:
+            await asyncio.wait_for(wait(), longest)
+        except TimeoutError:
+            return
+
+
+STEPS: web.AppKey[Steps] = web.AppKey("steps", Steps)
+SPOKE: web.AppKey[Callable[[Any], None]] = web.AppKey("spoke")
+
+
+def caller_of(request: web.Request) -> Caller:
+    """Return who asks, as the middleware found out."""
+    found: Caller = request[_CALLER]
+    return found
+
+
+# ----------------------------------------------------------------------------- middlewares
+@web.middleware
+async def by_peer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Take the caller from the socket: what the kernel says of the other end."""
+    sock = request.transport.get_extra_info("socket") if request.transport is not None else None
+    if sock is None:
+        raise web.HTTPForbidden()
+    request.app[SPOKE](request.protocol)
+    _, uid, gid = peer(sock)
+    if not request.app[SERVICE].rules.may_connect(uid):
+        return failure(403, "this daemon serves its own user only")
+    request[_CALLER] = Caller(uid=uid, gid=gid)
+    return await handler(request)
+
+
+@web.middleware
+async def told(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn what is raised into an answer."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status >= 400:
+            return failure(error.status, error.text or error.reason)
+        raise
+    except ConfigError as error:
+        return failure(400, str(error), problems=[str(each) for each in error.problems])
+    except (Unwritten, Full, JournalError) as error:
+        return failure(507, f"nothing can be stored: {error}")
+    except OSError as error:
+        return failure(507, f"nothing can be stored: {error.strerror or error}")
+    except Forbidden as error:
+        return failure(403, str(error))
+    except NoJob as error:
+        return failure(404, str(error))
+    except (Refusal, SubmissionError, PluginError, PolicyError, MakewayError) as error:
+        return failure(409, str(error))
+    except ValueError as error:
+        return failure(400, str(error))
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        _log.exception("a request failed")
+        return failure(500, f"internal error, please report it: {type(error).__name__}: {error}")
+
+
+def failure(status: int, text: str, **more: Any) -> web.Response:
+    """Return an error."""
+    return web.json_response({"error": text, **more}, status=status)
+
+
+async def body_of(request: web.Request) -> dict[str, Any]:
+    """Return the object that a request carries.
+
+    :raises ValueError: it carries none.
+    """
+    try:
+        found = json.loads(await request.text() or "{}")
+    except (ValueError, RecursionError):
+        raise ValueError("the request is not valid JSON") from None
+    if not isinstance(found, dict):
+        raise ValueError("the request is no JSON object")
+    return found
+
+
+# -------------------------------------------------------------------------------- handlers
+async def about(request: web.Request) -> web.Response:
+    """GET /v1/daemon."""
+    return web.json_response(request.app[SERVICE].about())
+
+
+async def queue(request: web.Request) -> web.Response:
+    """GET /v1/jobs."""
+    found = await request.app[SERVICE].queue(caller_of(request), request.query.get("user"))
+    return web.json_response(found)
+
+
+async def submit(request: web.Request) -> web.Response:
+    """POST /v1/jobs."""
+    _must_control(request)
+    wanted = structure(await body_of(request), Request, SOURCE)
+    taken = await request.app[SERVICE].submit(caller_of(request), wanted)
+    return web.json_response(taken.as_dict(), status=200 if taken.repeated else 201)
+
+
+async def job(request: web.Request) -> web.Response:
+    """GET /v1/jobs/{id}."""
+    found = await request.app[SERVICE].job(caller_of(request), request.match_info["id"])
+    return web.json_response(found)
+
+
+async def order(request: web.Request) -> web.Response:
+    """POST /v1/commands."""
+    _must_control(request)
+    return web.json_response(
+        await request.app[SERVICE].order(caller_of(request), order_of(await body_of(request)))
+    )
+
+
+async def wait(request: web.Request) -> web.Response:
+    """GET /v1/jobs/{id}/wait: answers when the job has ended, or after a while."""
+    service, steps = request.app[SERVICE], request.app[STEPS]
+    caller, job_id = caller_of(request), request.match_info["id"]
+    loop = asyncio.get_running_loop()
+    until = loop.time() + min(LONGEST_POLL, max(0.0, float(request.query.get("longest", LONGEST_POLL))))
+    while True:
+        names = await service.tasks(job_id)
+        states = [await service.elsewhere(service.past.ended_as, name) for name in names]
+        left = until - loop.time()
+        if None not in states or left <= 0 or steps.closing:
+            break
+        await steps.next(min(left, 5.0))
+    jobs = [await service.job(caller, name) for name in names]
+    return web.json_response({"ended": None not in states, "jobs": jobs})
+
+
+async def logs(request: web.Request) -> web.Response:
+    """GET /v1/jobs/{id}/logs."""
+    return web.json_response(await request.app[SERVICE].logs(caller_of(request), request.match_info["id"]))
+
+
+async def stream(request: web.Request) -> web.StreamResponse:
+    """GET /v1/events: what happens, as server-sent events that go on from Last-Event-ID."""
+    return await events(request, request.app[SERVICE], request.app[STEPS], caller_of(request))
+
+
+async def drain(request: web.Request) -> web.Response:
+    """POST /v1/drain."""
+    _operators(request, "drain the machine")
+    body = await body_of(request)
+    return web.json_response(
+        await request.app[SERVICE].drain(caller_of(request), str(body.get("reason", ""))[:500])
+    )
+
+
+async def undrain(request: web.Request) -> web.Response:
+    """POST /v1/undrain."""
+    _operators(request, "undrain the machine")
+    return web.json_response(await request.app[SERVICE].undrain())
+
+
+async def down(request: web.Request) -> web.Response:
+    """POST /v1/down: the daemon ends, the jobs go on."""
+    _operators(request, "end the daemon")
+    service = request.app[SERVICE]
+    asyncio.get_running_loop().call_later(0.05, service.desk.stop)  # once this is answered
+    return web.json_response({"pid": service.about()["pid"]})
+
+
+async def openapi(request: web.Request) -> web.Response:
+    """GET /v1/openapi.json."""
+    del request
+    return web.Response(text=description(), content_type="application/json")
+
+
+def description() -> str:
+    """Return the description of all routes."""
+    return resources.files("makeway_local_world.daemon").joinpath("openapi.json").read_text("utf-8")
+
+
+def _must_control(request: web.Request) -> None:
+    if not caller_of(request).control:
+        raise Forbidden("this page only shows; start it with `makeway web --control` to change anything")
+
+
+def _operators(request: web.Request, what: str) -> None:
+    _must_control(request)
+    forbid(request.app[SERVICE].rules, caller_of(request).uid, what)
+
+
+ROUTES: tuple[tuple[str, str, Handler], ...] = (
+    ("GET", "/v1/daemon", about),
+    ("GET", "/v1/jobs", queue),
+    ("POST", "/v1/jobs", submit),
+    ("GET", "/v1/jobs/{id}", job),
+    ("GET", "/v1/jobs/{id}/wait", wait),
+    ("GET", "/v1/jobs/{id}/logs", logs),
+    ("POST", "/v1/commands", order),
+    ("GET", "/v1/events", stream),
+    ("POST", "/v1/drain", drain),
+    ("POST", "/v1/undrain", undrain),
+    ("POST", "/v1/down", down),
+    ("GET", "/v1/openapi.json", openapi),
+)
+
+
+def application(
+    service: Service, steps: Steps, spoke: Callable[[Any], None], middleware: Any = by_peer
+) -> web.Application:
+    """Return the application of a daemon.
+
+    :param spoke: told which connection has asked something.
+    """
+    app = web.Application(client_max_size=LARGEST, middlewares=[told, middleware])
+    app[SERVICE] = service
+    app[STEPS] = steps
+    app[SPOKE] = spoke
+    for method, path, handler in ROUTES:
+        app.router.add_route(method, path, handler)
+    return app
+
+
+__all__ = ["ROUTES", "STEPS", "Steps", "application", "caller_of", "description", "failure"]

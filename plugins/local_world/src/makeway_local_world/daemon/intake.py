@@ -1,0 +1,212 @@
+"""Take in what people submit: ids, keys, and what is stored before the engine hears of a job.
+
+The order makes it safe to repeat: the submission is stored, then the step that brings the job in is written down,
+then the client is answered. A client that hears nothing asks again with the same key, and gets the same job. The key
+stands in the journal with the job, so this holds over restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway.errors import MakewayError
+from makeway.model import JobSpec
+from makeway.worlds.events import Submitted
+from makeway_local_world import submission
+from makeway_local_world.daemon.desk import Desk, Unwritten
+from makeway_local_world.daemon.past import Past
+from makeway_local_world.requests import Request, Who, specs, submission_of
+from makeway_local_world.submission import Submission
+
+BLOCK = 100
+"""Ids that are set aside on disk at a time, so that none is given twice even if the journal forgets old jobs."""
+_COUNTER = "next-id"
+
+
+class Refusal(MakewayError):  # noqa: N818  # an answer, not a fault
+    """A submission that the engine refused; its text is the reason."""
+
+
+@attrs.frozen(kw_only=True)
+class Taken:
+    """What became of a submission."""
+
+    id: str
+    """Id of the job, or of the array."""
+    jobs: tuple[str, ...]
+    repeated: bool = False
+    """Whether the key was known: no job was made now."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return attrs.asdict(self) | {"jobs": list(self.jobs)}
+
+
+class Numbers:
+    """Hands out ids of jobs: 1, 2, 3, never one twice."""
+
+    def __init__(self, state: Path, used: Sequence[str]) -> None:
+        self._path = state / _COUNTER
+        known = [int(each.partition("_")[0]) for each in used if each.partition("_")[0].isdigit()]
+        given = 0
+        with contextlib.suppress(OSError, ValueError):
+            given = int(self._path.read_text())
+        # A block that was begun goes on behind the last id that the journal knows.
+        self.next = max([*known, given - BLOCK, 0]) + 1
+        self._until = 0
+
+    def take(self) -> str:
+        """Return the next id.
+
+        :raises OSError: the block that it begins cannot be stored.
+        """
+        if self.next > self._until:
+            until = self.next + BLOCK - 1
+            temporary = self._path.with_suffix(".new")
+            with open(temporary, "w") as stream:
+                stream.write(f"{until}\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, self._path)
+            self._until = until
+        self.next += 1
+        return str(self.next - 1)
+
+    def close(self) -> None:
+        """Store the last id that was given, so that the next daemon goes on right behind it."""
+        with contextlib.suppress(OSError):
+            self._path.write_text(f"{self.next - 1 + BLOCK}\n")
+
+
+class Intake:
+    """Takes submissions in; used from the thread of the socket alone."""
+
+    def __init__(self, desk: Desk, state: Path, past: Past) -> None:
+        self._desk = desk
+        self._state = state
+        used = past.ids()
+        self._numbers = Numbers(state, used)
+        self._keys: dict[str, tuple[str, ...]] = {key: tuple(jobs) for key, jobs in past.keys().items()}
+        self._under_way: dict[str, asyncio.Future[Taken]] = {}
+        self._forget_orphans(set(used))
+
+    def _forget_orphans(self, known: set[str]) -> None:
+        """Delete what was stored for jobs that never came in, or that the journal has forgotten."""
+        names = {submission.file_name(job_id) for job_id in known}
+        with contextlib.suppress(FileNotFoundError):
+            for entry in os.scandir(self._state / "jobs"):
+                if entry.name not in names:
+                    with contextlib.suppress(OSError):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(Path(entry.path) / submission.FILE)
+                        os.rmdir(entry.path)
+
+    async def take(self, request: Request, who: Who) -> Taken:
+        """Make the jobs of a request; answer once they would survive a crash.
+
+        :raises ConfigError: the request is wrong.
+        :raises Refusal: the job can never run here.
+        :raises Unwritten: it cannot be stored.
+        """
+        if not request.key:
+            return await self._make(request, who)
+        key = f"{who.uid}:{request.key}"
+        if key in self._under_way:
+            return attrs.evolve(await asyncio.shield(self._under_way[key]), repeated=True)
+        if key in self._keys:
+            return _taken(self._keys[key], repeated=True)
+        promise: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = promise
+        try:
+            taken = await self._make(request, who)
+        except BaseException as error:
+            promise.set_exception(error)
+            promise.exception()  # nobody else may be waiting
+            raise
+        else:
+            self._keys[key] = taken.jobs
+            promise.set_result(taken)
+            return taken
+        finally:
+            del self._under_way[key]
+
+    async def _make(self, request: Request, who: Who) -> Taken:
+        desk = self._desk
+        now, wall, requeues = await asyncio.wrap_future(
+            desk.ask(
+                lambda: (
+                    max(desk.live.clock.now(), desk.engine.ledger.now),
+                    desk.live.clock.wall(),
+                    desk.engine.config.scheduler.requeue,
+                )
+            )
+        )
+        # The id comes last, so that a request that is wrong uses none up.
+        made = specs(request, who, "0", now, wall)
+        job_id = self._numbers.take()
+        made = [_renamed(spec, job_id) for spec in made]
+        stored = [
+            submission_of(request, who, spec, requeues if request.requeue is None else request.requeue)
+            for spec in made
+        ]
+        await asyncio.get_running_loop().run_in_executor(None, self._store, stored)
+        names = [spec.id for spec in made]
+        try:
+            why = await asyncio.wrap_future(
+                desk.tell([Submitted(spec) for spec in made], lambda: _rejection(desk, names))
+            )
+        except Unwritten as error:
+            if not error.fed:
+                self._delete(names)
+            elif request.key:  # the engine has it: who asks again is answered once the step is written down
+                self._keys[f"{who.uid}:{request.key}"] = tuple(names)
+            raise
+        if why:
+            self._delete(names)
+            raise Refusal(why)
+        return _taken(tuple(names))
+
+    def _store(self, stored: Sequence[Submission]) -> None:
+        try:
+            for each in stored:
+                submission.store(self._state, each)
+        except OSError:
+            self._delete([each.job_id for each in stored])
+            raise
+
+    def _delete(self, job_ids: Sequence[str]) -> None:
+        for job_id in job_ids:
+            submission.delete(self._state, job_id)
+
+    def close(self) -> None:
+        """Take nothing any more."""
+        self._numbers.close()
+
+
+def _renamed(spec: JobSpec, job_id: str) -> JobSpec:
+    if spec.array_id is None:
+        return attrs.evolve(spec, id=job_id)
+    return attrs.evolve(spec, id=f"{job_id}_{spec.array_task}", array_id=job_id)
+
+
+def _taken(jobs: tuple[str, ...], *, repeated: bool = False) -> Taken:
+    return Taken(id=jobs[0].partition("_")[0], jobs=jobs, repeated=repeated)
+
+
+def _rejection(desk: Desk, names: Sequence[str]) -> str:
+    """Return why the engine rejected one of the jobs in the last turn; empty: it took them."""
+    wanted = set(names)
+    for line in desk.lines:
+        if line.kind == "rejected" and line.job in wanted:
+            return str(line.data.get("reason", ""))
+    return ""
+
+
+__all__ = ["Intake", "Numbers", "Refusal", "Taken"]

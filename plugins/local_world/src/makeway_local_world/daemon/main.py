@@ -1,0 +1,175 @@
+"""Live the life of a daemon: take the state directory, recover, serve, and leave the jobs to their keepers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from makeway.config import Config
+from makeway.registry import world_settings
+from makeway.worlds.drive import Live
+from makeway.worlds.recovery import live_of
+from makeway_local_world.daemon.holding import Hold
+from makeway_local_world.daemon.people import Rules
+from makeway_local_world.places import (
+    PlaceError,
+    Places,
+    check_file_system,
+    make_private,
+    make_public,
+    short,
+)
+
+_log = logging.getLogger("makeway")
+
+
+def serve(
+    config: Config,
+    places: Places,
+    *,
+    source: str,
+    ready: Callable[[], None] = lambda: None,
+    plugins: Mapping[str, Any] | None = None,
+) -> None:
+    """Be the daemon of a state directory until SIGTERM, SIGINT, or ``makeway down``.
+
+    :param source: name of the configuration's file.
+    :param ready: called once commands are answered.
+    :param plugins: policies and worlds by name that need no installation.
+    :raises Taken: another daemon has the directory.
+    :raises PlaceError: a directory is not as it must be.
+    :raises ConfigError, PluginError, JournalError: it cannot begin.
+    """
+    os.umask(0o077)
+    make_private(places.state)
+    check_file_system(places.state)
+    hold = Hold(places.state, {"socket": str(places.socket), "system": places.system})
+    try:
+        rules = rules_of(config, places, source, plugins)
+        live = live_of(config, places.state, plugins=plugins, sink=_unheard)
+        try:
+            _serve(live, places, rules, source, ready)
+        finally:
+            live.close()
+            close = getattr(live.journal, "close", None)
+            if close is not None:
+                close()
+    finally:
+        hold.release()
+
+
+def _unheard(_: object) -> None:
+    """Have reasons and decisions written down."""
+
+
+def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, Any] | None = None) -> Rules:
+    """Return who may do what, by the settings of the world.
+
+    :raises ConfigError: an operator does not exist.
+    """
+    settings = world_settings(config, plugins)
+    rules = Rules(
+        system=places.system,
+        operators=tuple(getattr(settings, "operators", ())),
+        private=bool(getattr(settings, "private", False)),
+    )
+    rules.check_operators(source)
+    return rules
+
+
+def _serve(live: Live, places: Places, rules: Rules, source: str, ready: Callable[[], None]) -> None:
+    from makeway_local_world.daemon.front import Front  # aiohttp: only here
+    from makeway_local_world.daemon.service import Service
+
+    service = Service(live, places, rules, source)
+    front = Front(service)
+    with _listening(places) as listener:
+        thread = threading.Thread(target=front.run, args=(listener,), name="socket", daemon=True)
+        thread.start()
+        front.started.wait()
+        with _told_to_end(service.desk.stop):
+            if front.failure is None:
+                ready()
+                _log.info("makeway serves %s", places.socket)
+                service.desk.run()
+        front.stop()
+        thread.join(10.0)
+    service.close()
+    if front.failure is not None:
+        raise front.failure
+
+
+@contextlib.contextmanager
+def _told_to_end(stop: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the daemon well; SIGHUP of a terminal that is gone does nothing."""
+
+    def told(number: int, _: object) -> None:
+        _log.info("told to end by signal %s", number)
+        stop()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _listening(places: Places) -> Iterator[socket.socket]:
+    """Listen on the socket; it goes when the daemon goes.
+
+    The lock of the state directory is held, so a socket that is there is a dead one's, unless it is answered.
+    """
+    path = places.socket
+    if path.parent != places.state:
+        (make_public if places.system else make_private)(path.parent)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short(path) as name:
+            _clear(name, str(path))
+            listener.bind(name)
+        os.chmod(path, 0o666 if places.system else 0o600)
+        listener.listen(512)
+        listener.setblocking(False)
+        made = os.stat(path)
+        yield listener
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_ino == made.st_ino:
+                os.unlink(path)
+    finally:
+        listener.close()
+
+
+def _clear(name: str, shown: str) -> None:
+    """Take away the socket of a daemon that is dead.
+
+    :raises PlaceError: it is no socket, or another daemon answers there.
+    """
+    try:
+        found = os.lstat(name)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise PlaceError(f"{shown}: it is there and no socket; nothing was changed")
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    probe.settimeout(5.0)
+    try:
+        probe.connect(name)
+    except OSError:
+        os.unlink(name)
+    else:
+        raise PlaceError(f"{shown}: another daemon, with another state directory, answers there")
+    finally:
+        probe.close()
+
+
+__all__ = ["rules_of", "serve"]

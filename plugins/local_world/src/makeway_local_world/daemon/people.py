@@ -1,0 +1,124 @@
+"""Say who may do what (spec local-world 5).
+
+Who asks is what the kernel says of the other end of the socket, never what the request says. The owner of a job, root
+and operators may do everything with it; operators are named in the configuration. In private mode others see that a
+job is there and what it holds, but neither its name nor its command.
+"""
+
+from __future__ import annotations
+
+import functools
+import grp
+import os
+import pwd
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from makeway.errors import ConfigError, MakewayError, Problem
+from makeway_local_world.requests import Who
+
+
+class Forbidden(MakewayError):  # noqa: N818  # an answer, not a fault
+    """Somebody asks for what he may not do."""
+
+
+@attrs.frozen(kw_only=True)
+class Rules:
+    """Who may do what, as configured."""
+
+    system: bool = False
+    """Whether several people are served; else only the daemon's own user, and root."""
+    operators: tuple[str, ...] = ()
+    """User names, and ``@group`` for all members of a group."""
+    private: bool = False
+    """Whether names and commands of others' jobs are hidden."""
+    owner: int = attrs.field(factory=os.geteuid)
+    """The daemon's user."""
+
+    def check_operators(self, source: str) -> None:
+        """Check that all operators exist.
+
+        :raises ConfigError: names those that do not.
+        """
+        problems = []
+        for name in self.operators:
+            try:
+                grp.getgrnam(name[1:]) if name.startswith("@") else pwd.getpwnam(name)
+            except KeyError:
+                what = "group" if name.startswith("@") else "user"
+                problems.append(Problem("world.settings.operators", f"no {what} named {name.lstrip('@')!r}"))
+        if problems:
+            raise ConfigError(source, problems)
+
+    def may_connect(self, uid: int) -> bool:
+        """Say whether a user may talk to this daemon at all."""
+        return self.system or uid in (self.owner, 0)
+
+    def is_operator(self, uid: int) -> bool:
+        """Say whether a user may do everything with all jobs."""
+        if uid in (0, self.owner):
+            return True
+        name = name_of(uid)
+        groups = [each[1:] for each in self.operators if each.startswith("@")]
+        return name in self.operators or any(_is_member(name, uid, group) for group in groups)
+
+    def may_change(self, uid: int, owner: str) -> bool:
+        """Say whether a user may change a job of `owner`, a user name."""
+        return self.is_operator(uid) or name_of(uid) == owner
+
+    def may_see(self, uid: int, owner: str) -> bool:
+        """Say whether a user may see names and commands of a job of `owner`."""
+        return not self.private or self.may_change(uid, owner)
+
+
+@functools.lru_cache(maxsize=4096)
+def name_of(uid: int) -> str:
+    """Return the login name of a user, or its number where there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_member(name: str, uid: int, group: str) -> bool:
+    try:
+        entry = grp.getgrnam(group)
+        return name in entry.gr_mem or pwd.getpwuid(uid).pw_gid == entry.gr_gid
+    except KeyError:
+        return False
+
+
+def forget() -> None:
+    """Ask the system again who is who; called when the configuration is read again."""
+    name_of.cache_clear()
+    _is_member.cache_clear()
+
+
+def who_is(uid: int, gid: int) -> Who:
+    """Return whose rights a job has that this user submits."""
+    name = name_of(uid)
+    try:
+        gid = pwd.getpwuid(uid).pw_gid
+        group = grp.getgrgid(gid).gr_name
+    except KeyError:
+        group = str(gid)
+    return Who(user=name, uid=uid, gid=gid, group=group)
+
+
+_HIDDEN = ("name", "command", "account", "script", "cwd")
+
+
+def veiled(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job as others see it in private mode."""
+    return {key: "" if key in _HIDDEN else value for key, value in job.items()}
+
+
+def veil(rules: Rules, uid: int, jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return jobs as a user may see them."""
+    return [dict(job) if rules.may_see(uid, str(job["user"])) else veiled(job) for job in jobs]
+
+
+__all__ = ["Forbidden", "Rules", "forget", "name_of", "veil", "veiled", "who_is"]

@@ -1,0 +1,280 @@
+"""Answer what comes over the socket, in terms of the engine: what `app` offers as routes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from makeway.config import Config
+from makeway.record import Line
+from makeway.worlds.drive import Live
+from makeway.worlds.events import NodesDrained, NodesUp
+from makeway_local_world import submission
+from makeway_local_world.daemon import wards
+from makeway_local_world.daemon.desk import Desk
+from makeway_local_world.daemon.intake import Intake, Refusal, Taken
+from makeway_local_world.daemon.past import Past
+from makeway_local_world.daemon.people import Rules, name_of, veil, veiled, who_is
+from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
+from makeway_local_world.daemon.views import Displacers, Shown
+from makeway_local_world.daemon.waiting import Waiting
+from makeway_local_world.places import Places
+from makeway_local_world.requests import Request, parse_after
+
+T = TypeVar("T")
+PATIENCE = 1.0
+"""Seconds for which a look at the queue waits for the engine; then it shows what was there before."""
+
+
+@attrs.frozen(kw_only=True)
+class Caller:
+    """Who asks."""
+
+    uid: int
+    gid: int
+    control: bool = True
+    """Whether the caller may change anything; a page that only shows may not."""
+
+    @property
+    def name(self) -> str:
+        """The login name."""
+        return name_of(self.uid)
+
+
+class NoJob(Exception):  # noqa: N818  # an answer, not a fault
+    """There is no such job."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"there is no job {job_id}")
+
+
+class Service:
+    """One daemon, seen from its socket."""
+
+    def __init__(self, live: Live, places: Places, rules: Rules, source: str) -> None:
+        self.live = live
+        self.places = places
+        self.rules = rules
+        self.source = source
+        """The configuration's file, for people."""
+        self.started_at = time.time()
+        self.desk = Desk(live)
+        self.past = Past(places.state / "journal.db")
+        self.displacers = Displacers()
+        self.warded = wards.Warded(live.world)
+        live.world = self.warded
+        self.intake = Intake(self.desk, places.state, self.past)
+        for line in self.past.preemptions():
+            self.displacers.heard(Line(line["at"], "preempt", line["job"], line))
+        self.waiting = Waiting(
+            lambda: self.desk.engine, self.past.state_of, self.past.tasks, lambda command: live.feed(command)
+        )
+        self.verbs = Verbs(
+            lambda: self.desk.engine,
+            lambda: self.rules,
+            self.waiting.why,
+            self.past.state_of,
+            lambda job: (self.displacers.of(job) or ("", "", 0.0))[0],
+        )
+        self.stepped: Callable[[int], None] = lambda step: None
+        """Called on the engine's thread after each step that was written down, with its number."""
+        self.trouble = ""
+        """Why nothing is started now; empty: all is well. Every command says so."""
+        self.desk.after_turn.append(self._heard)
+        self._shown: list[dict[str, Any]] = []
+        self._shown_at = 0.0
+
+    # ------------------------------------------------------------------- on the engine's thread
+    def _heard(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            self.displacers.heard(line)
+        self.waiting.heard(lines)
+        self.stepped(self.desk.step)
+
+    def _look(self) -> list[dict[str, Any]]:
+        live = self.live
+        now = max(live.clock.now(), live.engine.ledger.now)
+        zero = live.clock.wall() - live.clock.now()
+        jobs = Shown(live.engine, self.displacers, zero, now).jobs()
+        for job in jobs:
+            why = self.waiting.why(job["id"])
+            if why is not None:
+                job["reason"] = why
+        self._shown, self._shown_at = jobs, time.time()
+        return jobs
+
+    # ----------------------------------------------------------------------------- the queue
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done on the engine's thread."""
+        return await asyncio.wrap_future(self.desk.ask(work))
+
+    async def queue(self, caller: Caller, user: str | None = None) -> dict[str, Any]:
+        """Return all live jobs; if the engine is busy for long, as they were a moment ago."""
+        stale = False
+        try:
+            jobs = await asyncio.wait_for(self.ask(self._look), PATIENCE)
+        except TimeoutError:
+            jobs, stale = self._shown, True
+        shown = veil(self.rules, caller.uid, jobs)
+        if user is not None:
+            shown = [job for job in shown if job["user"] == user]
+        at = self._shown_at if stale else time.time()
+        return {"at": at, "stale": stale, "sequence": self.desk.step, "trouble": self.trouble, "jobs": shown}
+
+    async def job(self, caller: Caller, job_id: str) -> dict[str, Any]:
+        """Return one job, live or ended.
+
+        :raises NoJob: there is none.
+        """
+        found = next((each for each in await self.ask(self._look) if each["id"] == job_id), None)
+        if found is None:
+            found = await self.elsewhere(self.past.job, job_id)
+        if found is None:
+            raise NoJob(job_id)
+        if not self.rules.may_see(caller.uid, str(found["user"])):
+            return veiled(found)
+        return found
+
+    async def elsewhere(self, work: Callable[..., T], *values: Any) -> T:
+        """Have something done in a thread of its own, such as reading the journal."""
+        return await asyncio.get_running_loop().run_in_executor(None, work, *values)
+
+    async def tasks(self, job_id: str) -> list[str]:
+        """Return the jobs that an id stands for: itself, or the tasks of an array.
+
+        :raises NoJob: it stands for none.
+        """
+        if await self.elsewhere(self.past.state_of, job_id) is not None:
+            return [job_id]
+        found = await self.elsewhere(self.past.tasks, job_id)
+        if not found:
+            raise NoJob(job_id)
+        return found
+
+    # ------------------------------------------------------------------------------- changes
+    async def submit(self, caller: Caller, request: Request) -> Taken:
+        """Take a job in."""
+        who = who_is(caller.uid, caller.gid)
+        if request.priority is not None and not self.rules.is_operator(caller.uid):
+            raise Refusal("only operators may give a priority")
+        if request.nice < 0 and not self.rules.is_operator(caller.uid):
+            raise Refusal("only operators may raise a priority (a negative --nice)")
+        if self.trouble:
+            raise Full(self.trouble)
+        if request.dependency is not None:
+            await self._check_conditions(request.dependency)
+        return await self.intake.take(request, who)
+
+    async def _check_conditions(self, text: str) -> None:
+        try:
+            afters = parse_after(text)
+        except ValueError:
+            return  # told with all the others
+        for after in afters:
+            for job_id in after.jobs:
+                try:
+                    await self.tasks(job_id)
+                except NoJob as error:
+                    raise Refusal(f"--dependency: {error}") from None
+
+    async def order(self, caller: Caller, order: Order) -> dict[str, Any]:
+        """Do what a person asks of jobs."""
+        outcome: Outcome = await self.ask(lambda: self.verbs.judge(order, caller.uid, caller.name))
+        if outcome.commands:
+            names = [command.job_id for command in outcome.commands]
+            refused = await asyncio.wrap_future(
+                self.desk.tell(outcome.commands, lambda: self.desk.refusal(names))
+            )
+            outcome.refused.update(refused)
+        return outcome.as_dict()
+
+    async def drain(self, caller: Caller, reason: str) -> dict[str, Any]:
+        """Start nothing any more; what runs goes on."""
+        drain = wards.drained(caller.name, reason)
+        await self.elsewhere(wards.write, self.places.state, drain)
+        await self.ward()
+        return {"drained": attrs.asdict(drain)}
+
+    async def undrain(self) -> dict[str, Any]:
+        """Start jobs again."""
+        await self.elsewhere(wards.write, self.places.state, None)
+        await self.ward()
+        return {"drained": None}
+
+    async def ward(self) -> None:
+        """Let the engine know whether nodes are drained: by people, or since nothing can be written down."""
+        nodes = self.desk.engine.ledger.all_nodes
+        closed = bool(self.trouble) or wards.read(self.places.state) is not None
+        before, self.warded.drained = self.warded.drained, nodes if closed else 0
+        if before != self.warded.drained:
+            event = NodesDrained(nodes) if closed else NodesUp(nodes)
+            await asyncio.wrap_future(self.desk.tell([event], lambda: None))
+
+    async def reload(self, config: Config, source: str) -> None:
+        """Go on under another configuration; if it does not fit, nothing changes."""
+        await self.ask(lambda: self.live.reload(config, source=source))
+        self.source = source
+
+    # --------------------------------------------------------------------------------- logs
+    async def logs(self, caller: Caller, job_id: str) -> dict[str, Any]:
+        """Tell where the output of a job is; whoever asks opens it with rights of his own."""
+        shown = await self.job(caller, job_id)
+        if not self.rules.may_see(caller.uid, str(shown["user"])):
+            raise Refusal(f"job {job_id} belongs to {shown['user']}")
+        stored = await self.elsewhere(submission.load, self.places.state, job_id)
+        names = submission.Names(
+            job_id=job_id,
+            array_id=shown.get("array"),
+            array_task=int(job_id.rpartition("_")[2]) if shown.get("array") else None,
+            name=str(shown["name"]),
+            user=str(shown["user"]),
+            node=str(shown["nodes"]) or os.uname().nodename,
+            incarnation=int(shown.get("incarnation") or await self.elsewhere(self.past.starts, job_id) or 1),
+        )
+        output, error = submission.paths(stored, names)
+        return {
+            "job": job_id,
+            "state": shown["state"],
+            "ended": shown.get("ended_at") is not None,
+            "incarnation": names.incarnation,
+            "output": output,
+            "error": error,
+        }
+
+    # -------------------------------------------------------------------------------- itself
+    def about(self) -> dict[str, Any]:
+        """Return what the daemon says of itself."""
+        config = self.live.engine.config
+        drain = wards.read(self.places.state)
+        return {
+            "pid": os.getpid(),
+            "started_at": self.started_at,
+            "state": str(self.places.state),
+            "socket": str(self.places.socket),
+            "system": self.places.system,
+            "user": name_of(os.geteuid()),
+            "config": self.source,
+            "cluster": config.cluster.name,
+            "policy": {"preempt": config.policy.preempt, "select": config.policy.select},
+            "world": config.world.name,
+            "sequence": self.desk.step,
+            "trouble": self.trouble,
+            "drained": None if drain is None else attrs.asdict(drain),
+        }
+
+    def close(self) -> None:
+        """Take nothing any more."""
+        self.intake.close()
+        self.past.close()
+
+
+class Full(Exception):  # noqa: N818  # an answer, not a fault
+    """Nothing can be written down, so nothing is taken in."""
+
+
+__all__ = ["Caller", "Full", "NoJob", "Service"]

@@ -1,0 +1,242 @@
+"""Turn what people ask for into commands for the engine, as far as they may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.engine.engine import Engine
+from makeway.errors import nearest
+from makeway.model import Job, JobState, SuspendedBy
+from makeway.worlds.events import Command
+from makeway_local_world.daemon.people import Forbidden, Rules
+from makeway_local_world.requests import parse_signal
+
+PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
+VERBS = (*PLAIN, "signal", "top", "update")
+UPDATES = ("partition", "priority", "time")
+
+
+class Unknown(Exception):  # noqa: N818  # an answer, not a fault
+    """A job that is not there."""
+
+
+@attrs.frozen(kw_only=True)
+class Order:
+    """What one person asks for."""
+
+    verb: str
+    jobs: tuple[str, ...] = ()
+    """Ids of jobs and of arrays."""
+    user: str | None = None
+    """Whose jobs are meant; None: `jobs` names them."""
+    everything: bool = False
+    """Whether all jobs are meant that the person may change."""
+    value: str = ""
+    """With signal its name."""
+    changes: tuple[tuple[str, str], ...] = ()
+    """With update what is changed to what."""
+
+
+@attrs.define
+class Outcome:
+    """What became of an order."""
+
+    done: list[str] = attrs.field(factory=list)
+    refused: dict[str, str] = attrs.field(factory=dict)
+    commands: list[Command] = attrs.field(factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"done": [each for each in self.done if each not in self.refused], "refused": self.refused}
+
+
+class Verbs:
+    """Judges orders on the engine's thread."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        rules: Callable[[], Rules],
+        held_back: Callable[[str], str | None],
+        ended: Callable[[str], str | None],
+        displaced_by: Callable[[Job], str],
+    ) -> None:
+        """Make it.
+
+        :param held_back: why a job waits for others; None: it does not.
+        :param ended: the state of a job that the engine no longer has; None: it is unknown.
+        :param displaced_by: for whom a suspended job makes way; empty: for nobody known.
+        """
+        self._engine = engine
+        self._rules = rules
+        self._held_back = held_back
+        self._ended = ended
+        self._displaced_by = displaced_by
+
+    def judge(self, order: Order, uid: int, name: str) -> Outcome:
+        """Return the commands that an order comes to, and what is refused.
+
+        :raises Forbidden: the person may not do that at all.
+        """
+        outcome = Outcome()
+        if order.verb not in VERBS:
+            outcome.refused[""] = (
+                f"unknown command {order.verb!r}; allowed: {', '.join(VERBS)}{nearest(order.verb, VERBS)}"
+            )
+            return outcome
+        for job_id, job in self._meant(order, uid, outcome):
+            why = self._refusal(order, job, uid)
+            if why:
+                outcome.refused[job_id] = why
+                continue
+            commands = self._commands(order, job, uid, name)
+            if isinstance(commands, str):
+                outcome.refused[job_id] = commands
+                continue
+            outcome.done.append(job_id)
+            outcome.commands += commands
+        return outcome
+
+    def _meant(self, order: Order, uid: int, outcome: Outcome) -> list[tuple[str, Job]]:
+        engine = self._engine()
+        jobs = engine.ledger.jobs
+        if order.everything or order.user is not None:
+            rules = self._rules()
+            return [
+                (job.id, job)
+                for job in sorted(jobs.values(), key=lambda each: each.index)
+                if (order.user is None or job.user == order.user)
+                and rules.may_change(uid, job.user)
+                and not engine.transitions.is_leaving(job)
+            ]
+        found = []
+        for name in order.jobs:
+            tasks = engine.queue.throttle.tasks_of(name) if name not in jobs else (name,)
+            for each in tasks:
+                if each in jobs:
+                    found.append((each, jobs[each]))
+            if not tasks:
+                state = self._ended(name)
+                outcome.refused[name] = f"it has ended: {state}" if state else f"there is no job {name}"
+        return found
+
+    def _refusal(self, order: Order, job: Job, uid: int) -> str:
+        rules = self._rules()
+        if not rules.may_change(uid, job.user):
+            return f"it belongs to {job.user}; only {job.user} and operators may do that"
+        if self._engine().transitions.is_leaving(job) and order.verb != "signal":
+            return "it is completing"
+        if order.verb == "resume" and job.state is JobState.SUSPENDED:
+            by = self._displaced_by(job)
+            if job.suspended_by is SuspendedBy.POLICY and not job.held:
+                return f"it makes way for job {by} and goes on by itself" if by else "it goes on by itself"
+        if order.verb == "release":
+            why = self._held_back(job.id)
+            if why is not None:
+                return f"it waits for others: {why}; see makeway why {job.id}"
+        return ""
+
+    def _commands(self, order: Order, job: Job, uid: int, name: str) -> list[Command] | str:
+        user = None if self._rules().is_operator(uid) else name
+        if order.verb in PLAIN:
+            return [Command(order.verb, job.id, user)]
+        if order.verb == "signal":
+            try:
+                signal, _ = parse_signal(order.value)
+            except ValueError as error:
+                return str(error)
+            return [Command("signal", job.id, user, signal.name)]
+        if order.verb == "top":
+            return self._top(job, user)
+        return self._update(order, job, user)
+
+    # ------------------------------------------------------------------------------- top
+    def _top(self, job: Job, user: str | None) -> list[Command] | str:
+        """Put a job before all others, or, for plain users, before their own (as ``scontrol top``)."""
+        if job.state is not JobState.PENDING or job.held:
+            return "it is held" if job.held else f"it is {job.state.value.lower()}, not pending"
+        waiting = [
+            each
+            for each in self._engine().ledger.pending
+            if not each.held and (user is None or each.user == job.user)
+        ]
+        waiting.sort(key=lambda each: (-each.priority, each.index))
+        if user is None:
+            highest = waiting[0]
+            if highest is job:
+                return []
+            return [Command("priority", job.id, None, str(min(highest.priority + 1, 2**32 - 1)))]
+        # The places that the user has are dealt out anew, so that nobody else loses one.
+        places = [each.priority for each in waiting]
+        order = [job, *(each for each in waiting if each is not job)]
+        return [
+            Command("priority", each.id, None, str(priority))
+            for each, priority in zip(order, places, strict=True)
+            if each.priority != priority
+        ]
+
+    # ---------------------------------------------------------------------------- update
+    def _update(self, order: Order, job: Job, user: str | None) -> list[Command] | str:
+        if not order.changes:
+            return f"nothing to change; allowed: {', '.join(f'{each}=VALUE' for each in UPDATES)}"
+        commands = []
+        for what, value in order.changes:
+            if what not in UPDATES:
+                return f"unknown field {what!r}; allowed: {', '.join(UPDATES)}{nearest(what, UPDATES)}"
+            if what == "priority":
+                if user is not None and not (value.isdigit() and int(value) <= job.priority):
+                    return "only operators may raise a priority"
+            elif what == "time":
+                try:
+                    limit = float(value)
+                except ValueError:
+                    return f"got {value!r} as time; allowed: seconds"
+                if user is not None and (job.time_limit is not None and limit > job.time_limit):
+                    return "only operators may raise a time limit"
+            commands.append(Command(what, job.id, user if what == "partition" else None, value))
+        return commands
+
+
+def forbid(rules: Rules, uid: int, what: str) -> None:
+    """Let nobody but operators go on.
+
+    :raises Forbidden: the user is none.
+    """
+    if not rules.is_operator(uid):
+        raise Forbidden(f"only root, the daemon's user and operators may {what}")
+
+
+def order_of(body: Any) -> Order:
+    """Read an order from JSON.
+
+    :raises ValueError: it is none.
+    """
+    if not isinstance(body, dict):
+        raise ValueError("allowed: an object")
+    jobs, changes = body.get("jobs", []), body.get("changes", {})
+    texts: Sequence[object] = [
+        body.get("verb", ""),
+        body.get("value", ""),
+        *(jobs if isinstance(jobs, list) else [0]),
+    ]
+    if not all(isinstance(each, str) for each in texts) or not isinstance(changes, dict):
+        raise ValueError(
+            "allowed: verb, jobs, user, all, value, changes; all of them text but jobs and changes"
+        )
+    user = body.get("user")
+    if user is not None and not isinstance(user, str):
+        raise ValueError("user: allowed: text")
+    return Order(
+        verb=body.get("verb", ""),
+        jobs=tuple(jobs),
+        user=user,
+        everything=body.get("all") is True,
+        value=body.get("value", ""),
+        changes=tuple((str(key), str(value)) for key, value in changes.items()),
+    )
+
+
+__all__ = ["UPDATES", "VERBS", "Order", "Outcome", "Unknown", "Verbs", "forbid", "order_of"]

@@ -1,0 +1,127 @@
+"""Show jobs as values that JSON has. Instants are Unix time, lengths are seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from makeway import bitmap
+from makeway.engine.engine import Engine
+from makeway.hostlist import fold_hostlist
+from makeway.model import Job, JobState, Seconds, Vocabulary
+from makeway.record import Line
+from makeway_local_world.requests import AFTER
+
+
+class Displacers:
+    """Remembers for whom each suspended or requeued job made way."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[str, str, Seconds]] = {}
+        self._owners: dict[str, str] = {}
+
+    def heard(self, line: Line) -> None:
+        """Take note of a line of the record."""
+        if line.kind in ("state", "adopted") and "user" in line.data:
+            self._owners[line.job] = str(line.data["user"])
+        if line.kind == "preempt":
+            data = line.data
+            self._of[line.job] = (str(data.get("preemptor") or ""), str(data.get("mode", "")), line.at)
+        elif line.kind == "state" and line.data.get("state") not in ("SUSPENDED", "PENDING", "COMPLETING"):
+            self._of.pop(line.job, None)
+
+    def owner(self, job_id: str) -> str:
+        """Return whose job it is, as far as lines told; empty: that is not known."""
+        return self._owners.get(job_id, "")
+
+    def of(self, job: Job) -> tuple[str, str, Seconds] | None:
+        """Return for whom a job makes way now, how, and since when; None: for nobody."""
+        return None if job.state is JobState.RUNNING else self._of.get(job.id)
+
+
+class Shown:
+    """Shows jobs of one engine at one instant."""
+
+    def __init__(self, engine: Engine, displacers: Displacers, wall_of_zero: float, now: Seconds) -> None:
+        self._engine = engine
+        self._displacers = displacers
+        self._zero = wall_of_zero
+        self._now = now
+        self._words: Vocabulary = engine.policies.vocabulary()
+
+    def job(self, job: Job) -> dict[str, Any]:
+        """Return all that is known of a live job."""
+        engine, spec, words = self._engine, job.spec, self._words
+        leaving = engine.transitions.is_leaving(job)
+        state = JobState.COMPLETING if leaving else job.state
+        shown: dict[str, Any] = {
+            "id": job.id,
+            "array": spec.array_id,
+            "task": spec.array_task if spec.array_id is not None else None,
+            "name": spec.name,
+            "user": job.user,
+            "account": job.account,
+            "partition": job.partition.name if job.allocation else ",".join(p.name for p in job.partitions),
+            "qos": None if job.qos is None else job.qos.name,
+            "state": state.value,
+            "word": words.state(state, job.suspended_by, held=job.held),
+            "reason": self._reason(job, state),
+            "held": job.held,
+            "suspended_by": None if job.suspended_by is None else job.suspended_by.value,
+            "priority": job.priority,
+            "nodes": "",
+            "node_count": job.size,
+            "cpus": spec.cpus,
+            "memory_mb": spec.memory_mb_per_node,
+            "gres": dict(spec.gres),
+            "time_limit": job.time_limit,
+            "ran": round(job.ran_until(self._now), 3) if job.started_at is not None else 0.0,
+            "submitted_at": self._wall(spec.submit_at),
+            "eligible_at": self._wall(job.eligible_at),
+            "started_at": self._wall(job.started_at),
+            "ends_at": self._wall(job.end_at) if job.state is JobState.RUNNING else None,
+            "suspended_at": self._wall(job.suspended_at),
+            "incarnation": job.starts,
+            "requeues": job.restarts,
+            "preemptions": job.preemptions,
+            "command": " ".join(spec.command)[:500],
+            "after": list(spec.attributes.get(AFTER, ())),
+        }
+        if job.allocation is not None:
+            nodes = bitmap.indices(job.allocation.nodes)
+            shown["nodes"] = fold_hostlist([engine.ledger.cluster.nodes[index].name for index in nodes])
+            shown["node_count"] = len(job.allocation.node_indices)
+            shown["cpus"] = engine.recorder.cores_of(job)
+            if job.allocation.cores is not None:
+                shown["cores"] = engine.recorder.cpus_of(job.allocation)
+        by = self._displacers.of(job)
+        if by is not None:
+            preemptor, mode, at = by
+            shown["displaced"] = {"by": preemptor, "how": mode, "at": self._wall(at)}
+        return shown
+
+    def _reason(self, job: Job, state: JobState) -> str:
+        if state is JobState.PENDING:
+            if job.held and job.spec.attributes.get(AFTER) and not job.starts:
+                return self._words.reason("Dependency")
+            return self._words.reason(job.reason)
+        return self._words.suspension(job.state, job.suspended_by, job.marks)
+
+    def _wall(self, at: Seconds | None) -> float | None:
+        return None if at is None else round(at + self._zero, 3)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return all live jobs, in job-table order."""
+        present = sorted(self._engine.ledger.jobs.values(), key=lambda job: job.index)
+        return [self.job(job) for job in present]
+
+
+def counts(jobs: list[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many jobs are in each state."""
+    found: dict[str, int] = {}
+    for job in jobs:
+        found[job["state"]] = found.get(job["state"], 0) + 1
+    return found
+
+
+__all__ = ["Displacers", "Shown", "counts"]

@@ -1,0 +1,120 @@
+"""Make the configuration of a machine that nobody has configured: its own CPUs, memory and GPUs.
+
+Two partitions share them. Jobs of ``urgent`` suspend those of ``normal``; jobs that hold GPUs are requeued instead,
+since a suspended process keeps its GPU's memory (spec local-world 2.3).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from pathlib import Path
+
+import attrs
+
+from makeway.config import (
+    ClusterTable,
+    Config,
+    NodeTable,
+    PartitionTable,
+    PolicyTable,
+    SchedulerTable,
+    WorldTable,
+    validate,
+)
+
+KEPT_MB = 512
+"""Memory that is kept for the system, at the least."""
+KEPT_SHARE = 0.05
+"""Share of the memory that is kept for the system."""
+KILL_WAIT = 10.0
+"""Seconds from SIGTERM to SIGKILL."""
+
+
+@attrs.frozen(kw_only=True)
+class Machine:
+    """What a machine has."""
+
+    name: str
+    cpus: int
+    memory_mb: int
+    gpus: int = 0
+
+
+def this_machine(gpus: int | None = None) -> Machine:
+    """Look at this machine.
+
+    :param gpus: how many GPUs it has; None: ask NVIDIA's library, if it is installed.
+    """
+    return Machine(
+        name=platform.node().partition(".")[0] or "localhost",
+        cpus=len(os.sched_getaffinity(0)),
+        memory_mb=memory_mb(),
+        gpus=count_gpus() if gpus is None else gpus,
+    )
+
+
+def memory_mb() -> int:
+    """Return the memory that there is for all processes: the machine's, or less where a cgroup allows less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            total = min(total, int(Path(name).read_text()))
+    return total >> 20
+
+
+def count_gpus() -> int:
+    """Return how many GPUs NVIDIA's library names; 0: none, or there is no library."""
+    try:
+        import pynvml
+    except ImportError:
+        return 0
+    try:
+        pynvml.nvmlInit()
+        try:
+            return int(pynvml.nvmlDeviceGetCount())
+        finally:
+            pynvml.nvmlShutdown()
+    except pynvml.NVMLError:
+        return 0
+
+
+def configuration(machine: Machine, world: str = "world/local") -> Config:
+    """Return the configuration of a machine.
+
+    A job that asks for no memory gets half of what there is per CPU, so that a suspended job and the one that it makes
+    way for both fit.
+    """
+    kept = max(KEPT_MB, int(machine.memory_mb * KEPT_SHARE))
+    usable = max(1, machine.memory_mb - kept)
+    config = Config(
+        cluster=ClusterTable(name=machine.name, def_mem_per_cpu=max(1, usable // machine.cpus // 2)),
+        node=(
+            NodeTable(
+                name=machine.name,
+                cpus=machine.cpus,
+                memory_mb=machine.memory_mb,
+                mem_spec_limit_mb=min(kept, machine.memory_mb - 1),
+                gres={"gpu": machine.gpus} if machine.gpus else {},
+            ),
+        ),
+        partition=(
+            PartitionTable(name="normal", default=True, priority_tier=1),
+            PartitionTable(name="urgent", priority_tier=2, preempt_mode=("off",)),
+        ),
+        policy=PolicyTable(
+            select="select/cons_tres",
+            select_parameters=("CR_Core_Memory",),
+            preempt="preempt/partition_prio",
+            preempt_mode=("suspend", "gang"),
+            plugins=("modes/gpu_requeue",) if machine.gpus else (),
+        ),
+        scheduler=SchedulerTable(type="backfill", clockwork={"kill_wait": KILL_WAIT}),
+        world=WorldTable(name=world),
+    )
+    validate(config, "this machine")
+    return config
+
+
+__all__ = ["KILL_WAIT", "Machine", "configuration", "count_gpus", "memory_mb", "this_machine"]

@@ -1,0 +1,77 @@
+"""Write systemd units for a daemon: of the system, or of a user."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+_UNIT = """\
+# {path}
+# {install}
+[Unit]
+Description=makeway, who makes way when this machine is full
+Documentation=man:systemd.service(5)
+{after}
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+ExecReload={reload}
+Restart=on-failure
+# Jobs are children of keepers, which outlive the daemon: only the daemon itself is ended.
+KillMode=process
+# Lets the daemon make a cgroup of its own for each job.
+Delegate=yes
+{more}
+[Install]
+WantedBy={target}
+"""
+
+
+def unit(*, system: bool, config: Path | None, state: Path | None = None) -> str:
+    """Return a unit file.
+
+    :param system: for all people of the machine; False: for one user (``systemctl --user``).
+    :param config: configuration; None: one for the machine.
+    :param state: state directory; None: the usual one.
+    """
+    words = [program(), "up", "--foreground"]
+    words += ["--system"] if system else []
+    words += [f"--state={state.absolute()}"] if state is not None else []
+    words += [str(config.absolute())] if config is not None else []
+    environment = (
+        f"/usr/bin/env MAKEWAY_STATE={shlex.quote(str(state.absolute()))} " if state is not None else ""
+    )
+    if system:
+        path = "/etc/systemd/system/makeway.service"
+        install = "systemctl daemon-reload && systemctl enable --now makeway"
+        more = "RuntimeDirectory=makeway\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes\n"
+        more += "OOMScoreAdjust=-900\n"
+        after, target = "After=local-fs.target remote-fs.target nss-user-lookup.target\n", "multi-user.target"
+    else:
+        path = "~/.config/systemd/user/makeway.service"
+        install = "systemctl --user daemon-reload && systemctl --user enable --now makeway && loginctl enable-linger"
+        more, after, target = "", "", "default.target"
+    return _UNIT.format(
+        path=path,
+        install=install,
+        command=shlex.join(words),
+        reload=f"{environment}{shlex.join([program(), 'reload', *([words[-1]] if config else [])])}",
+        after=after,
+        more=more,
+        target=target,
+    )
+
+
+def program() -> str:
+    """Return the path of the program `makeway` that runs now."""
+    beside = Path(sys.executable).with_name("makeway")
+    if beside.exists():
+        return str(beside)
+    return shutil.which("makeway") or os.path.abspath(sys.argv[0])
+
+
+__all__ = ["program", "unit"]

@@ -1,0 +1,180 @@
+"""Drive a real daemon by its commands: what people type, and what they get."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Site = Any
+
+
+def test_an_urgent_job_stops_a_normal_one_and_lets_it_go_on(up: Site) -> None:
+    """The example of the README: the queue says for whom the victim makes way."""
+    victim = up.submit("-n", "2", "--", "sh", "-c", "echo begun; sleep 2; echo done")
+    up.until(lambda: up.state_of(victim) == "RUNNING")
+    urgent = up.submit("-p", "urgent", "-n", "2", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    shown = up.until(lambda: up.jobs()[victim] if up.state_of(victim) == "SUSPENDED" else None)
+    assert shown["displaced"]["by"] == urgent
+    assert f"here (suspended for {urgent})" in up.ok("queue")
+    assert up.state_of(urgent) == "RUNNING"
+    (up.directory / "go").touch()
+    assert up.run("wait", urgent, victim).exit_code == 0
+    assert up.ok("logs", victim) == "begun\ndone\n"
+
+
+def test_wait_leaves_with_1_if_the_job_failed(up: Site) -> None:
+    assert up.run("submit", "--wait", "--", "false").exit_code == 1
+    assert up.run("submit", "--wait", "--", "true").exit_code == 0
+
+
+def test_exit_statuses(site: Site) -> None:
+    """3 no daemon, 2 usage, 1 refused with the reason, 0 done."""
+    result = site.run("queue")
+    assert result.exit_code == 3
+    assert "makeway up" in result.stderr
+    site.up()
+    assert site.run("submit").exit_code == 2
+    result = site.run("cancel", "77")
+    assert result.exit_code == 1
+    assert result.stderr == "makeway: job 77: there is no job 77\n"
+    result = site.run("submit", "-n", "64", "--", "true")
+    assert result.exit_code == 1
+    assert "CPUs" in result.stderr or "nodes" in result.stderr
+    assert site.run("submit", "-p", "urgnt", "--", "true").exit_code == 1
+    assert site.run("queue").exit_code == 0
+
+
+def test_the_same_key_makes_one_job_also_after_the_daemon_was_killed(site: Site) -> None:
+    daemon = site.up()
+    first = site.submit("--key", "k1", "--", "true")
+    assert site.submit("--key", "k1", "--", "true") == first
+    daemon.send_signal(signal.SIGKILL)
+    daemon.wait()
+    site.up()
+    assert site.submit("--key", "k1", "--", "true") == first
+    assert site.submit("--key", "k2", "--", "true") != first
+
+
+def test_a_second_daemon_is_refused_by_name(up: Site) -> None:
+    """It names the process, and changes nothing."""
+    second = up.up(wait=False)
+    assert second.wait(60) == 1
+    assert f"a daemon runs here already, process {up.processes[0].pid}" in up.log()
+    assert up.run("queue").exit_code == 0
+
+
+def test_down_leaves_no_socket_and_the_next_daemon_goes_on(site: Site) -> None:
+    daemon = site.up()
+    held = site.submit("--hold", "--", "true")
+    site.ok("down")
+    assert daemon.wait(60) == 0
+    assert not (site.state / "socket").exists()
+    site.up()
+    assert site.jobs()[held]["reason"] == "JobHeldUser"
+    site.ok("release", held)
+    assert site.run("wait", held).exit_code == 0
+
+
+def test_conditions_on_others(up: Site) -> None:
+    """afterok is met by a good end, afternotok by a bad one; what can never be met is said."""
+    good = up.submit("--hold", "--", "true")
+    after = up.submit("-d", f"afterok:{good}", "--", "true")
+    never = up.submit("-d", f"afternotok:{good}", "--", "true")
+    assert up.jobs()[after]["reason"] == "Dependency"
+    assert up.run("release", after).exit_code == 1
+    up.ok("release", good)
+    assert up.run("wait", after).exit_code == 0
+    up.until(lambda: up.jobs()[never]["reason"] == "DependencyNeverSatisfied")
+    result = up.run("submit", "-d", "afterok:99", "--", "true")
+    assert result.exit_code == 1
+    assert "there is no job 99" in result.stderr
+
+
+def test_an_array_is_named_as_a_whole(up: Site) -> None:
+    array = up.submit("--hold", "--array", "0-3%2", "--", "sh", "-c", "true")
+    assert sorted(up.jobs()) == [f"{array}_{task}" for task in range(4)]
+    up.ok("release", array)
+    assert up.run("wait", array).exit_code == 0
+    assert (up.directory / f"makeway-{array}_3.out").exists()
+
+
+SCRIPT = """\
+#!/bin/sh
+#SBATCH --job-name=hello -p urgent
+#SBATCH --mail-user=ann
+#SBATCH -o said-%x.txt
+echo "$1"
+#SBATCH --hold
+"""
+
+
+def test_lines_of_a_script_count_and_unknown_ones_are_named(up: Site) -> None:
+    (up.directory / "job.sh").write_text(SCRIPT)
+    result = up.run("submit", "--wait", "job.sh", "well done")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "warning: job.sh:3: --mail-user ann is not honoured\n"
+    assert (up.directory / "said-hello.txt").read_text() == "well done\n"
+
+
+def test_drained_machines_start_nothing_until_undrained(site: Site) -> None:
+    """It survives a restart, and a survey does not undo it."""
+    site.up()
+    site.ok("drain", "new memory")
+    job = site.submit("--", "true")
+    daemon = site.processes[-1]
+    daemon.send_signal(signal.SIGKILL)
+    daemon.wait()
+    site.up()
+    assert site.state_of(job) == "PENDING"
+    site.ok("undrain")
+    assert site.run("wait", job).exit_code == 0
+
+
+def test_people_hold_top_and_signal(up: Site) -> None:
+    blocker = up.submit("-n", "2", "--", "sleep", "600")
+    up.until(lambda: up.state_of(blocker) == "RUNNING")
+    first, second = (up.submit("-n", "2", "--", "true") for _ in range(2))
+    assert up.jobs()[first]["priority"] > up.jobs()[second]["priority"]
+    up.ok("top", second)
+    assert up.jobs()[second]["priority"] > up.jobs()[first]["priority"]
+    up.ok("hold", first)
+    assert up.jobs()[first]["held"]
+    up.ok("suspend", blocker)
+    assert "suspended by a person" in up.ok("queue")
+    up.ok("resume", blocker)
+    up.until(lambda: up.state_of(blocker) == "RUNNING")
+    up.ok("cancel", "--all", "--yes")
+    up.until(lambda: not up.jobs())
+
+
+def test_ids_are_never_given_twice(site: Site) -> None:
+    site.up()
+    first = site.submit("--", "true")
+    site.ok("wait", first)
+    site.ok("down")
+    site.processes[-1].wait(60)
+    site.up()
+    assert int(site.submit("--", "true")) > int(first)
+
+
+@pytest.mark.parametrize("text", ["10", "1:30", "2:00:00", "1-12"])
+def test_times_are_read_as_sbatch_reads_them(text: str) -> None:
+    """sbatch(1): minutes, minutes:seconds, hours:minutes:seconds, days-hours."""
+    from makeway_local_world.commands.options import seconds_of
+
+    assert seconds_of(text) == {"10": 600, "1:30": 90, "2:00:00": 7200, "1-12": 129600}[text]
+
+
+def test_a_log_is_opened_without_waiting_for_a_writer(up: Site) -> None:
+    """A FIFO in its place does not hang the command."""
+    job = up.submit("--", "true")
+    up.ok("wait", job)
+    log = Path(json.loads(up.ok("logs", "--json", job))["output"])
+    log.unlink()
+    os.mkfifo(log)
+    assert up.run("logs", job).exit_code == 0
