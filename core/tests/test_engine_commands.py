@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from makeway.model import JobState
+from makeway.config import build_cluster, parse_toml
+from makeway.engine.engine import Engine
+from makeway.model import JobSpec, JobState
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.worlds.events import Command, NodesDrained, NodesUp, SendSignal, Submitted
 from makeway_testing import TableRun, cluster, replay_table, tiers, timeline
 
 BUILTIN: dict[str, Any] = {"scheduler": "builtin"}
@@ -329,3 +334,42 @@ def test_jobs_that_can_never_run_end_at_once_with_a_reason(row: str) -> None:
     )
     assert run.state("a") is JobState.FAILED
     assert [entry[0] for entry in run.run.recorder.unrunnable] == ["a"]
+
+
+# ---------------------------------------------------------------------------- in worlds that live
+def _engine() -> Engine:
+    config = parse_toml(ONE_NODE, "one node")
+    return Engine(config, Recorder(build_cluster(config), lambda line: None), Policies(config))
+
+
+ONE_NODE = """
+node = [{ name = "n1", cpus = 2 }]
+partition = [{ name = "all", default = true }]
+[policy]
+select = "select/whole_nodes"
+"""
+
+
+def test_a_job_waits_for_nodes_that_may_come_back() -> None:
+    """One that is submitted while all nodes are drained is not refused: it starts when they are back."""
+    engine = _engine()
+    engine.step(0.0, [NodesDrained(1)])
+    assert engine.step(1.0, [Submitted(JobSpec(id="a"))]) == []
+    assert engine.ledger.jobs["a"].state is JobState.PENDING
+    (start,) = engine.step(2.0, [NodesUp(1)])
+    assert start.job.id == "a"
+
+
+def test_a_person_sends_a_signal() -> None:
+    """A running job gets it; a pending one cannot, and an odd name is refused."""
+    engine = _engine()
+    engine.step(0.0, [Submitted(JobSpec(id="a")), Submitted(JobSpec(id="b"))])
+    (action,) = engine.step(1.0, [Command("signal", "a", None, "SIGUSR1")])
+    assert isinstance(action, SendSignal)
+    assert (action.job.id, action.signal, action.steps_only) == ("a", "USR1", False)
+    wrong = [Command("signal", "b", None, "USR1"), Command("signal", "a", None, "rm -rf")]
+    assert engine.step(2.0, wrong) == []
+    assert [why for _, _, why in engine.recorder.refusals] == [
+        "the job is pending, not active",
+        "got 'rm -rf'; allowed: the name of a signal, as in USR1",
+    ]

@@ -1,10 +1,11 @@
-"""Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, start.
+"""Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, start, signal.
 
 Spec slurm-preemption 4.11 and slurm-gang-and-select 2.4.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from makeway.engine.ledger import Ledger, put
@@ -53,6 +54,7 @@ class Commands:
             "release": self._release,
             "priority": self._priority,
             "start": self._start,
+            "signal": self._signal,
         }
 
     def carry_out(self, command: Command) -> None:
@@ -165,6 +167,14 @@ class Commands:
         else:
             put(job, priority=priority)
             self._transitions.tell_gang("held", job)
+
+    def _signal(self, job: Job, command: Command) -> None:
+        if not self._ledger.is_active(job):
+            raise Refused(f"the job is {job.state.value.lower()}, not active")
+        name = command.value.upper().removeprefix("SIG")
+        if not re.fullmatch(r"[A-Z][A-Z0-9+-]{1,10}", name):
+            raise Refused(f"got {command.value!r}; allowed: the name of a signal, as in USR1")
+        self._transitions.signal(job, name, steps_only=False)
 
     def _start(self, job: Job, command: Command) -> None:
         if job.state is not JobState.PENDING:

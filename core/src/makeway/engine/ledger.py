@@ -95,6 +95,7 @@ class Ledger:
         """All pending jobs by id, eligible or not; `makeway.engine.queue` keeps them."""
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.up: NodeBits = bitmap.of([node.index for node in cluster.nodes if node.up])
+        self._at_first = self.up
         self.version = 0
         """Grows whenever nodes, cores or licences were taken or given back."""
         self.freed = 0
@@ -494,6 +495,11 @@ class Ledger:
         self.up |= nodes & self.all_nodes
         self.version += 1
         self.freed += 1
+
+    @property
+    def missing(self) -> NodeBits:
+        """Nodes that were in service when the run began, and are not now."""
+        return self._at_first & ~self.up
 
     def _set_deadline(self, job: Job, at: Seconds) -> None:
         put_field(job, "end_at", at)

@@ -12,7 +12,7 @@ from makeway.worlds.events import Command, Event
 
 COMMANDS = (
     *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),
-    "priority",
+    *("priority", "signal"),
 )
 
 
@@ -22,12 +22,12 @@ class ActionTable:
 
     at: float
     command: str
-    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, or priority."""
+    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, priority, or signal."""
     job: str | int
     user: str | None = None
     """Who asks; None: an administrator."""
     value: str | int = ""
-    """The new priority; with start what to ignore: ignorepolicies, ignorersv."""
+    """The new priority; the name of the signal; with start what to ignore: ignorepolicies, ignorersv."""
 
 
 def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:

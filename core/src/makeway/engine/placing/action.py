@@ -110,7 +110,12 @@ class Action:
         return outcome
 
     def give_up(self, job: Job, blocked: Blocked) -> Outcome:
-        """Refuse a job that could not run on the empty cluster, in whichever of its partitions, as ``sbatch`` does."""
+        """Refuse a job that could not run on the empty cluster, in whichever of its partitions, as ``sbatch`` does.
+
+        While nodes are out of service that were in service when the run began, it waits: they may come back.
+        """
+        if job.partition.nodes & self._ledger.missing:
+            return self.wait(job, attrs.evolve(blocked, reason="ReqNodeNotAvail", never=False), Outcome.NEVER)
         self.wait(job, blocked, Outcome.NEVER)
         refusing = self._refusing.setdefault(job.id, set())
         refusing.add(job.partition.index)
