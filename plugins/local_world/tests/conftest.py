@@ -63,7 +63,9 @@ class Site:
         command = [sys.executable, "-m", "makeway", "up", "--foreground", *arguments, str(self.config)]
         command += ["--plugin", f"world/plain={HERE / 'worlds/plain.py'}"]
         with open(self.directory / "daemon.log", "ab") as log:
-            process = subprocess.Popen(command, env=self.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command, env=self.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
         self.processes.append(process)
         if wait:
             self.until(lambda: process.poll() is not None or self.run("queue").exit_code == 0)

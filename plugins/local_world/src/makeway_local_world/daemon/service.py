@@ -67,6 +67,8 @@ class Service:
         self.past = Past(places.state / "journal.db")
         self.displacers = Displacers()
         self.warded = wards.Warded(live.world)
+        if wards.read(places.state) is not None:
+            self.warded.drained = live.engine.ledger.all_nodes
         live.world = self.warded
         self.intake = Intake(self.desk, places.state, self.past)
         for line in self.past.preemptions():
