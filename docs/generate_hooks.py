@@ -7,17 +7,60 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from makeway import hookspecs
+from makeway import deprecated, hookspecs
+from makeway.hookspecs import speed
 
 PAGE = Path(__file__).with_name("hooks.md")
 KINDS = {True: "decision (first answer wins)", False: "all are asked"}
 
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "What the product is for": (
+        "makeway_selector",
+        "makeway_preempt_candidates",
+        "makeway_preempt_action",
+        "makeway_gang",
+    ),
+    "What most policies need beside": (
+        "makeway_settings",
+        "makeway_preempt_mode",
+        "makeway_protect",
+        "makeway_search",
+        "makeway_queue_order",
+        "makeway_priority",
+        "makeway_admit",
+        "makeway_explain",
+    ),
+    "What some need": (
+        "makeway_closed_nodes",
+        "makeway_over_limit",
+        "makeway_marks",
+        "makeway_displaces_by",
+        "makeway_commands",
+        "makeway_hand_over",
+        "makeway_take_over",
+    ),
+    "Files, worlds, observers": (
+        "makeway_dialect",
+        "makeway_check",
+        "makeway_world",
+        "makeway_on_line",
+    ),
+}
+"""By need: the four that the product exists for, then the others."""
+MARKS = ("based_on", "of_selector")
+QUICKER = ("about", "ranked_by", "alike_by")
+"""Marks that change no answer; documented last, as most plugins do without."""
+
+
 def hooks() -> dict[str, object]:
-    """Return the hooks in the order of the file, which is the order in which a job meets them."""
-    return {name: value for name, value in vars(hookspecs).items() if name.startswith("makeway_")}
+    """Return the hooks in the order of the page, those that go away last."""
+    specs = {name: value for name, value in vars(hookspecs).items() if name.startswith("makeway_")}
+    listed = [name for group in GROUPS.values() for name in group]
+    return {name: specs[name] for name in [*listed, *sorted(specs.keys() - set(listed))]}
 
 
 def render() -> str:
@@ -25,22 +68,45 @@ def render() -> str:
     parts = [
         "# Hooks",
         "",
-        "<!-- Written by docs/generate_hooks.py from makeway/hookspecs.py; do not edit. -->",
+        "<!-- Written by docs/generate_hooks.py from makeway/hookspecs/; do not edit. -->",
         "",
         _prose(inspect.getdoc(hookspecs) or ""),
-        "",
-        "| hook | kind | in one sentence |",
-        "|---|---|---|",
     ]
-    listed = hooks()
-    for name, spec in listed.items():
-        first = (inspect.getdoc(spec) or "").splitlines()[0].replace("``", "`")
-        parts.append(f"| [`{name}`](#{name}) | {_kind(name, spec)} | {first} |")
-    for name, spec in listed.items():
-        signature = str(inspect.signature(spec)).replace("'", "")  # type: ignore[arg-type]  # a function
-        parts += ["", f"## {name}", "", "```python", f"def {name}{signature}", "```", ""]
-        parts.append(_prose(inspect.getdoc(spec) or ""))
+    specs = hooks()
+    for group, names in GROUPS.items():
+        parts += ["", f"**{group}**", "", "| hook | kind | in one sentence |", "|---|---|---|"]
+        parts += [
+            f"| [`{name}`](#{name}) | {_kind(name, specs[name])} | {_sentence(specs[name])} |"
+            for name in names
+        ]
+    parts += ["", "**Marks of an implementation**", "", "| mark | in one sentence |", "|---|---|"]
+    parts += [
+        f"| [`{name}`](#{name}) | {_sentence(getattr(hookspecs, name))} |" for name in (*MARKS, *QUICKER)
+    ]
+    for group in GROUPS.values():
+        for name in group:
+            parts += _section(name, specs[name])
+    for name in MARKS:
+        parts += _section(name, getattr(hookspecs, name))
+    parts += ["", "## Hooks that go away", "", "They go on working until the version named.", ""]
+    parts += ["| hook | goes in | instead |", "|---|---|---|"]
+    parts += [f"| `{each.hook}` | {each.remove_in} | {each.instead} |" for each in deprecated.DEPRECATED]
+    parts += ["| `makeway_runners` | 0.3 | implement [`makeway_world`](#makeway_world) |"]
+    parts += ["", "## What makes answers quicker and changes none", ""]
+    parts.append(_prose(inspect.getdoc(speed) or "").partition("\n\n")[2])
+    for name in QUICKER:
+        parts += _section(name, getattr(hookspecs, name), "###")
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _section(name: str, spec: object, level: str = "##") -> Iterator[str]:
+    signature = str(inspect.signature(spec)).replace("'", "")  # type: ignore[arg-type]  # a function
+    yield from ("", f"{level} {name}", "", "```python", f"def {name}{signature}", "```", "")
+    yield _prose(inspect.getdoc(spec) or "")
+
+
+def _sentence(spec: object) -> str:
+    return (inspect.getdoc(spec) or "").splitlines()[0].replace("``", "`")
 
 
 def _kind(name: str, spec: object) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from makeway import errors, hookspecs, model
+from makeway import deprecated, errors, hookspecs, model
 
 PAGE = Path(__file__).with_name("model.md")
 SHARED: dict[str, str] = {"Job": "JobDraft"}
@@ -46,12 +46,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "Signal",
             "Check",
             "Vocabulary",
+            "Commands",
         ),
         *("Grouping", "Finding"),
     ),
-    "What a plugin builds": (
-        *("Selector", "Forecast", "Gang", "QueuedGang", "GangOrder"),
-    ),
+    "What a plugin builds": (*("Selector", "Forecast", "Gang", "QueuedGang", "GangOrder"),),
     "Closed sets": (
         *(
             "PreemptMode",
@@ -131,8 +130,9 @@ def seen_by(name: str) -> dict[str, list[str]]:
     """Return which hooks are given a value, which return it, and which values it is a part of."""
     word = re.compile(rf"\b{name}\b")
     given, returned = [], []
+    gone = {each.hook for each in deprecated.DEPRECATED} | {"makeway_runners"}
     for hook, spec in vars(hookspecs).items():
-        if hook.startswith("makeway_"):
+        if hook.startswith("makeway_") and hook not in gone:
             signature = inspect.signature(spec)
             if any(word.search(str(each.annotation)) for each in signature.parameters.values()):
                 given.append(f"[`{hook}`](hooks.md#{hook})")

@@ -12,12 +12,13 @@ import pytest
 
 from makeway import bitmap
 from makeway.errors import ConfigError, PluginError, PolicyError
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import alike_by, hookimpl, ranked_by
 from makeway.model import (
     Allocation,
     Blocked,
     Candidates,
     Choice,
+    Commands,
     GangOrder,
     GangVerb,
     Job,
@@ -74,7 +75,7 @@ USED_AS: dict[str, dict[str, Any]] = {
     "makeway_protect": PREEMPTING | {"protect": [NAME]},
     "makeway_search": PREEMPTING | {"search": NAME},
     "makeway_preempt_action": PREEMPTING | {"plugins": [NAME], "preempt": "x/first"},
-    "makeway_manual": BASE | {"plugins": [NAME]},
+    "makeway_commands": BASE | {"plugins": [NAME]},
 }
 """Hook -> a configuration in which the plugin is asked."""
 ABOUT = {
@@ -82,7 +83,6 @@ ABOUT = {
     "makeway_protect": "high",
     "makeway_search": "high",
     "makeway_preempt_action": "high",
-    "makeway_manual": "low",
 }
 """Hooks that are about one job, and which it is here."""
 
@@ -121,7 +121,7 @@ def asked(hook: str, answer: Callable[..., Any]) -> PolicyError:
             jobs,
             config=config,
             plugins={NAME: plugin, "x/first": first()},
-            commands="5 suspend low" if hook == "makeway_manual" else "",
+            commands="5 suspend low" if hook == "makeway_commands" else "",
         )
     assert (caught.value.plugin, caught.value.hook) == (NAME, hook)
     return caught.value
@@ -364,33 +364,34 @@ def test_a_queue_order_that_loses_a_job() -> None:
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        (lambda: 5, "returned 5; allowed: a function of a job, or None"),
-        (lambda: lambda job: "first", "its function returned 'first'; allowed: a whole number or None"),
-        (lambda: lambda job: boom(), "raised RuntimeError: out of ideas"),
+        (lambda view: 5, "returned 5; allowed: a function of a job, or None"),
+        (lambda view: lambda job: "first", "its function returned 'first'; allowed: a whole number or None"),
+        (lambda view: lambda job: boom(), "raised RuntimeError: out of ideas"),
     ],
 )
-def test_a_wrong_queue_rank(rank: Callable[[], Any], message: str) -> None:
+def test_a_wrong_queue_rank(rank: Callable[[Any], Any], message: str) -> None:
     """A function of a job, and whole numbers from it."""
-    module = answering("makeway_queue_rank", rank)
-    setattr(module, "makeway_queue_order", hookimpl(lambda pending: None))  # noqa: B010  # it is no module's own
+    module = answering("makeway_queue_order", ranked_by(rank)(lambda pending: None))
     with pytest.raises(PolicyError) as caught:
         replay_table(JOBS, config=BASE | {"plugins": [NAME]}, plugins={NAME: module})
-    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_queue_rank")
+    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_queue_order")
     assert message in caught.value.message
 
 
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (lambda: 5, "returned 5; allowed: a function of a job, or None"),
-        (lambda: lambda job: [job], "its function returned [job next]; allowed: something hashable or None"),
-        (lambda: lambda job: boom(), "raised RuntimeError: out of ideas"),
+        (lambda view: 5, "returned 5; allowed: a function of a job, or None"),
+        (
+            lambda view: lambda job: [job],
+            "its function returned [job next]; allowed: something hashable or None",
+        ),
+        (lambda view: lambda job: boom(), "raised RuntimeError: out of ideas"),
     ],
 )
-def test_a_wrong_preemptor_kind(kind: Callable[[], Any], message: str) -> None:
+def test_a_wrong_preemptor_kind(kind: Callable[[Any], Any], message: str) -> None:
     """A function of a job, and something hashable from it."""
-    module = answering("makeway_preemptor_kind", kind)
-    setattr(module, "makeway_preempt_candidates", hookimpl(lambda active: Candidates()))  # noqa: B010
+    module = answering("makeway_preempt_candidates", alike_by(kind)(lambda active: Candidates()))
     jobs = """
         job    partition  submit  nodes  run_time
         first  batch           0      1       100
@@ -400,7 +401,31 @@ def test_a_wrong_preemptor_kind(kind: Callable[[], Any], message: str) -> None:
     settings = {"preempt": NAME, "preempt_mode": "requeue", "scheduler": "greedy"}
     with pytest.raises(PolicyError) as caught:
         replay_table(jobs, cluster=cluster(2), config=settings, plugins={NAME: module})
-    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_preemptor_kind")
+    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_preempt_candidates")
+    assert message in caught.value.message
+
+
+# ----------------------------------------------------------------------------------- wrong commands
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (5, "returned 5; allowed: Commands, or None"),
+        (Commands(names=lambda *_: 7), "returned 7; allowed: a sequence"),  # type: ignore[arg-type]
+        (Commands(names=lambda *_: [7]), "returned [7]; allowed: ids of jobs"),
+        (Commands(refuses=lambda *_: True), "returned True; allowed: a reason"),  # type: ignore[arg-type]
+        (Commands(refuses=lambda *_: boom()), "raised RuntimeError: out of ideas"),
+    ],
+)
+def test_wrong_rules_about_commands(given: Any, message: str) -> None:
+    """A value of the contract, and from its functions what it says."""
+    with pytest.raises(PolicyError) as caught:
+        replay_table(
+            JOBS,
+            config=BASE | {"plugins": [NAME]},
+            plugins={NAME: answering("makeway_commands", lambda: given)},
+            commands="5 suspend low",
+        )
+    assert (caught.value.plugin, caught.value.hook) == (NAME, "makeway_commands")
     assert message in caught.value.message
 
 
@@ -575,7 +600,7 @@ def test_a_name_that_nobody_offers() -> None:
 def test_a_distribution_that_works(install: Install) -> None:
     """As a stranger would write it."""
     source = (
-        "from makeway.hookspecs import hookimpl\n"
+        "from makeway.hookspecs import alike_by, hookimpl, ranked_by\n"
         "@hookimpl\n"
         "def makeway_protect(candidates):\n"
         "    return {job.id: 'is dear to us' for job in candidates}\n"

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway import hookspecs, model
+from makeway import deprecated, hookspecs, model
 from makeway.config import (
     Config,
     NodeTable,
@@ -51,6 +51,15 @@ def generator() -> types.ModuleType:
 def test_the_page_is_current() -> None:
     """docs/hooks.md is what the hookspecs say; run docs/generate_hooks.py if this fails."""
     assert (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8") == generator().render()
+
+
+def test_every_hook_has_its_place() -> None:
+    """In a group of the page, or among those that go away."""
+    page = generator()
+    grouped = [name for group in page.GROUPS.values() for name in group]
+    gone = {each.hook for each in deprecated.DEPRECATED} | {"makeway_runners"}
+    assert len(grouped) == len(set(grouped))
+    assert set(grouped) | gone == set(HOOKS)
 
 
 @pytest.mark.parametrize("name", HOOKS)
@@ -114,14 +123,16 @@ class Whole:
 SEEN: list[Any] = []
 
 
-def plugin(name: str) -> types.ModuleType:
-    """Return a plugin made of nothing but the example."""
+def plugin(name: str, hook: str = "") -> types.ModuleType:
+    """Return a plugin made of nothing but the example, of a hook or of a mark for one."""
     module = types.ModuleType("example")
     names = {key: value for key, value in vars(model).items() if not key.startswith("_")}
     module.__dict__.update(
         names,
         attrs=attrs,
         hookimpl=hookimpl,
+        ranked_by=hookspecs.ranked_by,
+        alike_by=hookspecs.alike_by,
         Counter=Counter,
         Dialect=Dialect,
         Finding=Finding,
@@ -129,7 +140,7 @@ def plugin(name: str) -> types.ModuleType:
         seen=SEEN,
     )
     exec(example(name), module.__dict__)
-    assert hasattr(module, name), f"the example of {name} does not implement it"
+    assert hasattr(module, hook or name), f"the example of {name} does not implement it"
     return module
 
 
@@ -234,7 +245,29 @@ def test_hook_queue_order() -> None:
     assert starts(plain) == {"0": 0.0, "2": 30.0, "1": 35.0}
 
 
-def test_hook_queue_rank() -> None:
+OLD = "ignore:.*is deprecated"
+"""Hooks that go away, and go on working until then."""
+RANKED = [
+    ("ranked_by", "makeway_queue_order", "makeway_ranks"),
+    ("makeway_queue_rank", "makeway_queue_rank", ""),
+]
+ALIKE = [
+    ("alike_by", "makeway_preempt_candidates", "makeway_kinds"),
+    ("makeway_preemptor_kind", "makeway_preemptor_kind", ""),
+]
+
+
+def unmarked(module: types.ModuleType, hook: str, mark: str) -> None:
+    """Take the old hook out, or the mark off the hook."""
+    if mark:
+        delattr(vars(module)[hook], mark)
+    else:
+        del vars(module)[hook]
+
+
+@pytest.mark.filterwarnings(OLD)
+@pytest.mark.parametrize(("name", "hook", "mark"), RANKED)
+def test_ranks(name: str, hook: str, mark: str) -> None:
     """Short jobs first, by ranks as by an order made anew for each pass."""
     jobs = (
         JobSpec(id="0", partitions=("low",), run_time=30),
@@ -242,26 +275,23 @@ def test_hook_queue_rank() -> None:
         JobSpec(id="2", partitions=("low",), submit_at=2, run_time=5, time_limit=3600),
         JobSpec(id="3", partitions=("low",), submit_at=3, run_time=5, time_limit=60),
     )
-    module = plugin("makeway_queue_rank")
+    module = plugin(name, hook)
     result = replay(config(), jobs, (), Options(plugins={"example": module}))
     expected = {"0": 0.0, "2": 30.0, "3": 35.0, "1": 40.0}
     assert starts(result) == expected
     assert result.engine.queue.ranked
-    del vars(module)["makeway_queue_rank"]
+    unmarked(module, hook, mark)
     assert starts(replay(config(), jobs, (), Options(plugins={"example": module}))) == expected
 
 
-def test_hook_queue_rank_gives_up() -> None:
+def test_ranks_give_up() -> None:
     """Once there is a job without a rank, the order is asked for: here, the longest wait first."""
 
     class Undecided:
         @hookimpl
+        @hookspecs.ranked_by(lambda view: lambda job: None if job.id == "2" else -job.index)
         def makeway_queue_order(self, pending: Any) -> Any:
             return sorted(pending, key=lambda job: job.submit_at)
-
-        @hookimpl
-        def makeway_queue_rank(self) -> Any:
-            return lambda job: None if job.id == "2" else -job.index
 
     jobs = [
         JobSpec(id="0", partitions=("low",), run_time=5),
@@ -295,7 +325,9 @@ def test_hook_preempt_candidates() -> None:
     assert result.recorder.preemptions[0].victim == "1"
 
 
-def test_hook_preemptor_kind() -> None:
+@pytest.mark.filterwarnings(OLD)
+@pytest.mark.parametrize(("name", "hook", "mark"), ALIKE)
+def test_kinds(name: str, hook: str, mark: str) -> None:
     """Those of one user are asked about once: it is the same record as with each asked about by itself."""
     jobs = [
         JobSpec(id=str(at), submit_at=at, run_time=20 + 3 * at, user="u" if at < 11 else "v")
@@ -307,19 +339,20 @@ def test_hook_preemptor_kind() -> None:
         scheduler=SchedulerTable(type="greedy"),
         policy=PolicyTable(plugins=(), preempt="example", preempt_mode=("requeue",)),
     )
-    module = plugin("makeway_preemptor_kind")
+    module = plugin(name, hook)
     asked: list[str] = []
-    name = vars(module)["makeway_preempt_candidates"]
+    candidates = vars(module)["makeway_preempt_candidates"]
 
     def counted(preemptor: Any, active: Any) -> Any:
         asked.append(preemptor.id)
-        return name(preemptor, active)
+        return candidates(preemptor, active)
 
+    vars(counted).update(vars(candidates))
     vars(module)["makeway_preempt_candidates"] = hookimpl(counted)
     until = Options(plugins={"example": module}, until=60.0)
     together = replay(greedy, jobs, (), until)
     once = len(asked)
-    del vars(module)["makeway_preemptor_kind"]
+    unmarked(module, hook, mark)
     apart = replay(greedy, jobs, (), until)
     assert together.recorder.summary(60.0) == apart.recorder.summary(60.0)
     assert together.recorder.metrics.preemptions
@@ -362,22 +395,26 @@ def test_hook_preempt_action() -> None:
     assert starts(result)["2"] == 60.0
 
 
-def test_hook_manual() -> None:
+@pytest.mark.filterwarnings(OLD)
+@pytest.mark.parametrize("name", ["makeway_commands", "makeway_manual"])
+def test_commands_are_refused(name: str) -> None:
     """Owners may do anything but resume."""
     commands = (
         (5.0, Command("suspend", "1", "u")),
         (6.0, Command("resume", "1", "u")),
         (7.0, Command("resume", "1", None)),
     )
-    result = run("makeway_manual", commands)
+    result = run(name, commands)
     assert [reason for _, _, reason in result.recorder.refusals] == ["a user may not resume his own job"]
     assert result.recorder.histories["1"].final_state is model.JobState.COMPLETED
 
 
-def test_hook_jobs_named() -> None:
+@pytest.mark.filterwarnings(OLD)
+@pytest.mark.parametrize("name", ["makeway_commands", "makeway_jobs_named"])
+def test_commands_name_jobs(name: str) -> None:
     """A list with commas: each job is dealt with by itself; the second one has not come yet."""
     commands = ((5.0, Command("cancel", "1,2")), (6.0, Command("cancel", "2,1")))
-    result = run("makeway_jobs_named", commands)
+    result = run(name, commands)
     assert result.recorder.histories["1"].final_state is model.JobState.CANCELLED
     refused = [(at, command.job_id) for at, command, _ in result.recorder.refusals]
     assert refused == [(5.0, "2"), (6.0, "2"), (6.0, "1")]
@@ -480,6 +517,7 @@ def test_every_hook_is_tested() -> None:
     """Each hook has a test of its own here."""
     tested = {name for name in globals() if name.startswith("test_hook_")}
     together = {f"makeway_{kind}" for kind in ("config_readers", "workload_readers", "runners", "recordings")}
-    together |= {"makeway_hand_over", "makeway_take_over"}
+    together |= {"makeway_hand_over", "makeway_take_over", "makeway_commands", "makeway_jobs_named"}
+    together |= {"makeway_manual", "makeway_queue_rank", "makeway_preemptor_kind"}
     for name in HOOKS:
         assert name in together or name.replace("makeway_", "test_hook_") in tested, name

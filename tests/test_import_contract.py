@@ -121,7 +121,7 @@ def _fault(module: str, layer: str, wanted: Import) -> str | None:
         return f"{where}: {top} is not for {layer} (no clock, no I/O, no chance)"
     if top != "makeway" and not top.startswith("makeway_"):
         return None
-    if wanted.annotations_only and module in RULES["annotations"]["modules"]:
+    if wanted.annotations_only and any(_is_in(module, entry) for entry in RULES["annotations"]["modules"]):
         return None
     target = layer_of(wanted.target)
     if target is None:

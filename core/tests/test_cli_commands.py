@@ -630,7 +630,7 @@ def test_verify_without_the_plugin(
     run: Run, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a failure, or a skip if that is wanted."""
-    monkeypatch.setattr("makeway.registry.policies.installed", list)
+    monkeypatch.setattr("makeway.registry.naming.installed", list)
     scenarios, recorded = folders
     done = run("verify", scenarios, "--recorded", recorded)
     assert done.status == 1

@@ -44,12 +44,16 @@ class Deprecation:
 
 
 DEPRECATED: tuple[Deprecation, ...] = tuple(
-    Deprecation(hook=hook, instead=f"hand over {what} by makeway_dialect", since="0.1", remove_in="0.3")
-    for hook, what in (
-        ("makeway_config_readers", "Dialect(configs=...)"),
-        ("makeway_workload_readers", "Dialect(workloads=...)"),
-        ("makeway_recordings", "Dialect(recordings=...)"),
-        ("makeway_vocabulary", "Dialect(vocabulary=...)"),
+    Deprecation(hook=hook, instead=instead, since="0.1", remove_in="0.3")
+    for hook, instead in (
+        ("makeway_config_readers", "hand over Dialect(configs=...) by makeway_dialect"),
+        ("makeway_workload_readers", "hand over Dialect(workloads=...) by makeway_dialect"),
+        ("makeway_recordings", "hand over Dialect(recordings=...) by makeway_dialect"),
+        ("makeway_vocabulary", "hand over Dialect(vocabulary=...) by makeway_dialect"),
+        ("makeway_queue_rank", "mark makeway_queue_order with @ranked_by(...)"),
+        ("makeway_preemptor_kind", "mark makeway_preempt_candidates with @alike_by(...)"),
+        ("makeway_jobs_named", "return Commands(names=...) from makeway_commands"),
+        ("makeway_manual", "return Commands(refuses=...) from makeway_commands"),
     )
 )
 """All of them, those that are removed by now included."""

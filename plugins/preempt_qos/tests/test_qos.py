@@ -13,8 +13,7 @@ from makeway.hookspecs import hookimpl
 from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway_preempt_qos import makeway_preemptor_kind, makeway_queue_order
-from makeway_preempt_qos import makeway_queue_rank as queue_ranks
+from makeway_preempt_qos import kinds_of, makeway_queue_order, ranks_of
 from makeway_testing.builders import Machine, build_cluster, config, one_node
 from makeway_testing.builders import cluster as nodes
 from makeway_testing.scenario import replay_table, timeline
@@ -327,7 +326,7 @@ def test_ranks_say_what_the_order_says(name: str, mode: str) -> None:
     names = [*sorted(graph), *sorted(graph, reverse=True)]
     for at, each in enumerate(names):
         run.submit(JobSpec(id=str(at), qos=each))
-    ranks = queue_ranks(run.ledger)
+    ranks = ranks_of(run.ledger)
     if name == "a chain":
         assert (ranks is None) is (mode != "cancel")
     if ranks is None:
@@ -342,7 +341,7 @@ def test_a_job_without_qos_has_no_rank() -> None:
     """It displaces nobody and nobody displaces it, so that it stands beside all others."""
     run = engine()
     run.submit(JobSpec(id="P"))
-    ranks = queue_ranks(run.ledger)
+    ranks = ranks_of(run.ledger)
     assert ranks is not None
     assert ranks(run.ledger.jobs["P"]) is None
 
@@ -399,7 +398,7 @@ def test_the_kind_of_a_preemptor(mode: str, qos: str | None, kind: object) -> No
     run = engine(preempt_mode=mode)
     start(run, "1", qos="low", min_nodes=4)
     found = ask(run, qos=qos)
-    assert makeway_preemptor_kind(run.ledger)(run.ledger.jobs["P"]) == kind
+    assert kinds_of(run.ledger)(run.ledger.jobs["P"]) == kind
     assert kind != () or not found.jobs
 
 
@@ -407,4 +406,4 @@ def test_a_licence_makes_a_preemptor_its_own_kind() -> None:
     """Who holds one may be displaced beyond its nodes (section 1.2 no. 8)."""
     run = engine(licenses={"a": 1})
     run.submit(JobSpec(id="P", qos="high", licenses={"a": 1}))
-    assert makeway_preemptor_kind(run.ledger)(run.ledger.jobs["P"]) is None
+    assert kinds_of(run.ledger)(run.ledger.jobs["P"]) is None

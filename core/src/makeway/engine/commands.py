@@ -59,7 +59,7 @@ class Commands:
 
     def carry_out(self, command: Command) -> None:
         """Do what is asked of each job that is meant, or put the refusal into the record."""
-        named = self._policies.jobs_named(command.job_id, command.name, command.user, self._ledger)
+        named = self._policies.people.names(command.job_id, command.name, command.user, self._ledger)
         if not named:
             self._recorder.refused(command, "it names no job", self._ledger.now)
         tasks = self._queue.throttle.tasks_of
@@ -84,7 +84,7 @@ class Commands:
         if job is None:
             again = self._runs_again() if command.name == "requeue" else ""
             raise Refused(f"the job is unknown or has ended{again}")
-        reason = self._policies.refusal(command.name, job, command.user, self._ledger)
+        reason = self._policies.people.refusal(command.name, job, command.user, self._ledger)
         if reason is not None:
             raise Refused(reason)
         if self._transitions.is_leaving(job):

@@ -1,7 +1,7 @@
 """Keep the queue: who waits, who may be tried, and in which order.
 
 The default order is Slurm's (spec slurm-preemption 7.1): priority tier, priority, submission, job index;
-one entry per job and partition that it was submitted to. Ranks that a policy gives (`makeway_queue_rank`) come
+one entry per job and partition that it was submitted to. Ranks that a policy gives (`makeway.hookspecs.ranked_by`) come
 before all that.
 """
 

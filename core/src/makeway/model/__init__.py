@@ -24,6 +24,7 @@ from makeway.model.answers import (
     Stay,
 )
 from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Partition, Qos
+from makeway.model.commands import Commands
 from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, Usage, UserSignal
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import ForesightedSelector
@@ -56,6 +57,7 @@ __all__ = [
     "Choice",
     "Cluster",
     "ClusterView",
+    "Commands",
     "Cover",
     "Exclusive",
     "Forecast",

@@ -8,8 +8,12 @@ module     what it owns
 =========  ==========================================================================
 finding    what is installed, for which version of the contract, and importing it
 fitting    whether a plugin fits the contract: names of hooks, arguments, markers
+naming     which plugins a config names, and as which scheduler each decides
 asking     calls of hooks, and whom to blame for what comes of them
 policies   one typed method per hook that checks the answer
+border     what the parts of answers may be
+quicker    what spares asking: ranks of the queue, kinds of preemptors
+people     rules about commands that people give
 worlds     the one world that a config names
 =========  ==========================================================================
 """
@@ -20,7 +24,8 @@ from makeway.catalogue import bringer, missing, reader_of
 from makeway.registry.asking import guarded
 from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name, tool
 from makeway.registry.fitting import Described, described, offered, runner_named
-from makeway.registry.policies import KINDS, Policies, gang_of, missing_to_play, names_in, vendor_of
+from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, vendor_of
+from makeway.registry.policies import Policies
 from makeway.registry.worlds import build_world, full_name, world_settings
 
 __all__ = [

@@ -12,7 +12,7 @@ import attrs
 import pluggy
 
 from makeway.errors import MakewayError, OutOfTime, PolicyError
-from makeway.model import Job, PreemptBasis
+from makeway.model import ClusterView, Job, PreemptBasis
 from makeway.registry import finding
 from makeway.registry.finding import is_core, place_of
 
@@ -34,6 +34,8 @@ class Call:
     """Whether it is a selector's own search (`makeway.hookspecs.of_selector`)."""
     basis: PreemptBasis = PreemptBasis.OTHER
     """What decides who may displace whom (`makeway.hookspecs.based_on`)."""
+    quicker: Callable[[ClusterView], Any] | None = None
+    """What spares asking: ranks or kinds (`makeway.hookspecs.ranked_by`, `alike_by`); None: nothing does."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -50,15 +52,16 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         if name in known and parameter.default is not parameter.empty
     )
     positional = tuple(name for name in impl.argnames if name not in defaulted)
-    about = getattr(impl.function, "makeway_about", None)
+    marks = vars(impl.function) if hasattr(impl.function, "__dict__") else {}
     return Call(
         impl.plugin_name,
         impl.function,
         positional,
         defaulted,
-        about,
-        bool(getattr(impl.function, "makeway_of_selector", False)),
-        getattr(impl.function, "makeway_basis", PreemptBasis.OTHER),
+        marks.get("makeway_about"),
+        bool(marks.get("makeway_of_selector", False)),
+        marks.get("makeway_basis", PreemptBasis.OTHER),
+        marks.get("makeway_ranks") or marks.get("makeway_kinds"),
     )
 
 
@@ -99,21 +102,30 @@ class Asker:
             return lambda _: True
         return wanted[0] if len(wanted) == 1 else lambda job: any(test(job) for test in wanted)
 
+    def calls(self, hook: str) -> Sequence[Call]:
+        """Return whom to ask `hook`, first to last."""
+        return self._calls[hook]
+
     def who(self, hook: str) -> str:
         """Return the plugin that answers `hook` first; empty if none."""
         calls = self._calls[hook]
         return calls[0].plugin if calls else ""
 
-    def _first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
+    def first(self, hook: str, about: Job | None, /, **arguments: Any) -> Any:
         """Return the first answer that is one; None: nobody has an opinion."""
-        return next(self._all(hook, about, **arguments), None)
+        return next(self.every(hook, about, **arguments), None)
 
-    def _all(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[Any]:
+    def every(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[Any]:
         """Yield every answer that is one; meanwhile its plugin is the one to blame."""
         for call in self._calls[hook]:
             answer = self._ask(call, hook, about, arguments)
             if answer is not None:
                 yield answer
+
+    def answers(self, hook: str, about: Job | None, /, **arguments: Any) -> Iterator[tuple[str, Any]]:
+        """Yield every answer that is one, after the plugin that gave it."""
+        for answer in self.every(hook, about, **arguments):
+            yield self._answered[hook], answer
 
     def _ask(self, call: Call, hook: str, about: Job | None, arguments: Mapping[str, Any]) -> Any:
         """Ask one plugin; from its answer on it is the one to blame."""
@@ -129,7 +141,18 @@ class Asker:
             self._answered[hook] = call.plugin
         return answer
 
-    def _listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
+    def asked_beside(
+        self, plugin: str, hook: str, job: Job | None, function: Callable[..., Any], *given: Any
+    ) -> Any:
+        """Return what a function answers that `plugin` handed over by `hook`; from then on it is the one to blame."""
+        self._answered[hook] = plugin
+        return guarded(self, hook, job, lambda: function(*given))
+
+    def listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
+        """Return an answer as a list.
+
+        :raises PolicyError: it is nothing that can be gone through.
+        """
         try:
             return list(answer)
         except Exception as error:
@@ -193,7 +216,10 @@ class Asker:
         """Return the error for an answer so odd that looking at it failed; None: it was something else."""
         for frame in reversed(frames):
             hook = frame.f_locals.get("hook")
-            if frame.f_globals.get("__name__") == "makeway.registry.policies" and hook in self._answered:
+            if (
+                str(frame.f_globals.get("__name__")).startswith("makeway.registry.")
+                and hook in self._answered
+            ):
                 text = f"its answer cannot be used: {type(error).__name__}: {error}"
                 return self._error(self._answered[hook], hook, _job_of(frames), text)
         return None

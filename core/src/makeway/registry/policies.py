@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -26,70 +25,28 @@ from makeway.model import (
     Gang,
     Grouping,
     Job,
-    Placement,
     Plan,
     PreemptBasis,
     PreemptMode,
     Protection,
     Selector,
-    Signal,
     Vocabulary,
 )
 from makeway.priorities import Prioritizer
 from makeway.record import Line
 from makeway.registry.asking import Asker, Call, guarded
 from makeway.registry.asking import shown as _shown
-from makeway.registry.finding import installed, load_all, place_of
+from makeway.registry.border import Border, is_json, is_table
+from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
+from makeway.registry.naming import names_in, vendor_of
+from makeway.registry.people import People
+from makeway.registry.quicker import kind_of, rank_of
 from makeway.registry.tables import structured
-
-KINDS = ("select", "preempt", "priority", "gang", "search", "protect", "plugins")
-"""Keys of ``[policy]`` that name plugins."""
 
 DEFAULT_SEARCH = "search/in_order"
 """Used where no plugin in use has a search."""
-_OF_ITS_OWN = ("makeway_check", "makeway_preempt_candidates")
-"""Hooks of a policy that is another scheduler's, although it does not say of which."""
-
 log = logging.getLogger("makeway")
-
-
-def names_in(config: Config) -> list[str]:
-    """Return the plugins that `config` names, in the order in which they are asked."""
-    policy = config.policy
-    wanted = [*policy.plugins, policy.priority, policy.search, policy.preempt, gang_of(config), policy.select]
-    wanted += policy.protect
-    return list(dict.fromkeys(name for name in wanted if name is not None))
-
-
-def gang_of(config: Config) -> str | None:
-    """Return the gang plugin in force: the one named, else the built-in one if a mode asks for gang."""
-    if config.policy.gang is not None:
-        return config.policy.gang
-    return "gang/timeslice" if "gang" in config.policy.preempt_mode else None
-
-
-def vendor_of(name: str, plugin: Any) -> str:
-    """Return as which scheduler a plugin decides; empty: it fits in with any.
-
-    One that names candidates and checks the configuration by itself decides by rules of its own.
-
-    :raises PluginError: its attribute is no name.
-    """
-    said = getattr(plugin, vendors.ATTRIBUTE, None)
-    if said is None:
-        return name if all(hasattr(plugin, hook) for hook in _OF_ITS_OWN) else ""
-    if not isinstance(said, str) or not said:
-        raise PluginError(f"plugin {name!r}: its {vendors.ATTRIBUTE} is {said!r:.80}; allowed: a name")
-    return said
-
-
-def missing_to_play(config: Config) -> str:
-    """Say which plugins are missing to play; empty: none."""
-    present = {item.name for item in installed()}
-    absent = [name for name in names_in(config) if name not in present]
-    names = ", ".join(map(repr, absent))
-    return f"cannot play: no plugin named {names}" if names else ""
 
 
 class Policies(Asker):
@@ -115,6 +72,9 @@ class Policies(Asker):
             plugins += load_all([DEFAULT_SEARCH])
             super().__init__(manager_of(plugins[::-1]), given, trace=trace)
         self._observers_off: set[str] = set()
+        self._border = Border(self)
+        self.people = People(self)
+        """What the plugins say about commands that people give."""
         self._plugins = config, plugins
         self.settings = structured(config, plugins)
         self.vendors = tuple(
@@ -131,6 +91,7 @@ class Policies(Asker):
         """Return the same plugins with settings of their own, for another engine: some remember things there."""
         twin = copy.copy(self)
         twin._answered, twin._built, twin._observers_off = {}, {}, set()
+        twin._border, twin.people = Border(twin), People(twin)
         twin.settings = structured(*self._plugins)
         return twin
 
@@ -146,7 +107,7 @@ class Policies(Asker):
 
         :raises PluginError: if no plugin offers one.
         """
-        found = self._first("makeway_selector", None, view=view)
+        found = self.first("makeway_selector", None, view=view)
         if found is None:
             raise PluginError(
                 f"none of the plugins in use finds nodes: {', '.join(self.names)}; "
@@ -170,7 +131,7 @@ class Policies(Asker):
 
     def gang(self, view: ClusterView) -> Gang | None:
         """Build the gang arbiter; None: nobody is ever suspended."""
-        found: Gang | None = self._first("makeway_gang", None, view=view)
+        found: Gang | None = self.first("makeway_gang", None, view=view)
         if found is not None:
             for verb in ("started", "ended", "held", "tick", "before_pass"):
                 if not callable(getattr(found, verb, None)):
@@ -181,7 +142,7 @@ class Policies(Asker):
     def priorities(self, view: ClusterView) -> Prioritizer | None:
         """Build what gives jobs their priority; None: they stand in order of submission."""
         hook = "makeway_priority"
-        found: Prioritizer | None = self._first(hook, None, view=view)
+        found: Prioritizer | None = self.first(hook, None, view=view)
         if found is not None:
             for verb in ("fresh", "again"):
                 if not callable(getattr(found, verb, None)):
@@ -192,55 +153,21 @@ class Policies(Asker):
     def queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
         """Order the queue; None: the default order."""
         hook = "makeway_queue_order"
-        answer = self._first(hook, None, pending=pending, view=view, now=view.now)
+        answer = self.first(hook, None, pending=pending, view=view, now=view.now)
         if answer is None:
             return None
-        ordered = self._listed(hook, None, answer)
+        ordered = self.listed(hook, None, answer)
         if sorted(map(id, ordered)) != sorted(map(id, pending)):
             self._blame(hook, None, "its order leaves jobs out, adds some, or repeats them")
         return ordered
 
     def queue_rank(self, view: ClusterView) -> Callable[[Job], int | None] | None:
         """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
-        hook = "makeway_queue_rank"
-        if not self.implements(hook) or self.who(hook) != self.who("makeway_queue_order"):
-            return None
-        rank = self._first(hook, None, view=view)
-        if rank is None:
-            return None
-        if not callable(rank):
-            self._blame(hook, None, f"returned {_shown(rank)}; allowed: a function of a job, or None")
-
-        def checked(job: Job) -> int | None:
-            found: object = guarded(self, hook, job, lambda: rank(job))
-            if found is not None and type(found) is not int:
-                text = f"its function returned {_shown(found)}; allowed: a whole number or None"
-                self._blame(hook, job, text)
-            return found
-
-        return checked
+        return rank_of(self, view)
 
     def preemptor_kind(self, view: ClusterView) -> Callable[[Job], Hashable | None] | None:
         """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""
-        hook = "makeway_preemptor_kind"
-        if not self.implements(hook) or self.who(hook) != self.who("makeway_preempt_candidates"):
-            return None
-        kind = self._first(hook, None, view=view)
-        if kind is None:
-            return None
-        if not callable(kind):
-            self._blame(hook, None, f"returned {_shown(kind)}; allowed: a function of a job, or None")
-
-        def checked(job: Job) -> Hashable | None:
-            found: Hashable | None = guarded(self, hook, job, lambda: kind(job))
-            try:
-                hash(found)
-            except TypeError as error:
-                text = f"its function returned {_shown(found)}; allowed: something hashable or None"
-                self._blame(hook, job, text, error)
-            return found
-
-        return checked
+        return kind_of(self, view)
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.
@@ -249,11 +176,11 @@ class Policies(Asker):
         """
         hook = "makeway_admit"
         joined: dict[str, Blocked] = {}
-        for answer in self._all(hook, None, jobs=jobs, before=before, view=view, now=view.now):
-            if not _is_table(answer, Blocked):
+        for answer in self.every(hook, None, jobs=jobs, before=before, view=view, now=view.now):
+            if not is_table(answer, Blocked):
                 self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> Blocked")
             for job_id, blocked in answer.items():
-                self._check_instant(hook, None, blocked.ask_again_at)
+                self._border.instant(hook, None, blocked.ask_again_at)
                 joined.setdefault(job_id, blocked)
         return joined
 
@@ -261,7 +188,7 @@ class Policies(Asker):
         """Return the nodes that `job` must leave alone."""
         hook = "makeway_closed_nodes"
         closed = 0
-        for answer in self._all(hook, job, job=job, before=before, view=view, now=view.now):
+        for answer in self.every(hook, job, job=job, before=before, view=view, now=view.now):
             if type(answer) is not int or answer < 0:
                 self._blame(hook, job, f"returned {_shown(answer)}; allowed: a bitmap of nodes")
             closed |= answer
@@ -271,8 +198,8 @@ class Policies(Asker):
         """Return job id -> its marks from now on."""
         hook = "makeway_marks"
         joined: dict[str, frozenset[str]] = {}
-        for answer in self._all(hook, None, view=view, now=view.now):
-            if not _is_table(answer, frozenset):
+        for answer in self.every(hook, None, view=view, now=view.now):
+            if not is_table(answer, frozenset):
                 self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> frozenset of words")
             for job_id in answer:
                 if view.job(job_id) is None:
@@ -283,10 +210,10 @@ class Policies(Asker):
     def over_limit(self, jobs: Sequence[Job], view: ClusterView) -> list[Plan | None]:
         """Return how each of `jobs` leaves; None: it ends as TIMEOUT."""
         hook = "makeway_over_limit"
-        answer = self._first(hook, None, jobs=jobs, view=view, now=view.now)
+        answer = self.first(hook, None, jobs=jobs, view=view, now=view.now)
         if answer is None:
             return [None] * len(jobs)
-        plans = self._listed(hook, None, answer)
+        plans = self.listed(hook, None, answer)
         fits = len(plans) == len(jobs) and all(
             plan is None or (isinstance(plan, Plan) and plan.job is job)
             for plan, job in zip(plans, jobs, strict=False)
@@ -295,15 +222,15 @@ class Policies(Asker):
             self._blame(hook, None, f"returned {_shown(plans)}; allowed: one Plan or None per job, in order")
         for plan in plans:
             if plan is not None:
-                self._check_plan(hook, plan)
+                self._border.plan(hook, plan)
         return plans
 
     def explain(self, job: Job, view: ClusterView) -> list[Check]:
         """Return the plugins' check lists for a job that waits."""
         hook = "makeway_explain"
         joined: list[Check] = []
-        for answer in self._all(hook, job, job=job, view=view, now=view.now):
-            checks = self._listed(hook, job, answer)
+        for answer in self.every(hook, job, job=job, view=view, now=view.now):
+            checks = self.listed(hook, job, answer)
             if not all(isinstance(check, Check) for check in checks):
                 self._blame(hook, job, f"returned {_shown(checks)}; allowed: a sequence of Check")
             joined += checks
@@ -312,9 +239,9 @@ class Policies(Asker):
     def vocabulary(self) -> Vocabulary:
         """Return the words to be shown to people."""
         hook = "makeway_vocabulary"
-        answer = self._first(hook, None)
+        answer = self.first(hook, None)
         if answer is None:
-            answer = next(filter(None, map(self._words, self._all("makeway_dialect", None))), None)
+            answer = next(filter(None, map(self._words, self.every("makeway_dialect", None))), None)
         if answer is None:
             return (self.leader and self.leader.vocabulary) or Vocabulary()
         if not isinstance(answer, Vocabulary):
@@ -331,7 +258,7 @@ class Policies(Asker):
     def displaces_by(self, view: ClusterView) -> Grouping:
         """Return by what the policy tells preemptors and victims apart; partitions if nobody says."""
         hook = "makeway_displaces_by"
-        answer = self._first(hook, None, view=view)
+        answer = self.first(hook, None, view=view)
         if answer is None:
             return Grouping()
         if not isinstance(answer, Grouping):
@@ -342,8 +269,8 @@ class Policies(Asker):
         """Return what the plugins find wrong or odd about `config`."""
         hook = "makeway_check"
         found: list[Finding] = []
-        for answer in self._all(hook, None, config=config, cluster=cluster, settings=self.settings):
-            each = self._listed(hook, None, answer)
+        for answer in self.every(hook, None, config=config, cluster=cluster, settings=self.settings):
+            each = self.listed(hook, None, answer)
             if not all(isinstance(finding, Finding) for finding in each):
                 self._blame(hook, None, f"returned {_shown(each)}; allowed: findings")
             found += each
@@ -352,43 +279,18 @@ class Policies(Asker):
     def candidates(self, preemptor: Job, active: Sequence[Job], view: ClusterView) -> Candidates:
         """Return whom `preemptor` may displace; empty if nobody has an opinion."""
         hook = "makeway_preempt_candidates"
-        answer = self._first(hook, preemptor, preemptor=preemptor, active=active, view=view, now=view.now)
+        answer = self.first(hook, preemptor, preemptor=preemptor, active=active, view=view, now=view.now)
         if answer is None:
             return Candidates(note="no plugin names candidates")
-        if not isinstance(answer, Candidates):
-            self._blame(hook, preemptor, f"returned {_shown(answer)}; allowed: Candidates")
-        self._check_sequences(hook, preemptor, jobs=answer.jobs, modes=answer.modes)
-        self._check_instant(hook, preemptor, answer.ask_again_at)
-        if answer.reasons:
-            self._check_reasons(hook, preemptor, answer.reasons, len(answer.jobs), "jobs")
-        condition: object = answer.allowed_after
-        if condition is not None and not callable(condition):
-            text = f"gave {_shown(condition)} as allowed_after; allowed: a function, or None"
-            self._blame(hook, preemptor, text)
-        if len(answer.jobs) != len(answer.modes):
-            self._blame(hook, preemptor, f"{len(answer.jobs)} jobs but {len(answer.modes)} modes")
-        if not answer.jobs:
-            return answer
-        if set(map(type, answer.modes)) != {PreemptMode}:
-            wrong = next(mode for mode in answer.modes if type(mode) is not PreemptMode)
-            self._blame(hook, preemptor, f"named the mode {_shown(wrong)}; allowed: a PreemptMode")
-        named = set(map(id, answer.jobs))
-        if len(named) < len(answer.jobs):
-            twice = next(job for at, job in enumerate(answer.jobs) if job in answer.jobs[:at])
-            self._blame(hook, preemptor, f"named job {twice} twice")
-        strangers = named.difference(map(id, active))
-        if strangers:
-            job = next(job for job in answer.jobs if id(job) in strangers)
-            self._blame(hook, preemptor, f"named {_shown(job)}, which is not among the active jobs")
-        return answer
+        return self._border.candidates(preemptor, answer, active)
 
     def modes(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[PreemptMode]:
         """Return how each of `jobs` would make way; without an opinion, the cluster-wide mode."""
         hook = "makeway_preempt_mode"
-        answer = self._first(hook, None, jobs=jobs, view=view, now=view.now)
+        answer = self.first(hook, None, jobs=jobs, view=view, now=view.now)
         if answer is None:
             return [view.preempt_mode.action or PreemptMode.OFF for _ in jobs]
-        modes = self._listed(hook, None, answer)
+        modes = self.listed(hook, None, answer)
         if len(modes) != len(jobs) or not all(isinstance(mode, PreemptMode) for mode in modes):
             self._blame(hook, None, f"returned {_shown(answer)}; allowed: one PreemptMode per job")
         return modes
@@ -399,13 +301,13 @@ class Policies(Asker):
         """Return job id -> why a plugin protects it."""
         hook = "makeway_protect"
         joined: dict[str, Protection] = {}
-        answers = self._all(
+        answers = self.every(
             hook, preemptor, preemptor=preemptor, candidates=candidates, view=view, now=view.now
         )
         for answer in answers:
             given = answer.items() if isinstance(answer, Mapping) else ()
             why = {job_id: Protection(reason=r) if isinstance(r, str) else r for job_id, r in given}
-            sound = _is_table(why, Protection) and all(each.reason for each in why.values())
+            sound = is_table(why, Protection) and all(each.reason for each in why.values())
             if not isinstance(answer, Mapping) or not sound:
                 text = f"returned {_shown(answer)}; allowed: job id -> reason, or Protection"
                 self._blame(hook, preemptor, text)
@@ -444,33 +346,8 @@ class Policies(Asker):
             if isinstance(answer, Blocked):
                 return answer, own
             if answer is not None:
-                return self._chosen(job, answer, candidates), own
+                return self._border.choice(job, answer, candidates), own
         return None, False
-
-    def _chosen(self, job: Job, answer: Any, candidates: Candidates) -> Choice:
-        """Check the answer of a search."""
-        hook = "makeway_search"
-        placement: object = getattr(answer, "placement", None)
-        if not isinstance(answer, Choice) or not isinstance(placement, Placement):
-            self._blame(
-                hook, job, f"returned {_shown(answer)}; allowed: a Choice with a placement, or Blocked"
-            )
-        self._check_sequences(hook, job, victims=answer.victims, modes=answer.modes)
-        size = len(candidates.jobs)
-        for at in answer.victims:
-            position: object = at
-            if not isinstance(position, int) or not 0 <= position < size:
-                self._blame(hook, job, f"chose candidate number {_shown(at)} of {size}")
-        if len(set(answer.victims)) < len(answer.victims):
-            self._blame(hook, job, "chose a candidate twice")
-        if answer.modes and len(answer.modes) != len(answer.victims):
-            self._blame(hook, job, f"{len(answer.victims)} victims but {len(answer.modes)} modes")
-        if not all(isinstance(mode, PreemptMode) for mode in answer.modes):
-            self._blame(hook, job, f"chose the modes {_shown(answer.modes)}; allowed: PreemptMode")
-        if answer.reasons:
-            self._check_reasons(hook, job, answer.reasons, len(answer.victims), "victims")
-        choice: Choice = answer
-        return choice
 
     def not_allowed(self, preemptor: Job, candidates: Candidates, choice: Choice) -> int | None:
         """Return the position of the first victim that the candidates' condition rules out; None: there is none."""
@@ -498,14 +375,6 @@ class Policies(Asker):
         hook = "makeway_preempt_candidates"
         return bool(guarded(self, hook, preemptor, lambda: allowed(job, tuple(taken))))
 
-    def _check_reasons(self, hook: str, job: Job, reasons: object, wanted: int, of: str) -> None:
-        self._check_sequences(hook, job, reasons=reasons)
-        assert isinstance(reasons, tuple | list)
-        if len(reasons) != wanted or not all(isinstance(each, str) for each in reasons):
-            self._blame(
-                hook, job, f"{wanted} {of} but the reasons {_shown(reasons)}; allowed: one text for each"
-            )
-
     def plans(
         self,
         preemptor: Job | None,
@@ -520,7 +389,7 @@ class Policies(Asker):
         """
         hook = "makeway_preempt_action"
         reasons = reasons or ("",) * len(victims)
-        answer = self._first(
+        answer = self.first(
             hook,
             preemptor,
             preemptor=preemptor,
@@ -533,13 +402,13 @@ class Policies(Asker):
         if answer is None:
             told = zip(victims, modes, reasons, strict=True)
             return [Plan(job=job, mode=mode, reason=reason) for job, mode, reason in told]
-        plans = self._listed(hook, preemptor, answer)
+        plans = self.listed(hook, preemptor, answer)
         if not all(isinstance(plan, Plan) for plan in plans):
             self._blame(hook, preemptor, f"returned {_shown(plans)}; allowed: one Plan per victim")
         if [id(plan.job) for plan in plans] != list(map(id, victims)):
             self._blame(hook, preemptor, "its plans are not one per victim, in order")
         for plan in plans:
-            self._check_plan(hook, plan)
+            self._border.plan(hook, plan)
         if any(reasons):
             return [
                 attrs.evolve(plan, reason=plan.reason or reason)
@@ -547,57 +416,12 @@ class Policies(Asker):
             ]
         return plans
 
-    def _check_plan(self, hook: str, plan: Plan) -> None:
-        mode: object = plan.mode
-        if not isinstance(mode, PreemptMode):
-            self._blame(hook, plan.job, f"planned the mode {_shown(mode)}; allowed: a PreemptMode")
-        for name, value in (("grace_time", plan.grace_time), ("hold_down", plan.hold_down)):
-            if not _is_duration(value):
-                self._blame(
-                    hook, plan.job, f"planned a {name} of {_shown(value)}; allowed: 0 or more seconds"
-                )
-        self._check_sequences(hook, plan.job, notice=plan.notice, farewell=plan.farewell)
-        for signal in (*plan.notice, *plan.farewell):
-            if not isinstance(signal, Signal):
-                self._blame(hook, plan.job, f"planned to send {_shown(signal)}; allowed: a Signal")
-
-    def _check_sequences(self, hook: str, job: Job, **values: object) -> None:
-        for name, value in values.items():
-            if not isinstance(value, tuple | list):
-                self._blame(hook, job, f"gave {_shown(value)} as {name}; allowed: a tuple")
-
-    def _check_instant(self, hook: str, job: Job | None, at: object) -> None:
-        if at is not None and (not isinstance(at, int | float) or at != at):
-            text = f"wants to be asked again at {_shown(at)}; allowed: seconds since the start, or None"
-            self._blame(hook, job, text)
-
-    def jobs_named(self, expression: str, command: str, user: str | None, view: ClusterView) -> list[str]:
-        """Return the ids of the jobs that a person means."""
-        hook = "makeway_jobs_named"
-        answer = self._first(
-            hook, None, expression=expression, command=command, user=user, view=view, now=view.now
-        )
-        if answer is None:
-            return [expression]
-        named = self._listed(hook, None, answer)
-        if not all(isinstance(each, str) for each in named):
-            self._blame(hook, None, f"returned {_shown(answer)}; allowed: ids of jobs, or None")
-        return named
-
-    def refusal(self, command: str, job: Job, user: str | None, view: ClusterView) -> str | None:
-        """Return why a person's command is refused; None: it is not."""
-        hook = "makeway_manual"
-        answer = self._first(hook, job, command=command, job=job, user=user, view=view, now=view.now)
-        if answer is not None and not isinstance(answer, str):
-            self._blame(hook, job, f"returned {_shown(answer)}; allowed: a reason, or None")
-        return answer
-
     def hand_over(self, view: ClusterView) -> dict[str, Any]:
         """Return what each plugin remembers, by its name; those that remember nothing are left out."""
         hook = "makeway_hand_over"
         found: dict[str, Any] = {}
-        for answer in self._all(hook, None, view=view, now=view.now):
-            if not isinstance(answer, Mapping) or not _is_json(answer):
+        for answer in self.every(hook, None, view=view, now=view.now):
+            if not isinstance(answer, Mapping) or not is_json(answer):
                 self._blame(
                     hook, None, f"returned {_shown(answer)}; allowed: a mapping of what JSON has, or None"
                 )
@@ -623,22 +447,3 @@ class Policies(Asker):
                 what = str(error) if isinstance(error, OutOfTime) else f"raised {error!r}"
                 place = place_of(error)
                 log.warning("observer of plugin %r %s%s; its observers are off", call.plugin, what, place)
-
-
-def _is_table(answer: object, of: type[Any]) -> bool:
-    """Whether an answer maps ids of jobs to values of a type."""
-    return isinstance(answer, Mapping) and all(
-        isinstance(key, str) and isinstance(value, of) for key, value in answer.items()
-    )
-
-
-def _is_json(answer: object) -> bool:
-    try:
-        json.dumps(answer, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_duration(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value < float("inf")

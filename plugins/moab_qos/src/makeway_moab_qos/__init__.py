@@ -51,6 +51,7 @@ from makeway.model import (
     Choice,
     Cluster,
     ClusterView,
+    Commands,
     Gang,
     Grouping,
     Job,
@@ -174,15 +175,9 @@ def makeway_over_limit(jobs: Sequence[Job], view: ClusterView) -> Sequence[Plan 
 
 
 @hookimpl
-def makeway_jobs_named(expression: str, command: str, view: ClusterView) -> list[str] | None:
-    """Read job expressions."""
-    return expressions.jobs_named(expression, command, view)
-
-
-@hookimpl
-def makeway_manual(command: str, job: Job, user: str | None, view: ClusterView) -> str | None:
-    """Refuse what somebody may not do."""
-    return manual.refusal(command, job, user, view)
+def makeway_commands() -> Commands:
+    """Find whom an expression means, and refuse what somebody may not do."""
+    return Commands(names=expressions.jobs_named, refuses=manual.refusal)
 
 
 @hookimpl

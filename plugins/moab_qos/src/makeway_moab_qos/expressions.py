@@ -17,7 +17,7 @@ _WORD = re.compile(r"-w\s+([A-Za-z]+)=(\S+)")
 _STATES = {"idle": JobState.PENDING, "running": JobState.RUNNING, "suspended": JobState.SUSPENDED}
 
 
-def jobs_named(expression: str, command: str, view: ClusterView) -> list[str] | None:
+def jobs_named(expression: str, command: str, _user: str | None, view: ClusterView) -> list[str] | None:
     """Return the ids of the jobs that `expression` names; None: it is one plain id. For the hook."""
     settings = settings_of(view)
     jobs = sorted((*view.pending, *view.active), key=lambda job: job.index)

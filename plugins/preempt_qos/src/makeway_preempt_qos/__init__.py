@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from makeway.hookspecs import based_on, hookimpl
+from makeway.hookspecs import alike_by, based_on, hookimpl, ranked_by
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -105,16 +105,7 @@ POLICY = Policy(
 )
 
 
-@hookimpl
-def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
-    """Put who could preempt before whom he could preempt (sections 1.13 and 7.1)."""
-    kinds = {job.qos.name if job.qos is not None else None: job.qos for job in pending}
-    alike = not any(looks_at_priority(qos, view) for qos in kinds.values())
-    return preemptors_first(pending, view, POLICY, by_qos=alike)
-
-
-@hookimpl
-def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
+def ranks_of(view: ClusterView) -> Callable[[Job], int | None] | None:
     """Let the number of QOS that may displace a job's QOS be its rank, where that amounts to the same."""
     kinds = view.cluster.qos
     if any(looks_at_priority(qos, view) for qos in (None, *kinds)):
@@ -128,22 +119,21 @@ def makeway_queue_rank(view: ClusterView) -> Callable[[Job], int | None] | None:
 
 
 @hookimpl
+@ranked_by(ranks_of)
+def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+    """Put who could preempt before whom he could preempt (sections 1.13 and 7.1)."""
+    kinds = {job.qos.name if job.qos is not None else None: job.qos for job in pending}
+    alike = not any(looks_at_priority(qos, view) for qos in kinds.values())
+    return preemptors_first(pending, view, POLICY, by_qos=alike)
+
+
+@hookimpl
 def makeway_displaces_by() -> Grouping:
     """Let tables of preemptions be grouped by QOS."""
     return Grouping("QOS", lambda job: job.qos.name if job.qos is not None else "(none)")
 
 
-@hookimpl
-@based_on(PreemptBasis.QOS)
-def makeway_preempt_candidates(
-    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
-) -> Candidates:
-    """Name the jobs of listed QOS, lowest QOS priority and fewest nodes first."""
-    return candidates(preemptor, active, view, now, POLICY)
-
-
-@hookimpl
-def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None]:
+def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
     """Let the QOS say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.5)."""
     kinds = {
         qos.name: qos.name if qos.preempt else ()
@@ -155,6 +145,16 @@ def makeway_preemptor_kind(view: ClusterView) -> Callable[[Job], Hashable | None
         return kinds.get(job.qos.name) if job.qos is not None and not job.spec.licenses else None
 
     return kind
+
+
+@hookimpl
+@based_on(PreemptBasis.QOS)
+@alike_by(kinds_of)
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Candidates:
+    """Name the jobs of listed QOS, lowest QOS priority and fewest nodes first."""
+    return candidates(preemptor, active, view, now, POLICY)
 
 
 @hookimpl

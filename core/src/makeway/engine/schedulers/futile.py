@@ -1,7 +1,7 @@
 """Tell at a glance which jobs that found no room before would find none now, whomever they displaced.
 
 Whoever waits for room is tried again whenever something was given back. Most of them in vain: that is said here for
-all of them at once, without asking for each of them whom it may displace (`makeway_preemptor_kind`), or searching
+all of them at once, without asking for each of them whom it may displace (`makeway.hookspecs.alike_by`), or searching
 (`makeway.model.ForesightedSelector`).
 """
 

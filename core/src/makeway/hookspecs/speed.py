@@ -1,0 +1,91 @@
+"""Mark implementations so that they are asked less often, and answer the same.
+
+A plugin is complete without any of it: it is for those that are asked about thousands of jobs. Selectors find the
+like in `makeway.model.speed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from makeway.hookspecs.marks import F
+from makeway.model import ClusterView, Job
+
+
+def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_admit` as being about some jobs only, so that others cost nothing.
+
+    Goes below ``@hookimpl``. The hook is not called for a job that no implementation is about.
+
+    :param wanted: says of a pending job, by what it asked for, whether the limit is about it.
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_about = wanted  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def ranked_by(ranks: Callable[[ClusterView], Callable[[Job], int | None] | None]) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_queue_order` with ranks that say all about it: the order is then kept.
+
+    Goes below ``@hookimpl``. The same order comes out, but it is kept between passes instead of being made anew. Not
+    looked at if suspended jobs wait in the queue.
+
+    :param ranks: called once per run with the cluster before the first job. The function that it returns is called
+        when a job becomes eligible, once for each partition that it was submitted to, with ``job.partition`` the one
+        to be tried. It returns a whole number: the lower goes first, and of one number the default order holds. It
+        depends on nothing that changes while the job waits, save its priority: a job with a new priority is ranked
+        anew. Once it returns None, for a job about which a number does not say all, the hook is asked from then on.
+        None instead of a function: the hook is asked anyway.
+
+    Short jobs first::
+
+        def lengths(view):
+            return lambda job: int((job.time_limit or 0) > 3600)
+
+        @hookimpl
+        @ranked_by(lengths)
+        def makeway_queue_order(pending):
+            return sorted(pending, key=lambda job: (job.time_limit or 0) > 3600)
+
+    .. versionadded:: 0.1
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_ranks = ranks  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | None]) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_preempt_candidates` with which jobs may displace the same others.
+
+    Goes below ``@hookimpl``. The hook is then asked once for all of them.
+
+    :param kinds: called once per run with the cluster before the first job. The function that it returns is called
+        for pending jobs that find no room, and returns anything hashable: jobs for which it is the same, and that are
+        tried in the same partition, have the same candidates at any one moment. An empty tuple: they have none,
+        whoever is there. None, for a job or instead of a function: that is not known.
+
+    Jobs of one user may displace those of all others::
+
+        def users(view):
+            return lambda job: job.user
+
+        @hookimpl
+        @alike_by(users)
+        def makeway_preempt_candidates(preemptor, active):
+            jobs = tuple(job for job in active if job.user != preemptor.user)
+            return Candidates(jobs=jobs, modes=(PreemptMode.REQUEUE,) * len(jobs))
+
+    .. versionadded:: 0.1
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_kinds = kinds  # type: ignore[attr-defined]
+        return function
+
+    return mark

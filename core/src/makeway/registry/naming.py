@@ -1,0 +1,54 @@
+"""Say which plugins a configuration names, and as which scheduler each decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from makeway import vendors
+from makeway.config import Config
+from makeway.errors import PluginError
+from makeway.registry.finding import installed
+
+KINDS = ("select", "preempt", "priority", "gang", "search", "protect", "plugins")
+"""Keys of ``[policy]`` that name plugins."""
+
+_OF_ITS_OWN = ("makeway_check", "makeway_preempt_candidates")
+"""Hooks of a policy that is another scheduler's, although it does not say of which."""
+
+
+def names_in(config: Config) -> list[str]:
+    """Return the plugins that `config` names, in the order in which they are asked."""
+    policy = config.policy
+    wanted = [*policy.plugins, policy.priority, policy.search, policy.preempt, gang_of(config), policy.select]
+    wanted += policy.protect
+    return list(dict.fromkeys(name for name in wanted if name is not None))
+
+
+def gang_of(config: Config) -> str | None:
+    """Return the gang plugin in force: the one named, else the built-in one if a mode asks for gang."""
+    if config.policy.gang is not None:
+        return config.policy.gang
+    return "gang/timeslice" if "gang" in config.policy.preempt_mode else None
+
+
+def vendor_of(name: str, plugin: Any) -> str:
+    """Return as which scheduler a plugin decides; empty: it fits in with any.
+
+    One that names candidates and checks the configuration by itself decides by rules of its own.
+
+    :raises PluginError: its attribute is no name.
+    """
+    said = getattr(plugin, vendors.ATTRIBUTE, None)
+    if said is None:
+        return name if all(hasattr(plugin, hook) for hook in _OF_ITS_OWN) else ""
+    if not isinstance(said, str) or not said:
+        raise PluginError(f"plugin {name!r}: its {vendors.ATTRIBUTE} is {said!r:.80}; allowed: a name")
+    return said
+
+
+def missing_to_play(config: Config) -> str:
+    """Say which plugins are missing to play; empty: none."""
+    present = {item.name for item in installed()}
+    absent = [name for name in names_in(config) if name not in present]
+    names = ", ".join(map(repr, absent))
+    return f"cannot play: no plugin named {names}" if names else ""

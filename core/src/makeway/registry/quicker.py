@@ -1,0 +1,76 @@
+"""Ask for what spares asking: ranks of the queue, kinds of preemptors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from makeway.model import ClusterView, Job
+from makeway.registry.asking import Asker, shown
+
+Told = Callable[[Job], Any]
+
+
+def told_by(asker: Asker, hook: str, old: str, view: ClusterView) -> tuple[Told, str] | None:
+    """Return what tells jobs apart for `hook`, and what to name it by if it is wrong; None: nobody says.
+
+    Only of the plugin that answers `hook` first, of which it spares asking.
+
+    :param old: hook that said so before there were marks.
+    """
+    (first, *_) = asker.calls(hook) or (None,)
+    if first is None:
+        return None
+    if first.quicker is not None:
+        found, name = asker.asked_beside(first.plugin, hook, None, first.quicker, view), hook
+    elif asker.implements(old) and asker.who(old) == first.plugin:
+        found, name = asker.first(old, None, view=view), old
+    else:
+        return None
+    if found is None:
+        return None
+    if not callable(found):
+        what = "returned" if name == old else "is marked with a function that returned"
+        raise asker.fault(name, None, f"{what} {shown(found)}; allowed: a function of a job, or None")
+    return found, name
+
+
+def rank_of(asker: Asker, view: ClusterView) -> Callable[[Job], int | None] | None:
+    """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
+    told = told_by(asker, "makeway_queue_order", "makeway_queue_rank", view)
+    if told is None:
+        return None
+    rank, hook = told
+    plugin = asker.who("makeway_queue_order")
+
+    def checked(job: Job) -> int | None:
+        found: object = asker.asked_beside(plugin, hook, job, rank, job)
+        if found is not None and type(found) is not int:
+            text = f"its function returned {shown(found)}; allowed: a whole number or None"
+            raise asker.fault(hook, job, text)
+        return found
+
+    return checked
+
+
+def kind_of(asker: Asker, view: ClusterView) -> Callable[[Job], Any] | None:
+    """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""
+    told = told_by(asker, "makeway_preempt_candidates", "makeway_preemptor_kind", view)
+    if told is None:
+        return None
+    kind, hook = told
+    plugin = asker.who("makeway_preempt_candidates")
+
+    def checked(job: Job) -> Any:
+        found = asker.asked_beside(plugin, hook, job, kind, job)
+        try:
+            hash(found)
+        except TypeError as error:
+            text = f"its function returned {shown(found)}; allowed: something hashable or None"
+            raise asker.fault(hook, job, text) from error
+        return found
+
+    return checked
+
+
+__all__ = ["kind_of", "rank_of"]
