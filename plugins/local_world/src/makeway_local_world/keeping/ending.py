@@ -1,0 +1,226 @@
+"""End a job: all of its processes, with grace, and write down how it ended (spec local-world 3)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from makeway_local_world.keeping import words
+from makeway_local_world.keeping.files import write_all
+from makeway_local_world.keeping.proc import Process
+from makeway_local_world.keeping.walk import named
+
+if TYPE_CHECKING:
+    from makeway_local_world.keeping.keeper import Keeper
+
+_STUCK_AFTER = 2.0
+"""Seconds of SIGKILL after which it is said that processes cannot be killed."""
+_SLOWEST = 1.0
+
+
+class Ending:
+    """How one incarnation ends: by itself, by the daemon's word, or because it could not start.
+
+    In order: SIGCONT and SIGTERM to the whole tree; grace; SIGKILL until two looks in a row find nothing; the command
+    that its end asks for; the file `exit`.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self.reason: str | None = None
+        """Why it is killed; None: it is not."""
+        self.by = ""
+        """Who asked for that: daemon, or somebody else (empty)."""
+        self.then: str | None = None
+        """Why it is to be started again afterwards; None: it is not."""
+        self.failed: dict[str, Any] | None = None
+        """Why it could not start."""
+        self.left: list[list[object]] = []
+        """Who was left when the leader had ended."""
+        self.due: float | None = None
+        """When `go_on` has something to do; None: nothing."""
+        self.over = False
+        self._phase = "none"
+        self._kill_at = 0.0
+        self._killing_since = 0.0
+        self._pause = 0.001
+        self._quiet = 0
+        self._said_stuck = False
+        self._helped = False
+        self._on_end_status: int | None = None
+
+    # ------------------------------------------------------------------------------ beginning
+    def begin(self, why: str, asked: dict[str, Any] | None) -> None:
+        """Kill everything, because `asked` says so or the keeper itself is told to end."""
+        told = asked or {}
+        default = self._keeper.request.get("kill_wait", 30.0)
+        grace = 0.0 if told.get("forced") else float(told.get("grace", default))
+        now = time.monotonic()
+        if self.reason is None:
+            self.reason = why
+        if asked is not None:
+            self.by, self.then = "daemon", asked.get("then")
+        if self._phase in ("none", "waiting"):
+            self._phase = "terminating"
+            self._kill_at = now + grace
+            self._tell_to_end(leader_only=bool(told.get("leader_only")))
+            self.due = now
+        elif self._phase == "terminating":
+            self._kill_at = min(self._kill_at, now + grace)
+            self.due = now
+        self._said_stuck = False  # whoever asks again hears again
+
+    def _tell_to_end(self, *, leader_only: bool) -> None:
+        keeper = self._keeper
+        number = int(keeper.request.get("end_signal", signal.SIGTERM))
+        if leader_only and keeper.status is None:
+            os.kill(keeper.leader, number)
+        else:
+            keeper.tree.send(number)
+        keeper.continue_tree()
+        keeper.tree.send(signal.SIGCONT)  # also those whom somebody else has stopped
+
+    def leader_ended(self) -> None:
+        """The first process has ended; ask what remains."""
+        if self._phase != "none":
+            self.due = time.monotonic()
+            return
+        there = self._there()
+        self.left = named(there)
+        if there and self._keeper.request.get("leftovers") == "wait":
+            self._phase = "waiting"
+        else:
+            self._phase = "terminating"
+            grace = float(self._keeper.request.get("leftover_grace", 0.0)) if there else 0.0
+            self._kill_at = time.monotonic() + grace
+            if there and grace:
+                self._tell_to_end(leader_only=False)
+        self.due = time.monotonic()
+
+    # ------------------------------------------------------------------------------ going on
+    def go_on(self) -> None:
+        """Do what is due."""
+        now = time.monotonic()
+        if self.due is None or now < self.due:
+            return
+        if self._phase == "waiting":
+            self._wait_for(self._there(), now)
+        elif self._phase == "terminating":
+            there = self._there()
+            if not there or now >= self._kill_at:
+                self._phase, self._killing_since, self._pause = "killing", now, 0.001
+                self._kill(now)
+            else:
+                self._wait_for(there, now, self._kill_at)
+        elif self._phase == "killing":
+            self._kill(now)
+        elif self._phase == "helping":
+            self.due = None
+
+    def _there(self) -> list[Process]:
+        return self._keeper.tree.look()
+
+    def _wait_for(self, there: list[Process], now: float, latest: float | None = None) -> None:
+        """Look again soon; ends of children wake the keeper anyway."""
+        if not there:
+            self._phase, self._killing_since = "killing", now
+            self._kill(now)
+            return
+        self._pause = min(self._pause * 1.5, 0.05)
+        self.due = min(now + self._pause, latest if latest is not None else now + self._pause)
+
+    def _kill(self, now: float) -> None:
+        keeper = self._keeper
+        if keeper.cgroup is not None:
+            keeper.cgroup.kill()
+        found = keeper.tree.kill()
+        inside = keeper.cgroup is not None and not keeper.cgroup.empty()
+        self._quiet = 0 if found or inside or keeper.status is None else self._quiet + 1
+        if self._quiet >= 2:
+            self._help()
+            return
+        if now - self._killing_since > _STUCK_AFTER and not self._said_stuck:
+            self._said_stuck = True
+            keeper.say(say="stuck", left=named(found), since=now - self._killing_since)
+        self._pause = min(self._pause * 1.5, _SLOWEST)
+        self.due = now if self._quiet else now + self._pause
+
+    def _help(self) -> None:
+        """Nothing is left; run what the end of the job asks for, once."""
+        keeper = self._keeper
+        command = keeper.request.get("on_end")
+        if not command or self._helped or self.failed is not None:
+            self.over = True
+            return
+        self._helped, self._phase, self.due = True, "helping", None
+
+        def then(status: int | None, output: str) -> None:
+            self._on_end_status = status
+            self._phase, self.due, self._quiet = "killing", time.monotonic(), 0  # it may have left something
+            self._killing_since = time.monotonic()
+
+        status = keeper.status or 0
+        keeper._help(
+            "on_end",
+            command,
+            float(keeper.request.get("on_end_limit", 60.0)),
+            then,
+            MAKEWAY_STATUS=str(status),
+            MAKEWAY_EXIT=f"{os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0}:"
+            f"{os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0}",
+            MAKEWAY_KILLED=self.reason or "",
+        )
+
+    # ------------------------------------------------------------------------------- writing
+    def write(self) -> None:
+        """Write `exit` into the space that was kept for it; tried again until it is written."""
+        keeper = self._keeper
+        told = {
+            "job": keeper.request["job"],
+            "incarnation": keeper.request["incarnation"],
+            "status": keeper.status,
+            "failed": self.failed,
+            "killed": self.reason,
+            "ends_by": self.by,
+            "then": self.then,
+            "left": self.left,
+            "rusage": keeper.rusage,
+            "oom": keeper.cgroup.oom_kills() if keeper.cgroup is not None else 0,
+            "peak": keeper.cgroup.memory_peak() if keeper.cgroup is not None else 0,
+            "on_end": self._on_end_status,
+            "boot": keeper.request["boot"],
+            "monotonic": time.monotonic(),
+            "wall": time.time(),
+        }
+        if keeper.cgroup is not None:
+            keeper.cgroup.remove()
+        data = words.pack(**told)
+        if len(data) > words.EXIT_SIZE:
+            data = words.pack(**{**told, "left": [], "failed": self.failed and {**self.failed, "what": ""}})
+        pause = 0.01
+        while True:
+            try:
+                self._write_once(data)
+                return
+            except OSError:
+                time.sleep(pause)  # the lock is held meanwhile: nobody takes the job for lost
+                pause = min(pause * 2, 5.0)
+
+    def _write_once(self, data: bytes) -> None:
+        directory = self._keeper.directory
+        handle = os.open(
+            words.EXIT_TEMPORARY, os.O_WRONLY | os.O_CLOEXEC | os.O_CREAT, 0o600, dir_fd=directory
+        )
+        try:
+            write_all(handle, data)
+            os.ftruncate(handle, len(data))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.rename(words.EXIT_TEMPORARY, words.EXIT, src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)
+
+
+__all__ = ["Ending"]

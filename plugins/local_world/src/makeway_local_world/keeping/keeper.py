@@ -1,0 +1,440 @@
+"""Hold one incarnation of a job: its parent for life, and the only one who may signal it without a race.
+
+A keeper is forked from the nursery with the lock of the incarnation. It writes `started` before the job exists, does
+what the daemon asks over a socket, and writes `exit` once nothing of the job is left. Then it ends, and so frees the
+lock. It needs no daemon in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from makeway_local_world.keeping import child, helpers, linux, proc, words
+from makeway_local_world.keeping.cgroups import Cgroup
+from makeway_local_world.keeping.ending import Ending
+from makeway_local_world.keeping.files import write_durably
+from makeway_local_world.keeping.helpers import Helper
+from makeway_local_world.keeping.walk import Tree, named
+
+
+class Keeper:
+    """One job's parent."""
+
+    def __init__(self, request: dict[str, Any], directory: int, line: socket.socket) -> None:
+        self.request = request
+        self.directory = directory
+        self.lines = {line.fileno(): line}
+        self.helpers: dict[int, Helper] = {}
+        self.tree = Tree(os.getpid(), lambda: self.helpers)
+        self.cgroup = Cgroup(request["cgroup"]) if request.get("cgroup") else None
+        self.leader = 0
+        self.status: int | None = None
+        """Wait status of the leader; None: it has not ended."""
+        self.rusage: list[float] = []
+        self.state = "starting"
+        """starting, running, stopped, ending."""
+        self.ending = Ending(self)
+        self.after: list[tuple[float, Any]] = []
+        """What is due: instant on the monotonic clock, and what is called then."""
+        self._told_to_end = False
+        self._stopped_by_others = False
+        self._failure = -1
+        self._listener: socket.socket | None = None
+        self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    # ------------------------------------------------------------------------------- living
+    def live(self) -> None:
+        """Hold the job from its start to its end."""
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._be_told_to_end)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+            signal.signal(number, signal.SIG_IGN)
+        try:
+            self._prepare()
+        except OSError as error:
+            self.say(say="failed", step="keeper", number=error.errno or 0, what=str(error))
+            self._remove_cgroup()
+            return
+        self._fork()
+        while not self.ending.over:
+            self._turn()
+        self.ending.write()
+        self.say(say="ended")
+
+    def _be_told_to_end(self, *_: object) -> None:
+        self._told_to_end = True
+
+    def _prepare(self) -> None:
+        """Make sure that the end can be written, then say that the job is about to start."""
+        handle = os.open(
+            words.EXIT_TEMPORARY,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC,
+            0o600,
+            dir_fd=self.directory,
+        )
+        with contextlib.closing(os.fdopen(handle, "wb")):
+            os.posix_fallocate(handle, 0, words.EXIT_SIZE)
+        os.fchdir(self.directory)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(words.SOCKET)
+        self._listener.bind(words.SOCKET)
+        self._listener.listen(8)
+        self._listener.setblocking(False)
+        if self.cgroup is not None:
+            refused = self.cgroup.make(self.request.get("cgroup_limits", {}))
+            if refused:
+                self.say(say="unlimited", what=refused)
+        write_durably(self.directory, words.STARTED, words.pack(**self.started()))
+        os.chdir("/")
+        self.say(say="started", **self.started())
+
+    def started(self) -> dict[str, Any]:
+        """Return what names this keeper for certain."""
+        me = proc.look(os.getpid())
+        assert me is not None
+        return {
+            "job": self.request["job"],
+            "incarnation": self.request["incarnation"],
+            "pid": me.pid,
+            "ticks": me.started,
+            "boot": self.request["boot"],
+            "monotonic": self.request["monotonic"],
+            "wall": self.request["wall"],
+            "cgroup": self.request.get("cgroup"),
+            "gpus": self.request.get("gpus", []),
+            "uid": self.request["uid"],
+            "requeueable": bool(self.request.get("die_with_keeper")),
+        }
+
+    def _fork(self) -> None:
+        self._failure, failure = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        keeper = os.getpid()
+        self.leader = os.fork()
+        if self.leader == 0:
+            child.become(self.request, failure, keeper)
+        os.close(failure)
+
+    def _turn(self) -> None:
+        """Wait for what happens next, and do it."""
+        poll = select.poll()
+        for handle in (self._wake, *self.lines):
+            poll.register(handle, select.POLLIN)
+        if self._listener is not None:
+            poll.register(self._listener.fileno(), select.POLLIN)
+        if self._failure >= 0:
+            poll.register(self._failure, select.POLLIN)
+        for handle, _ in poll.poll(self._patience()):
+            if handle == self._wake:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake, 4096)
+            elif handle == self._failure:
+                self._hear_child()
+            elif handle in self.lines:
+                self._hear(self.lines[handle])
+            else:
+                self._accept()
+        self._collect()
+        if self._told_to_end:
+            self._told_to_end = False
+            self.ending.begin("SIGTERM to its keeper", None)
+        self._do_what_is_due()
+        self.ending.go_on()
+
+    def _patience(self) -> float | None:
+        """Return the longest wait in milliseconds; None: nothing is due."""
+        dues = [at for at, _ in self.after]
+        dues += [helper.deadline for helper in self.helpers.values()]
+        if self.ending.due is not None:
+            dues.append(self.ending.due)
+        if not dues:
+            return None
+        return max(0.0, min(dues) - time.monotonic()) * 1000 + 0.2
+
+    def _do_what_is_due(self) -> None:
+        now = time.monotonic()
+        ready = [what for at, what in self.after if at <= now]
+        self.after = [each for each in self.after if each[0] > now]
+        for what in ready:
+            what()
+        for pid, helper in list(self.helpers.items()):
+            if helper.deadline <= now:
+                helper.kill()
+                del self.helpers[pid]  # what is left of it counts as the job's
+                helper.ended(None)
+
+    # ------------------------------------------------------------------------------ children
+    def _hear_child(self) -> None:
+        """The job begins, or says why it cannot."""
+        try:
+            data = os.read(self._failure, 4096)
+        except BlockingIOError:
+            return
+        os.close(self._failure)
+        self._failure = -1
+        if not data:
+            self._runs()
+            return
+        step, number, what = data.decode("utf-8", "surrogateescape").split("\0", 2)
+        self.ending.failed = {"step": step, "number": int(number), "what": what}
+
+    def _runs(self) -> None:
+        if self.state == "starting":
+            self.state = "stopped" if self.request.get("stopped") else "running"
+            self.say(say="runs", leader=self.leader, state=self.state)
+
+    def _collect(self) -> None:
+        """Collect children that have ended: the leader, helpers, orphans."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+                if pid == self.leader:
+                    self._stopped_or_continued()
+            elif pid == self.leader:
+                if self._failure >= 0:
+                    self._hear_child()
+                self.status = status
+                self.rusage = [usage.ru_utime, usage.ru_stime, usage.ru_maxrss]
+                self.ending.leader_ended()
+            elif pid in self.helpers:
+                self.helpers.pop(pid).ended(status)
+
+    def _stopped_or_continued(self) -> None:
+        """The leader was stopped or continued: at its start as asked for, by the daemon's word, or by somebody else."""
+        found = proc.look(self.leader)
+        if found is None or self.ending.reason is not None:
+            return
+        if self.state == "starting":
+            if self.request.get("stopped") and found.state in proc.STOPPED:
+                self.tree.stopped_by_us.add((found.pid, found.started))
+                self._runs()
+        elif self.state == "running" and found.state == "T" and not self._stopped_by_others:
+            self._stopped_by_others = True
+            self.say(say="noticed", state="stopped")
+        elif self.state == "running" and found.state not in "TtZX" and self._stopped_by_others:
+            self._stopped_by_others = False
+            self.say(say="noticed", state="running")
+        elif self.state == "stopped" and self.cgroup is None and found.state not in "TtZX":
+            self.state = "running"
+            self.say(say="noticed", state="running")
+
+    # -------------------------------------------------------------------------------- lines
+    def say(self, **what: Any) -> None:
+        """Tell the daemon, if there is one; a full or broken line is given up."""
+        data = words.pack(**what)
+        for handle, line in list(self.lines.items()):
+            if not words.send(line, data):
+                self._hang_up(handle)
+
+    def _hang_up(self, handle: int) -> None:
+        self.lines.pop(handle).close()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            line, _ = self._listener.accept()
+        except OSError:
+            return
+        peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        uid = int.from_bytes(peer[4:8], sys.byteorder)
+        if uid not in (0, os.geteuid()):
+            line.close()
+            return
+        self.lines[line.fileno()] = line
+        state = "ending" if self.ending.reason is not None or self.status is not None else self.state
+        how = {"state": state, "ends_by": self.ending.by, "then": self.ending.then}
+        words.send(line, words.pack(say="hello", leader=self.leader, **how, **self.started()))
+
+    def _hear(self, line: socket.socket) -> None:
+        try:
+            data = line.recv(words.LONGEST)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._hang_up(line.fileno())
+            return
+        try:
+            asked = words.unpack(data)
+        except words.WordError as error:
+            words.send(line, words.pack(say="unknown", why=str(error)))
+            return
+        do = _VERBS.get(asked.get("do", ""))
+        if do is None:
+            words.send(
+                line, words.pack(say="unknown", id=asked.get("id"), why=f"no such verb: {asked.get('do')}")
+            )
+            return
+        do(self, asked)
+
+    # -------------------------------------------------------------------------------- verbs
+    def _stop(self, asked: dict[str, Any]) -> None:
+        """Give notice, and stop everything after the delay."""
+        if self.status is not None or self.ending.reason is not None:
+            self.say(say="stopped", id=asked["id"], ok=False, ended=True, left=[])
+            return
+        if self.state == "stopped":
+            self.say(say="stopped", id=asked["id"], ok=True, left=[], took=0.0)
+            return
+        notice, delay = self.request.get("notice"), float(asked.get("delay", 0.0))
+        number = int(asked.get("signal") or signal.SIGTSTP)
+        if notice and not asked.get("signal"):
+
+            def then(status: int | None, output: str) -> None:
+                self._stop_now(asked)
+
+            self._help("notice", notice, delay or 1.0, then)
+            return
+        if number not in (signal.SIGSTOP, signal.SIGTSTP):
+            self.tree.send(number)
+        elif number == signal.SIGTSTP and delay > 0:
+            self.tree.send(signal.SIGTSTP, catching_only=True)
+        if delay > 0:
+            self.after.append((time.monotonic() + delay, lambda: self._stop_now(asked)))
+        else:
+            self._stop_now(asked)
+
+    def _stop_now(self, asked: dict[str, Any]) -> None:
+        if self.status is not None or self.ending.reason is not None:
+            self.say(say="stopped", id=asked["id"], ok=False, ended=True, left=[])
+            return
+        began, limit = time.monotonic(), float(asked.get("limit", 2.0))
+        if self.cgroup is not None:
+            left = [] if self.cgroup.freeze(limit) else [list(each) for each in named(self.tree.look())]
+            if left:
+                self.cgroup.thaw(0.1)
+        else:
+            left = [list(each) for each in named(self.tree.stop(limit))]
+            if left:
+                self.tree.go_on(0.5)
+        if not left:
+            self.state = "stopped"
+        took = time.monotonic() - began
+        self.say(say="stopped", id=asked["id"], ok=not left, left=left, took=took)
+
+    def _continue(self, asked: dict[str, Any]) -> None:
+        self.continue_tree(asked.get("cores"))
+        self.say(say="continued", id=asked["id"], ok=True, ended=self.status is not None)
+
+    def continue_tree(self, cores: list[int] | None = None) -> None:
+        """Let everything go on that was stopped by the daemon's word."""
+        if cores:
+            self._bind(cores)
+        if self.cgroup is not None:
+            self.cgroup.thaw(1.0)
+        if self.tree.stopped_by_us:
+            self.tree.go_on(1.0)
+        if self._stopped_by_others:
+            self.tree.send(signal.SIGCONT)
+            self._stopped_by_others = False
+        if self.state == "stopped":
+            self.state = "running"
+
+    def _bind(self, cores: list[int]) -> None:
+        """Bind every thread of the job to cores."""
+        for each in self.tree.look():
+            with contextlib.suppress(OSError):
+                for thread in os.listdir(f"/proc/{each.pid}/task"):
+                    with contextlib.suppress(OSError):
+                        os.sched_setaffinity(int(thread), cores)
+
+    def _kill(self, asked: dict[str, Any]) -> None:
+        self.ending.begin(str(asked.get("why", "")), asked)
+
+    def _signal(self, asked: dict[str, Any]) -> None:
+        number = int(asked["signal"])
+        if asked.get("leader_only"):
+            sent = 0
+            found = proc.look(self.leader) if self.status is None else None
+            if found is not None:
+                os.kill(self.leader, number)  # it is ours, and not collected yet: nobody else has its number
+                sent = 1
+        else:
+            sent = self.tree.send(number)
+        self.say(say="signalled", id=asked["id"], sent=sent)
+
+    def _checkpoint(self, asked: dict[str, Any]) -> None:
+        command = self.request.get("checkpoint")
+        if not command or self.status is not None:
+            why = "it has no checkpoint command" if not command else "it has ended"
+            self.say(say="checkpointed", id=asked["id"], ok=False, why=why)
+            return
+
+        def then(status: int | None, output: str) -> None:
+            why = "it took too long" if status is None else f"exit status {os.waitstatus_to_exitcode(status)}"
+            self.say(say="checkpointed", id=asked["id"], ok=status == 0, why=why, output=output)
+
+        self._help("checkpoint", command, float(asked["limit"]), then)
+
+    def _look(self, asked: dict[str, Any]) -> None:
+        """Say how the job really stands: who stopped or continued it behind our back."""
+        there = self.tree.look()
+        stopped = bool(there) and all(each.state in proc.STOPPED for each in there)
+        leader = next((each for each in there if each.pid == self.leader), None)
+        self.say(
+            say="looked",
+            id=asked["id"],
+            state=self.state,
+            stopped=stopped,
+            leader=leader.state if leader is not None else None,
+            resident=sum(each.resident for each in there),
+            processes=len(there),
+        )
+
+    def _help(self, name: str, command: str, limit: float, then: Any, **environment: str) -> None:
+        mine = {"MAKEWAY_LEADER": str(self.leader), "MAKEWAY_KEEPER": str(os.getpid()), **environment}
+        helper = helpers.run(name, command, self.request, mine, limit, then)
+        self.helpers[helper.pid] = helper
+
+    # --------------------------------------------------------------------------------- end
+    def _remove_cgroup(self) -> None:
+        if self.cgroup is not None:
+            self.cgroup.remove()
+
+
+_VERBS = {
+    "stop": Keeper._stop,
+    "continue": Keeper._continue,
+    "kill": Keeper._kill,
+    "signal": Keeper._signal,
+    "checkpoint": Keeper._checkpoint,
+    "look": Keeper._look,
+}
+
+
+def keep(request_file: int, directory: int, line: socket.socket) -> None:
+    """Be a keeper; never returns. The lock is an open descriptor that nobody touches."""
+    try:
+        os.setsid()
+        linux.adopt_orphans()
+        linux.call_me("makeway-keeper")
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        with os.fdopen(request_file, "rb") as file:
+            request = json.loads(file.read())
+        Keeper(request, directory, line).live()
+    except BaseException as error:
+        data = words.pack(
+            say="failed", step="keeper", number=0, what=f"{type(error).__name__}: {error}"[:500]
+        )
+        words.send(line, data)
+        os._exit(1)
+    finally:
+        os._exit(0)
+
+
+__all__ = ["Keeper", "keep"]

@@ -1,0 +1,75 @@
+"""Fork keepers: one process per daemon, small, with a single thread (spec local-world 1.1).
+
+The daemon sends, for each start, an empty packet with four descriptors: the lock, the request, the directory of the
+incarnation, and a line to talk over. Whatever is on its way when the nursery ends goes with it, and frees its lock.
+It ends when the daemon has gone.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+
+from makeway_local_world.keeping import keeper, linux
+
+DESCRIPTORS = 4
+
+
+def main() -> None:
+    """Serve the socket whose number is the first argument."""
+    os.chdir("/")
+    null = os.open("/dev/null", os.O_RDWR)
+    for handle in (0, 1, 2):  # keepers outlive the daemon: they must not keep a terminal or a pipe of it open
+        os.dup2(null, handle)
+    if null > 2:
+        os.close(null)
+    door = socket.socket(fileno=int(sys.argv[-1]))
+    os.set_inheritable(door.fileno(), False)
+    linux.call_me("makeway-nursery")
+    _spare_from_oom()
+    os.umask(0o077)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are collected by the kernel
+    gc.disable()
+    gc.collect()
+    gc.freeze()  # pages stay shared with the keepers
+    while _serve(door):
+        pass
+
+
+def _serve(door: socket.socket) -> bool:
+    """Fork one keeper; return whether the daemon is still there."""
+    try:
+        data, handles, _, _ = socket.recv_fds(door, 16, DESCRIPTORS)
+    except OSError:
+        return False
+    if not data:
+        return False
+    if len(handles) == DESCRIPTORS:
+        lock, request, directory, line = handles
+        for handle in handles:
+            os.set_inheritable(handle, False)
+        if os.fork() == 0:
+            door.close()
+            del lock  # open for as long as the keeper lives
+            keeper.keep(request, directory, socket.socket(fileno=line))
+    for handle in handles:
+        os.close(handle)
+    return True
+
+
+def _spare_from_oom() -> None:
+    """Ask the kernel to take others first; that needs rights."""
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("-500")
+    except OSError:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Read what /proc says of processes; a process that has gone meanwhile is no error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+STOPPED = frozenset("Tt")
+ENDED = frozenset("ZX")
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class Process(NamedTuple):
+    """One look at a process."""
+
+    pid: int
+    name: str
+    state: str
+    """R, S, D, T (stopped), t (traced), Z (ended, not collected), X."""
+    parent: int
+    started: int
+    """Ticks since the boot; with the pid it names a process for certain."""
+    resident: int
+    """Memory in pages."""
+
+
+def look(pid: int) -> Process | None:
+    """Look at a process; None: there is none of that number."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    opening, closing = text.index(b"("), text.rindex(b")")
+    fields = text[closing + 2 :].split()
+    return Process(
+        pid=pid,
+        name=text[opening + 1 : closing].decode("utf-8", "replace"),
+        state=fields[0].decode("ascii"),
+        parent=int(fields[1]),
+        started=int(fields[19]),
+        resident=int(fields[21]),
+    )
+
+
+def boot_id() -> str:
+    """Return what names this boot of the machine."""
+    with open(BOOT_ID, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of all threads of a process: a child belongs to the thread that forked it."""
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def has_children_files() -> bool:
+    """Whether the kernel lists children (CONFIG_PROC_CHILDREN)."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def below(root: int, spared: Collection[int] = ()) -> Iterator[Process]:
+    """Go down from a process, top down, without itself; what `spared` names is left out with all below it.
+
+    It yields each process when it is reached, so that a caller who stops it is sure of its later children.
+    """
+    waiting = [pid for pid in children(root) if pid not in spared]
+    seen = set(waiting)
+    while waiting:
+        pid = waiting.pop(0)
+        found = look(pid)
+        if found is None:
+            continue
+        yield found
+        for child in children(pid):
+            if child not in seen and child not in spared:
+                seen.add(child)
+                waiting.append(child)
+
+
+def everybody() -> Iterator[int]:
+    """Return the numbers of all processes that can be seen."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            yield int(name)
+
+
+def below_by_looking_at_all(root: int, spared: Collection[int] = ()) -> Iterator[Process]:
+    """Do the same where the kernel lists no children: by one look at all processes."""
+    by_parent: dict[int, list[Process]] = {}
+    for pid in everybody():
+        found = look(pid)
+        if found is not None:
+            by_parent.setdefault(found.parent, []).append(found)
+    waiting = list(by_parent.get(root, ()))
+    while waiting:
+        process = waiting.pop(0)
+        if process.pid in spared:
+            continue
+        yield process
+        waiting += by_parent.get(process.pid, ())
+
+
+def catches(pid: int, signal_number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                if line.startswith(b"SigCgt:"):
+                    return bool(int(line.split()[1], 16) >> (signal_number - 1) & 1)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return False
+
+
+__all__ = [
+    "ENDED",
+    "STOPPED",
+    "Process",
+    "below",
+    "below_by_looking_at_all",
+    "boot_id",
+    "catches",
+    "children",
+    "everybody",
+    "has_children_files",
+    "look",
+]

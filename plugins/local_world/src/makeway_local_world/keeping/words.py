@@ -1,0 +1,75 @@
+"""What daemon and keepers say to one another, and the files that they leave each other; all of it versioned.
+
+A daemon reads words and files of its own version and of two versions back, since keepers are as old as their jobs.
+Every message is one JSON object in one packet.
+
+From the daemon: ``{"v", "id", "do", ...}``; `do` is stop, continue, kill, signal, checkpoint, look.
+From the keeper: ``{"v", "say", ...}``; an answer has the `id` of what it answers.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+VERSION = 1
+READABLE = (1,)
+"""Versions of words and files that this makeway reads: its own and two back, as far as there are any."""
+LONGEST = 65536
+"""Bytes of one message."""
+EXIT_SIZE = 4096
+"""Bytes that are kept for the exit file before the job starts."""
+
+STARTED, EXIT, EXIT_TEMPORARY, LOCK, SOCKET = "started", "exit", "exit.tmp", "lock", "socket"
+
+
+class WordError(Exception):
+    """A message or file of a version, or a form, that cannot be read."""
+
+
+def pack(**words: Any) -> bytes:
+    """Return a message."""
+    return json.dumps({"v": VERSION, **words}, separators=(",", ":")).encode("ascii")
+
+
+def unpack(data: bytes) -> dict[str, Any]:
+    """Read a message or file.
+
+    :raises WordError: it is none, or of another version.
+    """
+    try:
+        words = json.loads(data)
+    except ValueError as error:
+        raise WordError(f"it is damaged: {error}") from None
+    if not isinstance(words, dict) or words.get("v") not in READABLE:
+        version = words.get("v") if isinstance(words, dict) else None
+        allowed = ", ".join(map(str, READABLE))
+        raise WordError(f"got version {version!r}; this makeway reads {allowed}")
+    return words
+
+
+def send(line: socket.socket, data: bytes) -> bool:
+    """Send a message without waiting; return whether it was taken."""
+    try:
+        line.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True
+
+
+__all__ = [
+    "EXIT",
+    "EXIT_SIZE",
+    "EXIT_TEMPORARY",
+    "LOCK",
+    "LONGEST",
+    "READABLE",
+    "SOCKET",
+    "STARTED",
+    "VERSION",
+    "WordError",
+    "pack",
+    "send",
+    "unpack",
+]

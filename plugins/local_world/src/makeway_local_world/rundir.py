@@ -1,0 +1,202 @@
+"""Directories of incarnations: who is alive, who ended, who never started (spec local-world 1.2).
+
+::
+
+    STATE/run/JOB.INCARNATION/   0700
+      lock      held by the keeper for as long as it lives
+      started   written before the job exists
+      exit      written when nothing of it is left
+
+===== ========= ====== ==========================================
+lock  `started` `exit` it is
+===== ========= ====== ==========================================
+held  any       any    alive, or about to be
+free  no        no     never started, and never will be
+free  yes       yes    ended
+free  yes       no     lost: its keeper was killed, or the machine went down
+free  no        yes    refused: the keeper could not begin
+===== ========= ====== ==========================================
+"""
+
+from __future__ import annotations
+
+import enum
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import attrs
+
+from makeway_local_world.keeping import words
+from makeway_local_world.keeping.files import open_directory, read_all, write_durably
+from makeway_local_world.submission import directory_of, file_name
+
+Key = tuple[str, int]
+"""Job and incarnation."""
+_UNSUITABLE = ("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs")
+
+
+class Fate(enum.Enum):
+    """What the files and the lock of an incarnation say."""
+
+    ALIVE = "alive"
+    NEVER = "never"
+    ENDED = "ended"
+    LOST = "lost"
+
+
+class Found(NamedTuple):
+    """One look at an incarnation."""
+
+    key: Key
+    fate: Fate
+    started: dict[str, Any] | None
+    exit: dict[str, Any] | None
+
+
+@attrs.frozen
+class RunDirectory:
+    """Where one incarnation lives."""
+
+    state: Path
+    key: Key
+
+    @property
+    def path(self) -> Path:
+        """The directory; it need not exist."""
+        return self.state / "run" / f"{file_name(self.key[0])}.{self.key[1]}"
+
+    def make(self) -> int:
+        """Make it, and return it opened.
+
+        :raises OSError: it cannot be made.
+        """
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        return open_directory(self.path)
+
+    def take_lock(self, directory: int) -> int | None:
+        """Take the lock; None: somebody holds it.
+
+        :raises OSError: it cannot be made.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(words.LOCK, flags, 0o600, dir_fd=directory)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        return handle
+
+    def look(self) -> Found:
+        """See what became of it; the lock is looked at before the files, which are written before it is freed.
+
+        :raises WordError: a file is damaged, or of a version that is not read.
+        """
+        try:
+            directory = open_directory(self.path)
+        except FileNotFoundError:
+            return Found(self.key, Fate.NEVER, None, None)
+        try:
+            handle = self.take_lock(directory)
+            if handle is not None:
+                os.close(handle)
+            started = self._read(directory, words.STARTED)
+            exit_ = self._read(directory, words.EXIT)
+        finally:
+            os.close(directory)
+        if handle is None:
+            fate = Fate.ALIVE
+        elif exit_ is not None:
+            fate = Fate.ENDED
+        else:
+            fate = Fate.NEVER if started is None else Fate.LOST
+        return Found(self.key, fate, started, exit_)
+
+    @staticmethod
+    def _read(directory: int, name: str) -> dict[str, Any] | None:
+        data = read_all(directory, name)
+        return None if data is None else words.unpack(data)
+
+    def call(self) -> socket.socket | None:
+        """Call the keeper; None: nobody answers."""
+        try:
+            directory = open_directory(self.path)
+        except OSError:
+            return None
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            line.settimeout(2.0)
+            line.connect(f"/proc/self/fd/{directory}/{words.SOCKET}")  # short, however long the path is
+        except OSError:
+            line.close()
+            return None
+        finally:
+            os.close(directory)
+        return line
+
+    def close(self, told: dict[str, Any] | None) -> None:
+        """Take it away; how it ended stays with the job's submission, if that is still there.
+
+        :param told: the exit file; None: there is none.
+        """
+        job = directory_of(self.state, self.key[0])
+        if told is not None and job.is_dir():
+            handle = open_directory(job)
+            try:
+                data = words.pack(**{key: value for key, value in told.items() if key != "v"})
+                write_durably(handle, f"exit.{self.key[1]}", data)
+            except OSError:
+                pass  # a full disk must not keep the directory
+            finally:
+                os.close(handle)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def all_keys(state: Path) -> Iterator[Key]:
+    """Return the incarnations that have a directory, in order."""
+    try:
+        names = sorted(os.listdir(state / "run"))
+    except FileNotFoundError:
+        return
+    for name in names:
+        job, _, incarnation = name.rpartition(".")
+        if job and incarnation.isdigit():
+            yield unquote(job), int(incarnation)
+
+
+def filesystem_of(path: Path) -> str:
+    """Return the type of the file system that holds `path`; empty: unknown."""
+    wanted = os.path.realpath(path)
+    best, found = "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                before, _, after = line.partition(" - ")
+                place = before.split()[4].replace("\\040", " ")
+                inside = wanted == place or wanted.startswith(place.rstrip("/") + "/")
+                if inside and len(place) >= len(best):
+                    best, found = place, after.split()[0]
+    except OSError:
+        return ""
+    return found
+
+
+def unsuitable(path: Path) -> str | None:
+    """Say why a state directory cannot be there; None: it can.
+
+    Locks over a network are another mechanism, and may be lost.
+    """
+    kind = filesystem_of(path)
+    if kind in _UNSUITABLE or kind.startswith("fuse"):
+        return f"{path} is on {kind}; allowed: a file system of this machine, since locks and the journal need one"
+    return None
+
+
+__all__ = ["Fate", "Found", "Key", "RunDirectory", "all_keys", "filesystem_of", "unsuitable"]

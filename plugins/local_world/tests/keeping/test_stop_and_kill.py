@@ -1,0 +1,325 @@
+"""Whole trees stop, go on and die, whatever they do to get away (spec local-world 2 and 3)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway_local_world.keeping import proc
+from makeway_local_world.keeping.cgroups import Cgroup
+from makeway_local_world.machine import Cgroups
+from makeway_local_world.rundir import Fate
+
+_HOP = """
+import os, time
+while True:
+    pid = os.fork()
+    if pid:
+        time.sleep({pause})
+        os._exit(0)
+    os.setsid()
+"""
+TREES: dict[str, tuple[str, str]] = {
+    "group": ("sh", "sleep 1000 & sleep 1000 & wait"),
+    "setsid": ("sh", "setsid sleep 1000 & wait"),
+    "double fork": (
+        "python",
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        time.sleep(1000)\n"
+        "    os._exit(0)\n"
+        "time.sleep(1000)",
+    ),
+    "make": (
+        "python",
+        "import os, time\n"
+        "while True:\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        os.setsid()\n"
+        "        time.sleep(0.005)\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(pid, 0)",
+    ),
+    "hop 1 ms": ("python", _HOP.format(pause=0.001)),
+    "hop 100 us": ("python", _HOP.format(pause=0.0001)),
+    "hop at once": ("python", _HOP.format(pause=0)),
+    "vfork": ("sh", "while :; do /bin/true; done"),
+    "threads": (
+        "python",
+        "import os, threading, time\n"
+        "def work():\n"
+        "    if os.fork() == 0:\n"
+        "        os.execlp('sleep', 'sleep', '1000')\n"
+        "    time.sleep(1000)\n"
+        "for _ in range(5):\n"
+        "    threading.Thread(target=work).start()\n",
+    ),
+}
+ROUNDS = 3
+
+
+def begin(house: Any, name: str, **request: Any) -> Any:
+    """Start a tree, with leftovers waited for: some trees have no leader for long."""
+    kind, text = TREES[name]
+    request = {"leftovers": "wait", **request}
+    held = house.start("sh", "-c", text, **request) if kind == "sh" else house.python(text, **request)
+    return held.runs()
+
+
+def snapshot(held: Any) -> set[tuple[int, int]]:
+    """Return who is there, for certain."""
+    return {(each.pid, each.started) for each in held.tree()}
+
+
+def check_still(held: Any) -> None:
+    """See that nobody runs, and nobody is born."""
+    before = snapshot(held)
+    states = {each.state for each in held.tree()}
+    assert before
+    assert states <= {"T", "t", "D"}, states
+    time.sleep(0.01)
+    assert snapshot(held) == before
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_walk(house: Any, name: str) -> None:
+    """Every process of the tree stops and goes on, again and again."""
+    held = begin(house, name)
+    for _ in range(ROUNDS):
+        held.ask("stop", limit=20.0)
+        told = held.hear("stopped")
+        assert told["ok"], told
+        check_still(held)
+        held.ask("continue")
+        held.hear("continued")
+        assert not [each for each in held.tree() if each.state == "T"]
+    held.ask("stop", limit=20.0)
+    assert held.hear("stopped")["ok"]
+    held.ask("kill", forced=True)
+    found = held.end()
+    assert found.fate is Fate.ENDED
+    assert not list(proc.below(held.keeper))
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_freezer(house: Any, cgroups: Cgroups, name: str) -> None:
+    """The same with a cgroup; a frozen process looks as if it slept."""
+    path = cgroups.path_of("job")
+    held = begin(house, name, cgroup=path)
+    for _ in range(ROUNDS):
+        held.ask("stop", limit=20.0)
+        assert held.hear("stopped")["ok"]
+        before = snapshot(held)
+        assert before
+        assert "frozen 1" in Path(str(path), "cgroup.events").read_text()
+        time.sleep(0.01)
+        assert snapshot(held) == before
+        held.ask("continue")
+        held.hear("continued")
+        assert "frozen 0" in Path(str(path), "cgroup.events").read_text()
+    held.ask("stop", limit=20.0)
+    assert held.hear("stopped")["ok"]
+    assert held.kill().fate is Fate.ENDED
+    assert not Path(str(path)).exists()
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("how", ["runs", "stopped"])
+def test_kill(house: Any, name: str, how: str) -> None:
+    """SIGTERM with SIGCONT, then SIGKILL; nothing is left when the keeper says so."""
+    held = begin(house, name)
+    if how == "stopped":
+        held.ask("stop", limit=20.0)
+        assert held.hear("stopped")["ok"]
+    held.ask("kill", grace=0.2, why="test")
+    found = held.end()
+    assert found.fate is Fate.ENDED
+    assert found.exit is not None
+    assert found.exit["killed"] == "test"
+    assert found.exit["ends_by"] == "daemon"
+    assert not list(proc.below(held.keeper))
+
+
+IGNORES = (
+    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(1000)"
+)
+
+
+def ready(path: Path) -> None:
+    """Wait until a program has written its line."""
+    deadline = time.monotonic() + 60.0
+    while not path.exists() or not path.stat().st_size:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_who_ignores_term_is_killed_after_the_grace(house: Any, short: Path) -> None:
+    """Not before it, and then for certain."""
+    held = house.python(IGNORES, output=str(short / "out")).runs()
+    ready(short / "out")
+    began = time.monotonic()
+    held.ask("kill", grace=0.3)
+    found = held.end()
+    assert time.monotonic() - began >= 0.3
+    assert found.exit is not None
+    assert os.WTERMSIG(found.exit["status"]) == signal.SIGKILL
+
+
+def test_a_stopped_job_handles_term(house: Any, short: Path) -> None:
+    """It is continued for that, and ends in its own way."""
+    text = f"trap 'echo bye >{short}/bye; exit 7' TERM; echo; while :; do sleep 0.01; done"
+    held = house.start("sh", "-c", text, output=str(short / "out")).runs()
+    ready(short / "out")
+    held.ask("stop", limit=20.0)
+    assert held.hear("stopped")["ok"]
+    held.ask("kill", grace=50.0)
+    found = held.end()
+    assert (short / "bye").read_text() == "bye\n"
+    assert found.exit is not None
+    assert os.WEXITSTATUS(found.exit["status"]) == 7
+
+
+def test_what_is_left_is_named_and_killed(house: Any) -> None:
+    """When the leader has ended: those in sessions of their own, and without any environment."""
+    held = house.start(
+        "sh", "-c", "env -i setsid sleep 1000 & nohup sleep 1001 >/dev/null 2>&1 & sleep 0.1"
+    ).runs()
+    found = held.end()
+    assert found.exit is not None
+    assert found.exit["status"] == 0
+    assert sorted(name for _, name, _ in found.exit["left"]) == ["sleep", "sleep"]
+    assert not list(proc.below(held.keeper))
+
+
+def test_what_is_left_may_be_waited_for(house: Any, short: Path) -> None:
+    """By setting."""
+    text = f"(sleep 0.2; echo done >{short}/done) & exit 3"
+    found = house.start("sh", "-c", text, leftovers="wait").end()
+    assert (short / "done").exists()
+    assert os.WEXITSTATUS(found.exit["status"]) == 3
+
+
+def test_only_who_was_stopped_by_us_goes_on(house: Any) -> None:
+    """A child that its user has stopped stays so."""
+    held = house.start("sh", "-c", "sleep 1000 & kill -STOP $!; sleep 1001 & wait").runs()
+    deadline = time.monotonic() + 60
+    while [each.state == "T" for each in held.tree()].count(True) != 1 or len(held.tree()) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    (theirs,) = [each.pid for each in held.tree() if each.state == "T"]
+    held.ask("stop", limit=20.0)
+    assert held.hear("stopped")["ok"]
+    check_still(held)
+    held.ask("continue")
+    held.hear("continued")
+    assert [each.pid for each in held.tree() if each.state == "T"] == [theirs]
+
+
+def test_notice_before_the_stop(house: Any, short: Path) -> None:
+    """SIGTSTP reaches those who catch it; the stop comes after the delay."""
+    text = (
+        "import signal, time\n"
+        f"signal.signal(signal.SIGTSTP, lambda *_: open('{short}/noticed', 'w').close())\n"
+        "print(flush=True)\n"
+        "while True: time.sleep(0.01)"
+    )
+    held = house.python(text, output=str(short / "out")).runs()
+    ready(short / "out")
+    held.ask("stop", delay=0.5, limit=20.0)
+    assert held.hear("stopped")["ok"]
+    assert (short / "noticed").exists()
+    check_still(held)
+
+
+def test_a_notice_may_be_a_command(house: Any, short: Path) -> None:
+    """It runs as the job's user, and has the delay to end."""
+    notice = f"echo $MAKEWAY_LEADER >{short}/noticed"
+    held = house.start("sleep", "1000", notice=notice).runs()
+    held.ask("stop", delay=30.0, limit=20.0)
+    assert held.hear("stopped")["ok"]
+    assert int((short / "noticed").read_text()) == held.tree()[0].pid
+    check_still(held)
+
+
+def test_started_stopped(house: Any, short: Path) -> None:
+    """Its program begins when it is continued."""
+    held = house.start("sh", "-c", f"echo >{short}/began; sleep 1000", stopped=True)
+    held.keeper = held.hear("started")["pid"]
+    assert held.hear("runs")["state"] == "stopped"
+    held.ask("stop", limit=20.0)
+    assert held.hear("stopped")["ok"]
+    check_still(held)
+    assert not (short / "began").exists()
+    held.ask("continue")
+    held.hear("continued")
+    ready(short / "began")
+
+
+@pytest.mark.parametrize(
+    ("command", "ok", "why"), [("echo saved", True, ""), ("echo bad; exit 3", False, "exit status 3")]
+)
+def test_checkpoint(house: Any, command: str, ok: bool, why: str) -> None:
+    """Its output is kept."""
+    held = house.start("sleep", "1000", checkpoint=command).runs()
+    held.ask("checkpoint", limit=50.0)
+    told = held.hear("checkpointed")
+    assert told["ok"] is ok
+    assert told["output"] == command.split()[1].rstrip(";")
+    assert why in told["why"]
+
+
+def test_a_checkpoint_that_hangs(house: Any) -> None:
+    """Is killed after its time, and the job runs on."""
+    held = house.start("sleep", "1000", checkpoint="echo begun; sleep 1000").runs()
+    held.ask("checkpoint", limit=0.3)
+    told = held.hear("checkpointed")
+    assert not told["ok"]
+    assert told["why"] == "it took too long"
+    assert [each.name for each in held.tree()] == ["sleep"]
+
+
+def test_signals(house: Any, short: Path) -> None:
+    """To the whole tree, or to the first process only."""
+    loop = "while :; do sleep 0.01; done"
+    mine, its = (f"trap 'echo {who} >>{short}/got' USR1" for who in ("parent", "child"))
+    text = f"{mine}; ({its}; echo; {loop}) & {loop}"
+    held = house.start("sh", "-c", text, output=str(short / "out")).runs()
+    ready(short / "out")
+    held.ask("signal", signal=int(signal.SIGUSR1), leader_only=True)
+    assert held.hear("signalled")["sent"] == 1
+    ready(short / "got")
+    assert (short / "got").read_text() == "parent\n"
+
+
+def test_on_end(house: Any, short: Path) -> None:
+    """A command hears how it ended, once nothing of the job is left."""
+    on_end = f'echo "$MAKEWAY_EXIT $MAKEWAY_KILLED" >{short}/ended'
+    house.start("sh", "-c", "exit 4", on_end=on_end).end()
+    assert (short / "ended").read_text() == "4:0 \n"
+
+
+def test_a_keeper_told_to_end_takes_its_job_along(house: Any) -> None:
+    """As when the machine shuts down: the end is written all the same."""
+    held = house.start("sleep", "1000").runs()
+    os.kill(held.keeper, signal.SIGTERM)
+    found = held.end()
+    assert found.exit is not None
+    assert found.exit["killed"] == "SIGTERM to its keeper"
+    assert found.exit["ends_by"] == ""
+
+
+def test_a_removed_cgroup_is_no_trouble(tmp_path: Path) -> None:
+    """What is not there is empty, and cannot be frozen."""
+    gone = Cgroup(str(tmp_path / "gone"))
+    assert gone.empty()
+    assert gone.pids() == []
+    assert not gone.freeze(0.01)
+    assert gone.remove()
