@@ -7,20 +7,7 @@ module       what it owns
 ============ ========================================================================
 plugin       what makeway finds: the world, its settings
 submission   what to run for a job and as whom
-world        what the engine sees: actions in, events out
-orders       actions in their order, behind those that they rest on
-hand, case   the thread that owns the lines to keepers; one incarnation
-verbs        what keepers are asked for, and what they answer
-news         what the hand tells the world
-nursing      the daemon's end of the nursery
-rundir       who is alive, who ended, who never started (spec 1.2)
-leftovers    what is left of a job whose keeper was killed (spec 3)
-ends         how an incarnation ended
-site         this machine, these settings: what all starts share
-request      what a keeper is told at a start
-environment  the environment of a job
-machine      cores, memory, cgroups of this machine (spec 4)
-gpus         GPUs, and strangers on them (spec 4)
+processes    the world itself, from the engine's actions to what keepers are asked for
 keeping      the processes that hold jobs; nothing but the standard library (spec 1-3)
 ============ ========================================================================
 """

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from makeway.hookspecs import hookimpl
 from makeway.worlds.api import WorldFactory
+from makeway_local_world.processes.settings import Settings
+from makeway_local_world.processes.world import LocalWorld
 
 
 @hookimpl
-def makeway_world() -> WorldFactory | None:
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+@hookimpl
+def makeway_world() -> WorldFactory:
     """Offer the processes of this machine."""
-    return None
+    return LocalWorld

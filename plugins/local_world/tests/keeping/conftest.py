@@ -19,9 +19,9 @@ import pytest
 
 from makeway_local_world.keeping import proc, words
 from makeway_local_world.keeping.proc import Process
-from makeway_local_world.machine import Cgroups
-from makeway_local_world.nursing import Nursery
-from makeway_local_world.rundir import Fate, Found, RunDirectory
+from makeway_local_world.processes.machine import Cgroups
+from makeway_local_world.processes.nursing import Nursery
+from makeway_local_world.processes.rundir import Fate, Found, RunDirectory
 
 LIMIT = 60.0
 """Seconds after which a test gives up; how long a loaded machine takes is no finding."""
@@ -72,6 +72,8 @@ class Held:
     def tree(self) -> list[Process]:
         """Return the job's processes that have not ended."""
         return [each for each in proc.below(self.keeper) if each.state not in proc.ENDED]
+
+    until = staticmethod(until)
 
     def end(self) -> Found:
         """Wait until the keeper has ended; return what it left."""

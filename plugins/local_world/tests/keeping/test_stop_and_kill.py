@@ -12,8 +12,8 @@ import pytest
 
 from makeway_local_world.keeping import proc
 from makeway_local_world.keeping.cgroups import Cgroup
-from makeway_local_world.machine import Cgroups
-from makeway_local_world.rundir import Fate
+from makeway_local_world.processes.machine import Cgroups
+from makeway_local_world.processes.rundir import Fate
 
 _HOP = """
 import os, time
@@ -283,7 +283,7 @@ def test_a_checkpoint_that_hangs(house: Any) -> None:
     told = held.hear("checkpointed")
     assert not told["ok"]
     assert told["why"] == "it took too long"
-    assert [each.name for each in held.tree()] == ["sleep"]
+    held.until(lambda: [each.name for each in held.tree()] == ["sleep"])
 
 
 def test_signals(house: Any, short: Path) -> None:

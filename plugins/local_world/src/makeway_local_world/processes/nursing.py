@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_PACKAGES = str(Path(__file__).parents[1])
+_PACKAGES = str(Path(__file__).parents[2])
 _BEGIN = (
     "import sys; sys.path.append(sys.argv[1]);from makeway_local_world.keeping.nursery import main; main()"
 )

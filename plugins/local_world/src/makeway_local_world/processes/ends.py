@@ -1,0 +1,128 @@
+"""How an incarnation ended, for the engine and for people."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway.model import JobState
+from makeway_local_world.keeping import words
+from makeway_local_world.submission import directory_of
+
+
+@attrs.frozen(kw_only=True)
+class End:
+    """What the exit file of an incarnation says."""
+
+    status: int | None = None
+    """Raw wait status of the first process; None: it never ran, or is unknown."""
+    killed: str | None = None
+    """Why it was killed by us; None: it ended by itself."""
+    failed: str | None = None
+    """Why it could not start; None: it did."""
+    left: tuple[str, ...] = ()
+    """Processes that were left when the first one had ended: name and pid."""
+    oom_kills: int = 0
+    """Processes that the kernel killed since the job's memory limit was reached."""
+    user_seconds: float = 0.0
+    """CPU time of the first process and its collected children."""
+    system_seconds: float = 0.0
+    """The same in the kernel."""
+    peak_kb: int = 0
+    """Most memory of one process, or of the whole job where it has a cgroup with a memory controller."""
+    wall: float | None = None
+    """When it ended, as Unix time."""
+
+    @property
+    def code(self) -> int:
+        """Exit code; 0 if a signal ended it."""
+        return os.WEXITSTATUS(self.status) if self.status is not None and os.WIFEXITED(self.status) else 0
+
+    @property
+    def signal(self) -> int:
+        """Signal that ended it; 0: none."""
+        return os.WTERMSIG(self.status) if self.status is not None and os.WIFSIGNALED(self.status) else 0
+
+    @property
+    def text(self) -> str:
+        """Code and signal as Slurm shows them: ``1:0``, ``0:9``."""
+        return f"{self.code}:{self.signal}"
+
+    @property
+    def state(self) -> JobState:
+        """How the engine is to count it if nobody asked for it."""
+        return JobState.COMPLETED if self.status == 0 and not self.failed else JobState.FAILED
+
+    @property
+    def why(self) -> str:
+        """One phrase for people; empty: it went well."""
+        if self.failed:
+            return self.failed
+        if self.oom_kills:
+            return f"OUT_OF_MEMORY: the kernel killed {self.oom_kills} of its processes at its memory limit"
+        if self.signal:
+            return f"ended by {_signal_name(self.signal)}"
+        if self.code > 128 and self.code - 128 in signal.valid_signals():
+            name = _signal_name(self.code - 128)
+            return f"exit code {self.code}, which a shell also reports for {name}"
+        return f"exit code {self.code}" if self.code else ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+_WORDS = {
+    "exec": "it cannot be executed",
+    "output": "its output cannot be opened",
+    "error output": "its error output cannot be opened",
+    "input": "its input cannot be opened",
+    "working directory": "it cannot enter its directory",
+    "script": "the first line of its script names no interpreter",
+    "rights": "its user's rights cannot be had",
+    "keeper": "its keeper cannot begin",
+}
+
+
+def failure_text(failed: dict[str, Any]) -> str:
+    """Say in words why a start failed."""
+    step, what, number = str(failed.get("step")), str(failed.get("what", "")), int(failed.get("number", 0))
+    text = _WORDS.get(step, f"{step} failed")
+    reason = os.strerror(number) if number else ""
+    return ": ".join(part for part in (text, what, reason) if part)
+
+
+def end_of_plain(told: dict[str, Any]) -> End:
+    """Read an exit file."""
+    usage = told.get("rusage") or [0.0, 0.0, 0]
+    failed = told.get("failed")
+    return End(
+        status=told.get("status"),
+        killed=told.get("killed"),
+        failed=failure_text(failed) if failed else None,
+        left=tuple(f"{name} ({pid})" for pid, name, _ in told.get("left", ())),
+        oom_kills=int(told.get("oom", 0)),
+        user_seconds=float(usage[0]),
+        system_seconds=float(usage[1]),
+        peak_kb=int(told.get("peak", 0)) // 1024 or int(usage[2]),
+        wall=told.get("wall"),
+    )
+
+
+def end_of(state: Path, job_id: str, incarnation: int) -> End | None:
+    """Return how an incarnation ended; None: it has not, or that is not known."""
+    path = directory_of(state, job_id) / f"exit.{incarnation}"
+    try:
+        return end_of_plain(words.unpack(path.read_bytes()))
+    except (OSError, words.WordError):
+        return None
+
+
+__all__ = ["End", "end_of", "end_of_plain", "failure_text"]

@@ -1,0 +1,484 @@
+"""Do what the world is told, and hear what becomes of it: one thread that owns all lines to keepers.
+
+It never waits for a job: it asks keepers and goes on. What it learns goes to the world as
+`makeway_local_world.processes.news`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import logging
+import os
+import queue
+import selectors
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from makeway.model import JobState
+from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
+from makeway_local_world.keeping import proc, words
+from makeway_local_world.processes import leftovers, news
+from makeway_local_world.processes.case import Case
+from makeway_local_world.processes.ends import end_of_plain, failure_text
+from makeway_local_world.processes.news import News
+from makeway_local_world.processes.nursing import Nursery
+from makeway_local_world.processes.orders import Orders
+from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, all_keys
+from makeway_local_world.processes.site import Site
+from makeway_local_world.processes.verbs import Verbs
+
+_TRIES = 3
+"""Nurseries that may die over one start."""
+_LOOK_AGAIN = 0.005
+"""Seconds until a lock is looked at again whose keeper is about to end."""
+_KILL_LIMIT = 2.0
+_log = logging.getLogger("makeway")
+
+
+class Hand:
+    """Holds on to the keepers of this state directory."""
+
+    def __init__(self, site: Site, tell: Callable[[News], None]) -> None:
+        """Begin without any; `find` looks for those that are there, `begin` starts the thread.
+
+        :param tell: called from the thread with each piece of news.
+        """
+        self.site = site
+        self.tell = tell
+        self.cases: dict[Key, Case] = {}
+        self.nursery = Nursery()
+        self.orders = Orders(self._begin, self._refuse)
+        self.batch: list[Action] = []
+        """The actions that were ordered together with the one that is begun."""
+        self._verbs = Verbs(self)
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = 0
+        self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self._thread = threading.Thread(target=self._live, name="makeway-hand", daemon=True)
+        self._over = False
+
+    # ------------------------------------------------------------------------------- asked
+    def begin(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def order(self, actions: list[Action]) -> None:
+        """Have actions performed; returns at once."""
+
+        def take() -> None:
+            self.batch = actions
+            for action in actions:
+                self.orders.add(action)
+
+        self.do(take)
+
+    def do(self, what: Callable[[], None]) -> None:
+        """Have something called by the thread."""
+        self._inbox.put(what)
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._woken, b"x")
+
+    def settled(self, limit: float) -> bool:
+        """Wait until everything ordered so far is done and told, at most `limit` seconds of the computer's clock."""
+        deadline = time.monotonic() + limit
+        while True:
+            answer = threading.Event()
+            found: list[bool] = []
+
+            def look(found: list[bool] = found, answer: threading.Event = answer) -> None:
+                found.append(not len(self.orders))
+                answer.set()
+
+            self.do(look)
+            if not answer.wait(max(0.0, deadline - time.monotonic())):
+                return False
+            if found[0]:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+
+    def look_around(self) -> None:
+        """Ask all keepers how their jobs really stand; what differs becomes news."""
+        for case in list(self.cases.values()):
+            if case.state in ("running", "stopped") and self.orders.under_way(case.key[0]) is None:
+                case.ask("look", id=0)
+
+    def close(self) -> None:
+        """End the thread; jobs go on, held by their keepers."""
+        if not self._thread.is_alive():
+            return
+
+        def end() -> None:
+            self._over = True
+
+        self.do(end)
+        self._thread.join(10.0)
+        for case in self.cases.values():
+            case.close()
+        self.nursery.close()
+        self._selector.close()
+        os.close(self._wake)
+        os.close(self._woken)
+
+    # ----------------------------------------------------------------------------- the thread
+    def _live(self) -> None:
+        while not self._over:
+            patience = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+            for key, _ in self._selector.select(patience):
+                self._guarded(key.data or self._drain)
+            while True:
+                try:
+                    what = self._inbox.get_nowait()
+                except queue.Empty:
+                    break
+                self._guarded(what)
+            now = time.monotonic()
+            while self._timers and self._timers[0][0] <= now:
+                self._guarded(heapq.heappop(self._timers)[2])
+
+    @staticmethod
+    def _guarded(what: Callable[[], None]) -> None:
+        """Call something; an error is written down, and the others go on."""
+        try:
+            what()
+        except Exception:
+            _log.exception("the local world goes on after an error of its own")
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake, 65536)
+
+    def later(self, seconds: float, what: Callable[[], None]) -> None:
+        """Have something called after so many seconds."""
+        self._order += 1
+        heapq.heappush(self._timers, (time.monotonic() + seconds, self._order, what))
+
+    # ------------------------------------------------------------------------------- finding
+    def find(self) -> list[tuple[Found, Case | None]]:
+        """Look at all incarnations of the state directory, and take over those that live; before `begin`."""
+        found = []
+        for key in all_keys(self.site.directory):
+            place = RunDirectory(self.site.directory, key)
+            try:
+                look = place.look()
+            except words.WordError as error:
+                _log.error("%s: %s; it is left alone", place.path, error)
+                continue
+            case = None
+            if look.fate is Fate.ALIVE:
+                case = self._adopt(place, look)
+                if case.line is None:
+                    look = place.look()  # it may have ended meanwhile
+                    if look.fate is not Fate.ALIVE:
+                        self.cases.pop(key, None)
+                        case = None
+            found.append((look, case))
+        return found
+
+    def _adopt(self, place: RunDirectory, look: Found) -> Case:
+        """Take over a keeper of an earlier daemon."""
+        case = Case(key=look.key, place=place, line=place.call(), tries=_TRIES)
+        self.cases[look.key] = case
+        if look.started is not None:
+            case.learn(look.started)
+            case.state = "running"
+        if case.line is not None:
+            with contextlib.suppress(OSError, words.WordError):
+                hello = words.unpack(case.line.recv(words.LONGEST))  # waits 2 s at the most
+                case.learn(hello)
+                case.state = {"starting": "running"}.get(hello["state"], hello["state"])
+                case.killed = hello.get("ends_by") == "daemon"
+                case.gives_way = str(hello.get("then") or "")
+            case.line.setblocking(False)
+        self._watch(case)
+        if case.line is None and case.handle < 0:
+            self.later(_LOOK_AGAIN, lambda: self._gone(case))
+        return case
+
+    def lose(self, look: Found) -> tuple[str, str]:
+        """Clean up after a keeper that has died; return why it did, and the rule that follows."""
+        started = look.started or {}
+        if started.get("boot") != proc.boot_id():
+            return "the machine went down", self.site.settings.reboot
+        left = leftovers.kill(started, self.site.daemon, started.get("uid"), _KILL_LIMIT)
+        text = "its keeper was killed"
+        if left:
+            text += f"; {', '.join(f'{each.name} ({each.pid})' for each in left)} cannot be killed"
+        return text, self.site.settings.keeper_lost
+
+    # ------------------------------------------------------------------------------- starting
+    def _begin(self, action: Action) -> None:
+        """Perform an action; its outcome comes by the line, or at once."""
+        key = action.job.id, action.incarnation
+        case = self.cases.get(key)
+        if isinstance(action, Start):
+            self._begin_start(action, key, case)
+        elif case is None:
+            self._begin_without(action, key)
+        elif isinstance(action, Kill):
+            self._verbs.kill(case, action)
+        elif isinstance(action, Suspend):
+            self._verbs.suspend(case, action)
+        elif isinstance(action, Resume):
+            self._verbs.go_on(case, action)
+        elif isinstance(action, SendSignal):
+            self._verbs.signal(case, action)
+        elif isinstance(action, Checkpoint):
+            self._verbs.checkpoint(case, action)
+
+    def _begin_without(self, action: Action, key: Key) -> None:
+        """The incarnation has ended, which the engine will hear or has heard."""
+        if isinstance(action, Checkpoint):
+            self.refused(key, action, "it has ended")
+            return
+        if isinstance(action, Kill):
+            self.tell(news.Over(key, None))
+        self.orders.settle(action.serial, ok=True)
+
+    def _refuse(self, action: Action, why: str) -> None:
+        key = action.job.id, action.incarnation
+        if isinstance(action, Kill):
+            self.tell(news.Over(key, None))
+        self.tell(news.Refused(key, action, why))
+
+    def refused(self, key: Key, action: Action, why: str, *, retry: bool = True) -> None:
+        """Say that an action was not performed."""
+        self.tell(news.Refused(key, action, why, retry))
+        self.orders.settle(action.serial, ok=False)
+
+    def done(self, key: Key, action: Action) -> None:
+        """Say that an action was performed."""
+        self.tell(news.Done(key, action.serial))
+        self.orders.settle(action.serial, ok=True)
+
+    def _begin_start(self, action: Start, key: Key, case: Case | None) -> None:
+        place = RunDirectory(self.site.directory, key)
+        if case is not None or (look := place.look()).fate in (Fate.ENDED, Fate.LOST):
+            self.orders.settle(action.serial, ok=True)  # it was performed before: once is enough
+            return
+        if look.fate is Fate.ALIVE:
+            self._adopt(place, look)
+            self.orders.settle(action.serial, ok=True)
+            return
+        case = self.cases[key] = Case(key=key, place=place, start=action)
+        self._launch(case)
+
+    def _launch(self, case: Case) -> None:
+        """Have a keeper forked."""
+        action = case.start
+        assert action is not None
+        case.tries += 1
+        try:
+            request, case.gpus = self.site.request(action, self.cases.values())
+            directory = case.place.make()
+            try:
+                lock = case.place.take_lock(directory)
+                if lock is None:  # the last one who tried is about to give up
+                    self.later(_LOOK_AGAIN, lambda: self._gone(case))
+                    return
+                try:
+                    case.line = self.nursery.start(lock, request, directory)
+                finally:
+                    os.close(lock)
+            finally:
+                os.close(directory)
+        except LookupError as error:
+            self._forget(case)
+            case.place.close(None)
+            retry = not isinstance(error, KeyError)
+            self.refused(case.key, action, str(error.args[0]) if error.args else str(error), retry=retry)
+            return
+        except OSError as error:
+            self._forget(case)
+            case.place.close(None)
+            self.refused(case.key, action, f"no keeper can be started: {error.strerror or error}")
+            return
+        case.line.setblocking(False)
+        self._watch(case)
+
+    def _watch(self, case: Case) -> None:
+        if case.line is not None:
+            self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
+        if case.handle >= 0:
+            self._selector.register(case.handle, selectors.EVENT_READ, lambda: self._gone(case))
+
+    def _unwatch_line(self, case: Case) -> None:
+        if case.line is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(case.line)
+            case.line.close()
+            case.line = None
+
+    def _forget(self, case: Case) -> None:
+        """Let go of an incarnation that is over."""
+        self._unwatch_line(case)
+        if case.handle >= 0:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(case.handle)
+        case.close()
+        self.cases.pop(case.key, None)
+
+    # ------------------------------------------------------------------------------- hearing
+    def _hear(self, case: Case) -> None:
+        said = case.hear()
+        for told in said or ():
+            self._heed(case, told)
+        if said is None:
+            self._unwatch_line(case)
+            if case.handle < 0:
+                self._gone(case)
+            else:
+                self.later(0.5, lambda: self._call_again(case))
+
+    def _call_again(self, case: Case) -> None:
+        """Call a keeper that has hung up and lives: what it was asked has no answer."""
+        if case.key not in self.cases or case.line is not None or case.keeper_has_ended():
+            return
+        case.line = case.place.call()
+        if case.line is None:
+            self.later(0.5, lambda: self._call_again(case))
+            return
+        case.line.setblocking(False)
+        self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
+        for serial in list(case.asked):
+            action = case.asked.pop(serial)
+            if not isinstance(action, Kill):
+                self.refused(case.key, action, "the line to its keeper broke")
+
+    def _heed(self, case: Case, told: dict[str, Any]) -> None:
+        """Take note of one word of a keeper."""
+        say = told.get("say")
+        if say == "started":
+            case.learn(told)
+            if case.handle >= 0:
+                with contextlib.suppress(KeyError):  # it is watched already
+                    self._selector.register(case.handle, selectors.EVENT_READ, lambda: self._gone(case))
+        elif say == "runs":
+            case.state = told["state"]
+            if case.start is not None:
+                self._began(case, case.start)
+        elif say == "failed":
+            case.failure = told
+        elif say == "noticed":
+            self._notice(case, told["state"])
+        elif say == "stuck":
+            self._verbs.stuck(case, told)
+        else:
+            self._verbs.answered(case, told)
+
+    def _began(self, case: Case, action: Start) -> None:
+        case.start = None
+        self.tell(news.Began(case.key, self.site.clock.now()))
+        self.orders.settle(action.serial, ok=True)
+
+    def _notice(self, case: Case, state: str) -> None:
+        """Somebody else stopped or continued the job."""
+        if state == "stopped":
+            case.stopped_by_others = True
+            self.tell(news.Seen(case.key, JobState.SUSPENDED, "a signal of somebody else's"))
+            return
+        if not case.stopped_by_others:
+            case.continued_by_others += 1
+        case.stopped_by_others = False
+        case.state = "running"
+        self.tell(news.Seen(case.key, JobState.RUNNING, "a signal of somebody else's"))
+
+    # -------------------------------------------------------------------------------- ending
+    def _gone(self, case: Case) -> None:
+        """The keeper has ended, or will never be there: the files say what became of the job."""
+        if case.key not in self.cases:
+            return
+        while (said := case.hear()) is not None and said:
+            for told in said:
+                self._heed(case, told)
+        look = case.place.look()
+        if look.fate is Fate.ALIVE:
+            if case.line is None and case.handle >= 0 and not case.keeper_has_ended():
+                return  # the handle will say so
+            self.later(_LOOK_AGAIN, lambda: self._gone(case))
+            return
+        if look.fate is Fate.NEVER:
+            self._never_started(case)
+        elif look.fate is Fate.ENDED and look.exit is not None:
+            self._ended(case, look.exit)
+        else:
+            self._lost(case, look)
+
+    def _never_started(self, case: Case) -> None:
+        if case.start is None:
+            self._forget(case)
+            case.place.close(None)
+            self.tell(news.Lost(case.key, "its keeper never began", self.site.settings.keeper_lost))
+            self._settle_rest(case)
+        elif case.failure is None and case.tries < _TRIES:
+            self._unwatch_line(case)
+            self._launch(case)
+        else:
+            self._start_failed(case, failure_text(case.failure) if case.failure else "its nursery was killed")
+
+    def _start_failed(self, case: Case, why: str) -> None:
+        action = case.start
+        assert action is not None
+        self._forget(case)
+        case.place.close(None)
+        self.refused(case.key, action, why)
+
+    def _ended(self, case: Case, told: dict[str, Any]) -> None:
+        end = end_of_plain(told)
+        if case.start is not None and end.failed:
+            self._start_failed(case, end.failed)
+            return
+        if case.start is not None:  # it began, and ended before anybody heard of it
+            self._began(case, case.start)
+        self._forget(case)
+        self.tell(self.what_became_of(case.key, told))
+        self._settle_rest(case)
+
+    def what_became_of(self, key: Key, told: dict[str, Any]) -> News:
+        """Return what an exit file means."""
+        end = end_of_plain(told)
+        if told.get("then"):
+            return news.Lost(key, told["then"], "requeue")
+        if end.failed:
+            return news.Lost(key, end.failed, "requeue")
+        if end.killed is not None and told.get("ends_by") != "daemon":
+            return news.Lost(key, end.killed, self.site.settings.keeper_lost)
+        return news.Over(key, end)
+
+    def _lost(self, case: Case, look: Found) -> None:
+        why, rule = self.lose(look)
+        self._forget(case)
+        if case.start is not None:
+            case.place.close(None)
+            self.refused(case.key, case.start, why)
+            return
+        self.tell(news.Lost(case.key, why, rule))
+        self._settle_rest(case)
+
+    def _settle_rest(self, case: Case) -> None:
+        """Settle what was asked of an incarnation that is over: it stands still, and it is gone."""
+        action = self.orders.under_way(case.key[0])
+        if action is None or action.incarnation != case.key[1]:
+            return
+        if isinstance(action, Checkpoint):
+            self.refused(case.key, action, "it has ended")
+        else:
+            self.orders.settle(action.serial, ok=True)
+
+    def forget(self, keys: list[Key]) -> None:
+        """Take away what is left of incarnations whose end is in the journal."""
+        for key in keys:
+            place, told = RunDirectory(self.site.directory, key), None
+            with contextlib.suppress(words.WordError, OSError):
+                told = place.look().exit
+            place.close(told)
+
+
+__all__ = ["Hand"]

@@ -1,0 +1,69 @@
+"""What the hand tells the world: facts about incarnations and actions, before they become events."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from makeway.model import JobState, Seconds
+from makeway.worlds.events import Action
+from makeway_local_world.processes.ends import End
+from makeway_local_world.processes.rundir import Key
+
+
+class Began(NamedTuple):
+    """The job's program runs, or would if it were not started stopped."""
+
+    key: Key
+    at: Seconds
+
+
+class Done(NamedTuple):
+    """An action was performed."""
+
+    key: Key
+    serial: int
+
+
+class Refused(NamedTuple):
+    """An action was not performed, and will not be."""
+
+    key: Key
+    action: Action
+    why: str
+    retry: bool = True
+
+
+class Over(NamedTuple):
+    """Nothing of an incarnation is left."""
+
+    key: Key
+    end: End | None
+    """How it ended; None: it was not there."""
+
+
+class Lost(NamedTuple):
+    """Nothing of an incarnation is left, and it did not come to its end."""
+
+    key: Key
+    why: str
+    rule: str
+    """requeue, fail or hold."""
+
+
+class Seen(NamedTuple):
+    """Somebody else stopped or continued it."""
+
+    key: Key
+    state: JobState
+    by: str
+
+
+class Saved(NamedTuple):
+    """Its checkpoint command has succeeded."""
+
+    key: Key
+    work: Seconds
+
+
+News = Began | Done | Refused | Over | Lost | Seen | Saved
+__all__ = ["Began", "Done", "Lost", "News", "Over", "Refused", "Saved", "Seen"]

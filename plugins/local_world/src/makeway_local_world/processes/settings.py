@@ -1,0 +1,51 @@
+"""Keys of ``[world.settings]`` for ``world/local``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+_SECONDS = attrs.validators.ge(0.0)
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """How jobs are held on this machine; every delay in seconds."""
+
+    cgroups: Literal["auto", "off"] = "auto"
+    """Whether each job gets a cgroup of its own where this user may make one (version 2)."""
+    bind: bool = True
+    """Whether jobs are bound to the cores that they were given."""
+    kill_wait: float = attrs.field(default=30.0, validator=_SECONDS)
+    """From SIGTERM to SIGKILL; ``scheduler.clockwork.kill_wait`` counts instead if it is set."""
+    stop_delay: float = attrs.field(default=0.0, validator=_SECONDS)
+    """From the notice (SIGTSTP, or the job's command) to the stop; ``scheduler.clockwork.suspend_grace_time`` counts
+    instead if it is set. 0: no notice."""
+    stop_limit: float = attrs.field(default=2.0, validator=attrs.validators.gt(0.0))
+    """After which a suspension that did not stop everything has failed."""
+    checkpoint_limit: float = attrs.field(default=300.0, validator=attrs.validators.gt(0.0))
+    """After which a job's checkpoint command has failed."""
+    on_end_limit: float = attrs.field(default=60.0, validator=attrs.validators.gt(0.0))
+    """After which the command for the end of a job is killed."""
+    leftovers: Literal["kill", "wait"] = "kill"
+    """What becomes of processes that are left when the first one of a job has ended."""
+    leftover_grace: float = attrs.field(default=0.0, validator=_SECONDS)
+    """From SIGTERM to SIGKILL for these; 0: SIGKILL at once."""
+    memory_short: Literal["requeue", "refuse", "ignore"] = "requeue"
+    """What becomes of a suspension if the memory of who takes its place is not free: suspended jobs keep theirs."""
+    swap_counts: bool = False
+    """Whether free swap counts as free memory for that."""
+    gpu_victims: Literal["requeue", "refuse", "suspend"] = "requeue"
+    """What becomes of a policy's suspension of a job with GPUs: it frees none of them."""
+    keeper_lost: Literal["requeue", "fail", "hold"] = "requeue"
+    """What becomes of a job whose keeper was killed."""
+    reboot: Literal["requeue", "fail", "hold"] = "requeue"
+    """What becomes of jobs that ran when the machine went down."""
+    oom_score_adj: int = attrs.field(
+        default=500, validator=attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1000))
+    )
+    """How much rather than others the kernel takes jobs when memory runs out."""
+
+
+__all__ = ["Settings"]

@@ -1,0 +1,200 @@
+"""Ask keepers for what an action says, and understand their answers."""
+
+from __future__ import annotations
+
+import signal as signals
+import time
+from typing import TYPE_CHECKING, Any
+
+from makeway.model import JobState, SuspendedBy
+from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
+from makeway_local_world.processes import news
+from makeway_local_world.processes.case import Case
+from makeway_local_world.processes.machine import memory_available
+
+if TYPE_CHECKING:
+    from makeway_local_world.processes.hand import Hand
+
+NO_GPU_FREED = "suspend frees no GPU; use requeue or checkpoint"
+
+
+class Verbs:
+    """What is asked of keepers."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+
+    # ---------------------------------------------------------------------------------- kill
+    def kill(self, case: Case, action: Kill) -> None:
+        """SIGCONT and SIGTERM, after the grace SIGKILL; settled once the keeper has ended."""
+        case.killed = True
+        site = self._hand.site
+        case.asked[action.serial] = action
+        leader_only = site.leader_only(case.key[0])
+        case.ask(
+            "kill",
+            id=action.serial,
+            why=action.why,
+            grace=site.kill_wait,
+            forced=action.forced,
+            leader_only=leader_only,
+        )
+
+    def stuck(self, case: Case, told: dict[str, Any]) -> None:
+        """SIGKILL does not help; the keeper goes on trying."""
+        who = ", ".join(f"{name} ({pid})" for pid, name, _ in told["left"]) or "a process"
+        waiting = sum(1 for _, _, state in told["left"] if state == "D")
+        why = f"cannot be killed: {who}" + (
+            f", {waiting} of them waiting for a device (D)" if waiting else ""
+        )
+        action = self._hand.orders.under_way(case.key[0])
+        if isinstance(action, Kill):
+            case.asked.pop(action.serial, None)
+            self._hand.refused(case.key, action, why)
+
+    # ------------------------------------------------------------------------------- suspend
+    def suspend(self, case: Case, action: Suspend) -> None:
+        """Notice, then stop; unless stopping would not give what it is for."""
+        if case.state == "stopped":
+            self._hand.done(case.key, action)
+            return
+        settings = self._hand.site.settings
+        why = self._no_use_of_stopping(case, action)
+        if (
+            why
+            and (settings.gpu_victims if case.gpus else settings.memory_short) == "requeue"
+            and case.requeueable
+        ):
+            self._make_way(case, action, why)
+            return
+        if why:
+            self._hand.refused(case.key, action, why, retry=not case.gpus)
+            return
+        case.asked[action.serial] = action
+        number = getattr(signals, f"SIG{action.signal}", 0) if action.signal else 0
+        case.ask(
+            "stop",
+            id=action.serial,
+            delay=self._hand.site.stop_delay,
+            limit=settings.stop_limit,
+            signal=int(number),
+        )
+
+    def _no_use_of_stopping(self, case: Case, action: Suspend) -> str:
+        """Say why stopping a job would not free what it is stopped for; empty: it would."""
+        settings = self._hand.site.settings
+        if action.job.suspended_by is SuspendedBy.ADMIN:
+            return ""  # a person's wish
+        if case.gpus and settings.gpu_victims != "suspend":
+            return NO_GPU_FREED
+        wanted = sum(_memory_of(each) for each in self._hand.batch if _rests_on(each, action.serial))
+        if not wanted or settings.memory_short == "ignore":
+            return ""
+        free = memory_available(swap=settings.swap_counts)
+        if wanted <= free:
+            return ""
+        held = case.resident_mb()
+        return f"it keeps {held} MB of memory; {wanted} MB are wanted, {free} MB are free"
+
+    def _make_way(self, case: Case, action: Suspend, why: str) -> None:
+        """Let a job go back to the queue instead of standing still; settled once it is gone."""
+        case.gives_way = f"requeued instead of suspended: {why}"
+        case.asked[action.serial] = action
+        case.ask("kill", id=action.serial, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
+
+    # -------------------------------------------------------------------------------- others
+    def go_on(self, case: Case, action: Resume) -> None:
+        """Continue what was stopped, on the cores that it has."""
+        case.asked[action.serial] = action
+        case.ask("continue", id=action.serial, cores=self._hand.site.cores_of(action.job))
+
+    def signal(self, case: Case, action: SendSignal) -> None:
+        """Send a signal to the job, or to its first process only."""
+        number = getattr(signals, f"SIG{action.signal}", None)
+        if number is None and action.signal.isdigit():
+            number = int(action.signal)
+        if number is None:
+            self._hand.refused(case.key, action, f"there is no signal {action.signal!r}", retry=False)
+            return
+        case.asked[action.serial] = action
+        leader_only = self._hand.site.leader_only(case.key[0])
+        case.ask("signal", id=action.serial, signal=int(number), leader_only=leader_only)
+
+    def checkpoint(self, case: Case, action: Checkpoint) -> None:
+        """Run the job's checkpoint command, with a time limit."""
+        case.asked[action.serial] = action
+        case.ask("checkpoint", id=action.serial, limit=self._hand.site.settings.checkpoint_limit)
+
+    # ------------------------------------------------------------------------------- answers
+    def answered(self, case: Case, told: dict[str, Any]) -> None:
+        """Understand what a keeper says to an action."""
+        if told.get("say") == "looked":
+            self._looked(case, told)
+            return
+        action = case.asked.pop(told.get("id", 0), None)
+        if action is None:
+            return
+        if told.get("say") == "unknown":
+            self._hand.refused(case.key, action, f"its keeper is of another version: {told.get('why')}")
+        elif isinstance(action, Suspend):
+            self._stopped(case, action, told)
+        elif isinstance(action, Resume):
+            case.state = "running"
+            case.stopped_by_others = False
+            self._hand.done(case.key, action)
+        elif isinstance(action, Checkpoint):
+            self._saved(case, action, told)
+        else:
+            self._hand.done(case.key, action)
+
+    def _stopped(self, case: Case, action: Suspend, told: dict[str, Any]) -> None:
+        if told["ok"]:
+            case.state = "stopped"
+            case.stopped_by_others = False
+            self._hand.done(case.key, action)
+        elif told.get("ended"):
+            case.asked[action.serial] = action  # settled with the end, which is on its way
+        else:
+            who = ", ".join(f"{name} ({pid})" for pid, name, _ in told["left"])
+            limit = self._hand.site.settings.stop_limit
+            self._hand.refused(case.key, action, f"still running after {limit:g} s: {who}")
+
+    def _saved(self, case: Case, action: Checkpoint, told: dict[str, Any]) -> None:
+        if told["ok"]:
+            self._hand.tell(news.Saved(case.key, time.monotonic() - case.monotonic))
+            self._hand.done(case.key, action)
+            return
+        output = str(told.get("output", "")).splitlines()
+        why = f"checkpoint command: {told.get('why')}" + (f": {output[-1]}" if output else "")
+        self._hand.refused(case.key, action, why)
+
+    def _looked(self, case: Case, told: dict[str, Any]) -> None:
+        """Compare how a job stands with what was asked for; others may have a hand in it."""
+        if self._hand.orders.under_way(case.key[0]) is not None or case.killed:
+            return
+        if (
+            case.state == "running"
+            and told["stopped"]
+            and told["state"] == "running"
+            and not case.stopped_by_others
+        ):
+            case.stopped_by_others = True
+            self._hand.tell(news.Seen(case.key, JobState.SUSPENDED, "found stopped"))
+
+
+def _rests_on(action: Action, serial: int) -> bool:
+    return isinstance(action, Start) and serial in action.after
+
+
+def _memory_of(action: Action) -> int:
+    """Return the memory in MB that a start asks for; 0: it does not say."""
+    assert isinstance(action, Start)
+    allocation, spec = action.allocation, action.job.spec
+    if spec.memory_mb_per_node is None and spec.memory_mb_per_cpu is None:
+        return 0
+    if allocation is not None and allocation.memory_mb is not None:
+        return sum(allocation.memory_mb)
+    return (spec.memory_mb_per_node or 0) * spec.min_nodes or (spec.memory_mb_per_cpu or 0) * spec.cpus
+
+
+__all__ = ["NO_GPU_FREED", "Verbs"]
