@@ -51,6 +51,11 @@ class Ending:
         self._helped = False
         self._on_end_status: int | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether everything is being killed; False also while the job waits for processes that it has left."""
+        return self._phase not in ("none", "waiting")
+
     # ------------------------------------------------------------------------------ beginning
     def begin(self, why: str, asked: dict[str, Any] | None) -> None:
         """Kill everything, because `asked` says so or the keeper itself is told to end."""

@@ -255,7 +255,7 @@ class Keeper:
             line.close()
             return
         self.lines[line.fileno()] = line
-        state = "ending" if self.ending.reason is not None or self.status is not None else self.state
+        state = "ending" if self.ending.begun else self.state
         how = {"state": state, "ends_by": self.ending.by, "then": self.ending.then}
         words.send(line, words.pack(say="hello", leader=self.leader, **how, **self.started()))
 
@@ -285,7 +285,7 @@ class Keeper:
     # -------------------------------------------------------------------------------- verbs
     def _stop(self, asked: dict[str, Any]) -> None:
         """Give notice, and stop everything after the delay."""
-        if self.status is not None or self.ending.reason is not None:
+        if self.ending.begun:
             self.say(say="stopped", id=asked["id"], ok=False, ended=True, left=[])
             return
         if self.state == "stopped":
@@ -310,7 +310,7 @@ class Keeper:
             self._stop_now(asked)
 
     def _stop_now(self, asked: dict[str, Any]) -> None:
-        if self.status is not None or self.ending.reason is not None:
+        if self.ending.begun:
             self.say(say="stopped", id=asked["id"], ok=False, ended=True, left=[])
             return
         began, limit = time.monotonic(), float(asked.get("limit", 2.0))
@@ -329,7 +329,7 @@ class Keeper:
 
     def _continue(self, asked: dict[str, Any]) -> None:
         self.continue_tree(asked.get("cores"))
-        self.say(say="continued", id=asked["id"], ok=True, ended=self.status is not None)
+        self.say(say="continued", id=asked["id"], ok=True, ended=self.ending.begun)
 
     def continue_tree(self, cores: list[int] | None = None) -> None:
         """Let everything go on that was stopped by the daemon's word."""
@@ -370,7 +370,7 @@ class Keeper:
 
     def _checkpoint(self, asked: dict[str, Any]) -> None:
         command = self.request.get("checkpoint")
-        if not command or self.status is not None:
+        if not command or self.ending.begun:
             why = "it has no checkpoint command" if not command else "it has ended"
             self.say(say="checkpointed", id=asked["id"], ok=False, why=why)
             return
