@@ -22,8 +22,12 @@ _PLACES = tuple(_STATES)
 
 def commands() -> Mapping[str, tuple[vendors.Vendor, StatusCommand]]:
     """Return name -> the status commands of the vendors that are installed, and whose they are."""
-    found = ((each, each.vocabulary.status) for each in vendors.usable() if each.vocabulary is not None)
-    return {status.name: (vendor, status) for vendor, status in found if status is not None}
+    found = {}
+    for vendor in vendors.usable():
+        own = vendor.vocabulary.status if vendor.vocabulary is not None else None
+        for status in (*((own,) if own is not None else ()), *vendor.tables):
+            found[status.name] = (vendor, status)
+    return found
 
 
 def name_of(words: Vocabulary) -> str:

@@ -17,7 +17,7 @@ import attrs
 
 from makeway.clockwork import PRESETS, Clockwork
 from makeway.errors import Finding, MakewayError, PluginError
-from makeway.model import NOTHING, Vocabulary
+from makeway.model import NOTHING, StatusCommand, Vocabulary
 from makeway.switches import SWITCHES
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Vendor:
     """Presets of ``scheduler.clockwork``."""
     vocabulary: Vocabulary | None = None
     """Words for what is shown to people, where no plugin in use has its own; None: makeway's."""
+    tables: tuple[StatusCommand, ...] = ()
+    """Further commands with which its users look at a cluster, beside the one of its `vocabulary`."""
     check: Callable[[Config], Iterable[Finding]] | None = None
     """Finds what the scheduler would refuse, ignore or do unexpectedly in a valid configuration; None: nothing."""
     sections: Mapping[str, str] = NOTHING

@@ -615,7 +615,7 @@ def test_site_file() -> None:
     assert str(scavenger.oversubscribe) == "FORCE:1"
     assert build_clockwork(result.config.scheduler.clockwork).requeue_delay == 301.0
     assert [text.partition(" (")[0] for text in result.matters] == [
-        "fair share and age weigh in Slurm's order of jobs",
+        "fair share weighs in Slurm's order of jobs",
         "Slurm enforces limits of associations and QOS",
     ]
     assert [each for each in check(result.config) if each.level == "error"] == []

@@ -296,10 +296,7 @@ def test_only_what_may_matter_is_worth_a_word(tmp_path: Path, text: str, named: 
             "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nPriorityDecayHalfLife=1-0",
             ["fair share weighs in Slurm's order of jobs (PriorityWeightFairshare=1000)"],
         ),
-        (
-            "PriorityType=priority/multifactor\nPriorityWeightAge=5\nPriorityWeightJobSize=0",
-            ["age weighs in Slurm's order of jobs (PriorityWeightAge=5)"],
-        ),
+        ("PriorityType=priority/multifactor\nPriorityWeightAge=5\nPriorityWeightJobSize=0", []),
         ("PriorityType=priority/multifactor\nPriorityWeightQOS=5", []),
         ("PriorityType=priority/basic\nPriorityWeightFairshare=1000", []),
         ("AccountingStorageEnforce=safe", ["Slurm enforces limits of associations and QOS"]),

@@ -1,12 +1,15 @@
-"""Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, start, signal.
+"""Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, change, start, signal.
 
 Spec slurm-preemption 4.11 and slurm-gang-and-select 2.4.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
+
+import attrs
 
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Question
@@ -14,12 +17,16 @@ from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.errors import nearest
 from makeway.model import Job, JobState, SuspendedBy
+from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Command
 
 IGNORE_LIMITS, IGNORE_RESERVATIONS = "ignorepolicies", "ignorersv"
 """Words of `start`: what does not bind the person who asks."""
+CHANGES = ("nice", "qos", "site_factor")
+"""What `change` changes of a job that waits."""
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 
 
 class Refused(Exception):  # noqa: N818  # an answer, not a fault
@@ -53,6 +60,7 @@ class Commands:
             "hold": self._hold,
             "release": self._release,
             "priority": self._priority,
+            "change": self._change,
             "start": self._start,
             "signal": self._signal,
         }
@@ -154,12 +162,49 @@ class Commands:
     def _release(self, job: Job, _: Command) -> None:
         if not job.held:
             raise Refused("the job is not held")
-        self._set_priority(job, self._transitions.fresh_priority(job))
+        self._anew(job, Occasion.RELEASED)
 
     def _priority(self, job: Job, command: Command) -> None:
         if not command.value.isdigit() or len(command.value) > 10:
             raise Refused(f"got {command.value!r}; allowed: a priority from 0 to 4294967295")
+        priorities = self._transitions.priorities
+        if int(command.value):
+            priorities.given.add(job.id)
         self._set_priority(job, int(command.value))
+
+    def _change(self, job: Job, command: Command) -> None:
+        """Change what a job that waits asks for: its nice value, its QOS, or the factor of its site."""
+        if job.state is not JobState.PENDING:
+            raise Refused(f"the job is {job.state.value.lower()}, not pending")
+        name, _, value = command.value.partition("=")
+        if name not in CHANGES:
+            raise Refused(
+                f"got {name!r:.40}; allowed: {', '.join(CHANGES)}, such as nice=10{nearest(name, CHANGES)}"
+            )
+        if name == "qos":
+            qos = self._ledger.cluster.qos_named(value)
+            if qos is None:
+                raise Refused(f"no QOS named {value!r:.40}")
+            put(job, qos=qos, spec=attrs.evolve(job.spec, qos=value))
+        else:
+            if not _NUMBER.fullmatch(value):
+                raise Refused(f"{name}: got {value!r:.40}; allowed: a whole number")
+            if name == "nice":
+                changed = attrs.evolve(job.spec, nice=int(value))
+            else:
+                more = {**job.spec.attributes, name: int(value)}
+                changed = attrs.evolve(job.spec, attributes=more)
+            put(job, spec=changed)
+        if not job.held and job.id not in self._transitions.priorities.given:
+            self._anew(job, Occasion.CHANGED)
+
+    def _anew(self, job: Job, occasion: Occasion) -> None:
+        """Work the priority of a job out anew."""
+        if job.state is JobState.PENDING:
+            fresh = functools.partial(self._transitions.fresh_priority, job, occasion)
+            self._queue.reprioritise(job, fresh, self._ledger.now)
+        else:
+            self._set_priority(job, self._transitions.fresh_priority(job, occasion))
 
     def _set_priority(self, job: Job, priority: int) -> None:
         if job.state is JobState.PENDING:

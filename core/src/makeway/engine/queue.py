@@ -232,16 +232,19 @@ class Queue:
             for partition in job.partitions:
                 self._ranks.pop((job.index, partition.index), None)
 
-    def reprioritise(self, job: Job, priority: int, now: Seconds) -> None:
-        """Give a pending job another priority; 0 holds it."""
+    def reprioritise(self, job: Job, priority: int | Callable[[], int], now: Seconds) -> None:
+        """Give a pending job another priority; 0 holds it.
+
+        :param priority: a function is called while the job has no entries.
+        """
         eligible = any(entry[1] is job for entry in self.entries)
         self._drop_entries(job)
-        self.set_priority(job, priority)
-        put(job, priority=priority)
-        if not priority:
+        given = self.set_priority(job, priority) if isinstance(priority, int) else priority()
+        put(job, priority=given)
+        if not given:
             put(job, eligible_since=None)
             self._next_tasks(job, now, ended=False)
-        if eligible or job.eligible_at <= now:
+        if eligible or (job.eligible_at <= now and job.id not in self._blockers):
             self._admit(job, now)
 
     # -------------------------------------------------------------------------- priorities

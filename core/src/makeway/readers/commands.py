@@ -12,7 +12,7 @@ from makeway.worlds.events import Command, Event
 
 COMMANDS = (
     *("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release", "start"),
-    *("priority", "signal"),
+    *("priority", "change", "signal"),
 )
 
 
@@ -27,7 +27,7 @@ class ActionTable:
     user: str | None = None
     """Who asks; None: an administrator."""
     value: str | int = ""
-    """The new priority; the name of the signal; with start what to ignore: ignorepolicies, ignorersv."""
+    """The new priority; the signal; ``nice=5``, ``qos=high``, ``site_factor=250``; with start what to ignore."""
 
 
 def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:

@@ -115,12 +115,12 @@ class Command(NamedTuple):
     """A person asks for something."""
 
     name: str
-    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, priority, or signal."""
+    """suspend, resume, requeue, cancel, checkpoint, hold, release, start, priority, change, or signal."""
     job_id: str
     user: str | None = None
     """None: an administrator."""
     value: str = ""
-    """The new priority; the name of the signal; with start what to ignore: ignorepolicies, ignorersv."""
+    """The new priority; the signal; ``nice=5``, ``qos=high``, ``site_factor=250``; with start what to ignore."""
 
 
 class NodesDown(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from makeway.clockwork import Clockwork
 from makeway.errors import Finding
-from makeway.model import Vocabulary
+from makeway.model import ClusterView, Listing, Seconds, StatusCommand, Vocabulary
 from makeway.status import COMMAND
 from makeway.vendors import Vendor
 from makeway_slurm import rules
@@ -39,6 +39,18 @@ def check(config: Config) -> Iterable[Finding]:
     return combinations(config)
 
 
+def _priorities(view: ClusterView, now: Seconds) -> Sequence[Listing]:
+    from makeway_slurm.multifactor.tables import show_priorities
+
+    return show_priorities(view, now)
+
+
+def _shares(view: ClusterView, now: Seconds) -> Sequence[Listing]:
+    from makeway_slurm.multifactor.tables import show_shares
+
+    return show_shares(view, now)
+
+
 DEFAULTS = Clockwork(
     sched_interval=60.0,
     submit_delay=3.0,
@@ -67,6 +79,10 @@ VENDOR = Vendor(
     stated=rules.stated,
     clockworks={NAME: DEFAULTS},
     vocabulary=Vocabulary(status=SQUEUE),
+    tables=(
+        StatusCommand(name="sprio", options="-l", show=_priorities),
+        StatusCommand(name="sshare", options="-a -l -m", show=_shares),
+    ),
     formats=("sacct",),
     accounting="`sacctmgr -P show qos`, `sacctmgr -P show assoc` or `sacctmgr dump`",
     check=check,

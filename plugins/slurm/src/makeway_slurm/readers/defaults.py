@@ -39,10 +39,7 @@ _SAME = {
 _EMPTY = frozenset(("", "(null)"))
 
 FACTORS = frozenset(
-    """FairShareDampeningFactor PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags
-    PriorityMaxAge PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityUsageResetPeriod
-    PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
-    PriorityWeightTRES""".lower().split()
+    "PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPlugin".lower().split()
 )
 """Parameters of priority/multifactor that are not modelled, in lower case."""
 _POWER = """ResumeFailProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendExcStates SuspendRate

@@ -14,7 +14,10 @@ MODELLED = frozenset(
     """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
     EnforcePartLimits JobRequeue KillWait Licenses MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
     MCSParameters MCSPlugin MessageTimeout OverTimeLimit PreemptExemptTime PreemptMode
-    PreemptParameters PreemptType PriorityType PriorityWeightPartition PriorityWeightQOS
+    FairShareDampeningFactor PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife
+    PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityType PriorityUsageResetPeriod PriorityWeightAge
+    PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
+    PriorityWeightTRES
     SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
     SlurmctldParameters TaskPlugin""".split()
 )
@@ -22,14 +25,11 @@ MODELLED = frozenset(
 
 RELEVANT = frozenset(
     """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
-    DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs FairShareDampeningFactor
+    DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs
     FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
     MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode
-    NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod PriorityDecayHalfLife
-    PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
-    PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityUsageResetPeriod
-    PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
-    PriorityWeightTRES RebootProgram RequeueExit
+    NodeFeaturesPlugins PowerParameters PowerPlugin PriorityParameters
+    PrioritySiteFactorParameters PrioritySiteFactorPlugin RebootProgram RequeueExit
     RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvOverRun
     SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime
     SuspendTimeout TopologyParam TopologyPlugin VSizeFactor""".split()
@@ -82,14 +82,14 @@ PARTITION_MODELLED = frozenset(
     """Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
     MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe
     OverTimeLimit PartitionName PreemptMode Priority PriorityJobFactor PriorityTier QOS
-    SelectTypeParameters Shared State""".split()
+    SelectTypeParameters Shared State TRESBillingWeights""".split()
 )
 PARTITION_RELEVANT = frozenset(
     """AllowAccounts AllowAssocs AllowGroups AllowQos AllocNodes Alternate DefCpuPerGPU
     DefMemPerGPU DenyAccounts DenyQos DisableRootJobs ExclusiveTopo JobDefaults MaxCPUsPerSocket
     PowerDownOnIdle ReqResv ResumeTimeout RootOnly SuspendTime SuspendTimeout Topology""".split()
 )
-PARTITION_PLUMBING = frozenset("CpuBind Hidden TRESBillingWeights".split())
+PARTITION_PLUMBING = frozenset("CpuBind Hidden".split())
 
 NODESET_KEYS = frozenset(("Feature", "NodeSet", "Nodes"))
 DOWN_KEYS = frozenset(("DownNodes", "Reason", "State"))

@@ -14,6 +14,7 @@ import attrs
 from makeway.config import PartitionTable, parse_select_parameters
 from makeway.errors import nearest
 from makeway.model import Sharing
+from makeway_slurm.accounts.tres import parse_weights
 from makeway_slurm.check import of_partition, partition_select_is_ignored
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import Record, Setting, shown
@@ -203,10 +204,16 @@ class _Line:
 
     def _attributes(self) -> dict[str, Any]:
         """Keep what the model has no field for but somebody may ask."""
+        found: dict[str, Any] = {}
         over = self.record.get("OverTimeLimit")
-        if over is None:
-            return {}
-        return {"over_time_limit": self.draft.read(over, _parse_over_time, 0.0)}
+        if over is not None:
+            found["over_time_limit"] = self.draft.read(over, _parse_over_time, 0.0)
+        weights = self.record.get("TRESBillingWeights")
+        if weights is not None:
+            nothing: dict[str, float] = {}
+            self.draft.read(weights, parse_weights, nothing)
+            found["TRESBillingWeights"] = weights.value
+        return found
 
 
 def read_memory(draft: Draft, get: Callable[[str], Setting | None], prefix: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from makeway.config import ClusterTable, McsTable, PolicyTable
 from makeway.errors import nearest
 from makeway.preemption import PreemptionTable
 from makeway_slurm.check import MIN_TIMESLICE, TIMESLICE
+from makeway_slurm.readers import priority
 from makeway_slurm.readers.draft import Draft, one_of, reporting
 from makeway_slurm.readers.grammar import shown
 from makeway_slurm.readers.partitions import is_unit, mode_words, read_memory, select_parser, select_words
@@ -45,6 +46,10 @@ def read_policy(draft: Draft) -> PolicyTable:
     """Translate what decides who is placed where and who makes way for whom."""
     mode = _cluster_mode(draft)
     gang = "gang" in mode
+    settings: dict[str, dict[str, Any]] = {GANG: {"timeslice": _timeslice(draft)}} if gang else {}
+    multifactor = priority.in_force(draft)
+    if multifactor:
+        settings[priority.NAME] = priority.read_priority(draft)
     return PolicyTable(
         select=_select(draft),
         select_parameters=_select_parameters(draft),
@@ -53,7 +58,8 @@ def read_policy(draft: Draft) -> PolicyTable:
         gang=GANG if gang else None,
         preemption=_preemption(draft),
         mcs=_mcs(draft),
-        settings={GANG: {"timeslice": _timeslice(draft)}} if gang else {},
+        priority=priority.NAME if multifactor else None,
+        settings=settings,
     )
 
 

@@ -43,8 +43,6 @@ def read_scheduler(draft: Draft) -> SchedulerTable:
         requeue=_requeue(draft),
         max_requeues=draft.read(draft.get("MaxBatchRequeue"), parse_count, None, "scheduler.max_requeues"),
         over_time_limit=(minutes or 0) * 60.0,
-        priority=_priority(draft),
-        priority_weights=_priority_weights(draft),
     )
 
 
@@ -57,25 +55,6 @@ def _requeue(draft: Draft) -> bool:
             draft.refuser(setting)(f"got {shown(setting.value)}; taken as {int(requeue)}")
         return requeue
     return draft.read(setting, parse_count, 1, "scheduler.requeue") != 0
-
-
-def _priority(draft: Draft) -> str:
-    """Return what gives jobs their priority; its default changed with 23.02.5. slurm-gang-and-select 0.3."""
-    setting = draft.get("PriorityType")
-    if setting is None:
-        known = draft.release is not None and draft.since("23.02.5")
-        return "multifactor" if known else "basic"
-    return "multifactor" if setting.value.lower() == "priority/multifactor" else "basic"
-
-
-def _priority_weights(draft: Draft) -> dict[str, int]:
-    """Return the weights that are modelled; the others are named as not modelled."""
-    weights = {}
-    for key, name in (("PriorityWeightQOS", "qos"), ("PriorityWeightPartition", "partition")):
-        weight = draft.read(draft.get(key), parse_count, 0, f"scheduler.priority_weights.{name}")
-        if weight:
-            weights[name] = weight
-    return weights
 
 
 def _scheduler_type(draft: Draft, options: OptionValues) -> str:

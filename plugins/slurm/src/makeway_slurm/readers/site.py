@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from makeway_slurm.readers.defaults import FACTORS
 from makeway_slurm.readers.draft import Draft
 
-_WEIGHTS = {
-    "PriorityWeightFairshare": "fair share",
-    "PriorityWeightAge": "age",
-    "PriorityWeightJobSize": "size",
-    "PriorityWeightAssoc": "association",
-    "PriorityWeightTRES": "TRES",
-}
+_TREE = "`sacctmgr -P show assoc tree`, then --accounting"
+_USED = "`sshare -a -l -P -m`"
 _LIMITS = frozenset(("limits", "safe", "all", "2"))
 """Words of AccountingStorageEnforce with which 22.05.8 enforces limits."""
 
@@ -25,17 +19,12 @@ def sentences(draft: Draft) -> Iterator[str]:
 
 
 def _order(draft: Draft) -> Iterator[str]:
-    weights = {key: setting for key in _WEIGHTS if (setting := draft.get(key)) is not None}
-    heavy = {key: setting for key, setting in weights.items() if setting.value.strip("\"' ") not in ("", "0")}
-    if not draft.multifactor or not heavy:
+    weight = draft.get("PriorityWeightFairshare")
+    if weight is None or not draft.multifactor or weight.value.strip("\"' ") in ("", "0"):
         return
-    draft.told |= FACTORS
-    named = ", ".join(f"{key}={setting.value}" for key, setting in heavy.items())
-    what = [_WEIGHTS[key] for key in heavy]
-    listed = " and ".join(filter(None, (", ".join(what[:-1]), what[-1])))
     yield (
-        f"{listed} {'weighs' if len(what) == 1 else 'weigh'} in Slurm's order of jobs ({named}); "
-        "the replay knows only the weights of QOS and partitions, and else goes by submission"
+        f"fair share weighs in Slurm's order of jobs ({weight.key}={weight.value}): it needs the accounts with their "
+        f"shares ({_TREE}) and what everybody had used when the replay begins ({_USED})"
     )
 
 

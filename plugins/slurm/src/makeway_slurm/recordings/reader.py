@@ -12,6 +12,8 @@ from makeway import registry
 from makeway.errors import PluginError
 from makeway.verdicts import Outcome, Verdict
 from makeway_slurm.recordings.play import play
+from makeway_slurm.recordings.priority.judge import verdict
+from makeway_slurm.recordings.priority.recording import looks_so
 from makeway_slurm.recordings.scenario import Scenario
 from makeway_slurm.recordings.verify import verify_one
 
@@ -31,6 +33,9 @@ class ScenarioReader:
 
         :raises ConfigError: the scenario or the recording is malformed.
         """
+        path = Path(recorded)
+        if path.is_file() and looks_so(path.read_text(encoding="utf-8", errors="replace")):
+            return verdict(path, skip_missing=skip_missing)
         player = _Player(skip_missing=skip_missing)
         return player.verdict(Path(scenario), Path(recorded))
 

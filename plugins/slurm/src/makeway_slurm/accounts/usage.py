@@ -1,0 +1,378 @@
+"""Keep what associations and QOS have used, as Slurm's decay thread does (slurm-priority-and-limits 2).
+
+Usage grows in two places only: at a recalculation, and when a job ends. All jobs that have run through a whole period
+are charged alike, so a recalculation adds to two sums for everybody, and costs no more with more jobs: each entry
+keeps the rate at which it is charged, and is brought up to date when that rate changes, or when it is read.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.model import ClusterView, Job, Qos, Seconds
+from makeway_slurm.accounts.settings import Settings
+from makeway_slurm.accounts.tree import Association, Tree, tree_of
+from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, billable, held
+
+RAW, WALL = "raw", "wall"
+_TINY = 1e-6
+_SMALL = 1e-100
+"""Below this the common scale is brought back to 1."""
+_DAY = 86400
+
+
+class Entry:
+    """What one association or QOS has used, and what its running jobs may still use."""
+
+    __slots__ = ("_book", "_left", "_mark", "_owed", "_rate", "_run_mark", "_used", "decays")
+
+    def __init__(self, book: UsageBook, start: Mapping[str, float], *, decays: bool = True) -> None:
+        self._book = book
+        self.decays = decays
+        self._used: dict[str, float] = dict(start)
+        self._rate: dict[str, float] = {}
+        """What running jobs that are charged whole periods add for each second, UsageFactor applied."""
+        self._owed: dict[str, float] = {}
+        """TRES-seconds that running jobs may still use, as of the last change of the rate."""
+        self._left: dict[str, float] = {}
+        self._mark = self._run_mark = 0.0
+
+    def _settle(self) -> None:
+        """Add what the common sums have grown by since the rate last changed."""
+        book = self._book
+        common = book.decayed_sum if self.decays else book.plain_sum
+        grown, run = common - self._mark, book.plain_sum - self._run_mark
+        if grown or run:
+            used, owed = self._used, self._owed
+            for name, rate in self._rate.items():
+                used[name] = used.get(name, 0.0) + rate * grown
+                if name in owed:
+                    owed[name] -= rate * run
+        self._mark, self._run_mark = common, book.plain_sum
+
+    def join(self, rates: Mapping[str, float], times: int) -> None:
+        """Charge a job whole periods from now on, or (-1) no longer."""
+        self._settle()
+        for name, rate in rates.items():
+            self._rate[name] = self._rate.get(name, 0.0) + times * rate
+
+    def add(self, rates: Mapping[str, float], weight: float) -> None:
+        """Charge a job a piece of time; `weight` is its length, decayed."""
+        scale = self._book.scale if self.decays else 1.0
+        used = self._used
+        for name, rate in rates.items():
+            used[name] = used.get(name, 0.0) + rate * weight / scale
+
+    def owe(self, rates: Mapping[str, float], seconds: float) -> None:
+        """Let running jobs be allowed to use so much more, or less."""
+        self._settle()
+        for name, rate in rates.items():
+            if name not in (RAW, WALL):
+                self._owed[name] = self._owed.get(name, 0.0) + rate * seconds
+
+    def used(self, name: str = RAW) -> float:
+        """Return what was used up to the last recalculation, and by jobs that have ended since; seconds."""
+        common = self._book.decayed_sum if self.decays else self._book.plain_sum
+        rate = self._rate.get(name)
+        found = self._used.get(name, 0.0)
+        if rate:
+            found += rate * (common - self._mark)
+        return found * self._book.scale if self.decays else found
+
+    def may_use(self, name: str) -> float:
+        """Return the TRES-seconds that running jobs may still use."""
+        return max(
+            0.0,
+            self._owed.get(name, 0.0) - self._rate.get(name, 0.0) * (self._book.plain_sum - self._run_mark),
+        )
+
+    def reset(self) -> None:
+        """Forget all usage."""
+        self._settle()
+        self._used.clear()
+
+    def rescale(self, factor: float) -> None:
+        """Take over a change of the common scale."""
+        self._settle()
+        if self.decays:
+            self._used = {name: value * factor for name, value in self._used.items()}
+        self._mark = 0.0 if self.decays else self._mark
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return what was used, for `take_over`."""
+        self._settle()
+        scale = self._book.scale if self.decays else 1.0
+        return {name: value * scale for name, value in sorted(self._used.items()) if value}
+
+    def take_over(self, used: Mapping[str, float]) -> None:
+        """Go on with what was used."""
+        self._settle()
+        scale = self._book.scale if self.decays else 1.0
+        self._used = {name: value / scale for name, value in used.items()}
+
+
+@attrs.define(eq=False)
+class Charge:
+    """What one active job is charged for."""
+
+    job: Job
+    entries: tuple[Entry, ...]
+    rates: Mapping[str, float]
+    """For each second: ``raw`` (billing), ``wall``, and each TRES; UsageFactor applied."""
+    start: int
+    """Second of its start."""
+    limit: float | None
+    """Seconds that it may run; None: any."""
+
+
+class UsageBook:
+    """The usage of one run. See `makeway.model.Book`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._settings = settings = view.settings(Settings)
+        self.tree: Tree | None = tree_of(view.cluster)
+        self.scale = 1.0
+        """What decaying usage is worth: it is kept divided by this."""
+        self.decayed_sum = self.plain_sum = 0.0
+        half_life = settings.decay_half_life
+        self.per_second = 1.0 - 0.693 / half_life if half_life else 1.0
+        """What is left of usage after a second (2.2): not the exact power of one half."""
+        self.associations: dict[int, Entry] = {}
+        if self.tree is not None:
+            self.associations = {node.index: Entry(self, node.start) for node in self.tree.nodes}
+        self.qos: dict[str, Entry] = {
+            qos.name: Entry(self, start_of(qos), decays="NoDecay" not in qos.flags)
+            for qos in view.cluster.qos
+        }
+        self._charges: dict[str, Charge] = {}
+        self._young: dict[str, Charge] = {}
+        """Jobs that have started since the last recalculation."""
+        self._epoch: float | None = None
+        """Unix time of instant 0, by the first job that says so."""
+        self._runs = False
+        """Whether usage is counted: without ``priority/multifactor`` it is not."""
+        self.last: int = self._second(self._grid(view.now))
+        """Second of the last recalculation."""
+        self.next_at: Seconds = self._grid(view.now) + settings.calc_period
+        """When the next recalculation of usage is due."""
+        self.reader: object = None
+        """What ranks by usage; None: nothing does."""
+        self.ticks = 0
+        """How many recalculations there were."""
+        self._before: list[Callable[[], None]] = []
+        self._after: list[Callable[[int], None]] = []
+
+    def count(self, reader: object) -> None:
+        """Count usage from now on, and recalculate it by the clock, for `reader`."""
+        self._runs = True
+        self.reader = reader
+
+    def saw(self, job: Job) -> None:
+        """Learn from a job that was submitted what time it is."""
+        if self._epoch is None and job.spec.wall_submit is not None:
+            self._epoch = job.spec.wall_submit - job.spec.submit_at
+
+    # --------------------------------------------------------------------------------- time
+    def _grid(self, now: Seconds) -> Seconds:
+        phase, period = self._settings.calc_phase, self._settings.calc_period
+        return phase + math.floor((now - phase + _TINY) / period) * period
+
+    @staticmethod
+    def _second(at: Seconds) -> int:
+        return math.floor(at + _TINY)
+
+    def watch(self, before: Callable[[], None] | None, after: Callable[[int], None]) -> None:
+        """Call `before` and `after` at each recalculation; `after` is given its second."""
+        if before is not None:
+            self._before.append(before)
+        self._after.append(after)
+
+    def advance(self, now: Seconds) -> None:
+        """Make the recalculations that are due."""
+        if not self._runs:
+            return
+        period = self._settings.calc_period
+        while self.next_at <= now + _TINY:
+            if not self._charges:  # nobody is charged: one step does for all
+                self.next_at = self._grid(now)
+            at = self.next_at
+            self.next_at = self._grid(at + _TINY) + period
+            self._recalculate(self._second(at))
+
+    def _recalculate(self, now: int) -> None:
+        for call in self._before:
+            call()
+        passed = now - self.last
+        if passed > 0:
+            if self._resets(self.last, now):
+                for entry in self._entries():
+                    entry.reset()
+            self.scale *= self.per_second**passed
+            whole = passed * self.per_second**passed
+            self.decayed_sum += whole / self.scale
+            self.plain_sum += passed
+            for charge in self._young.values():
+                seconds = self._piece(charge, now)
+                for entry in charge.entries:
+                    entry.owe(charge.rates, -seconds)
+                    entry.join(charge.rates, 1)
+            self._young.clear()
+            if self.scale < _SMALL:
+                self._rescale()
+        self.last = now
+        self.ticks += 1
+        for told in self._after:
+            told(now)
+
+    def _resets(self, before: int, now: int) -> bool:
+        """Whether a boundary of PriorityUsageResetPeriod lies between two seconds of the replay (2.2 no. 6)."""
+        period = self._settings.usage_reset_period
+        if period in ("NONE", "NOW"):
+            return False
+        epoch = self._settings.epoch if self._settings.epoch is not None else self._epoch
+        if epoch is None:
+            return False
+        return _stretch(period, before + epoch) != _stretch(period, now + epoch)
+
+    def _rescale(self) -> None:
+        factor, self.scale = self.scale, 1.0
+        for entry in self._entries():
+            entry.rescale(factor)
+        self.decayed_sum = 0.0
+        for entry in self._entries():
+            entry.rescale(1.0)
+
+    def _entries(self) -> Iterable[Entry]:
+        yield from self.associations.values()
+        yield from self.qos.values()
+
+    # --------------------------------------------------------------------------------- jobs
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Charge a job from its start on."""
+        self.advance(view.now)
+        began = job.started_at if job.started_at is not None else view.now
+        factor = usage_factor(job.qos)
+        counts = held(job, view.cluster)
+        rates = {name: count * factor for name, count in counts.items()}
+        rates[RAW] = billable(counts, job.partition, self._settings.flags) * factor
+        rates[BILLING] = rates[RAW]
+        rates[WALL] = factor
+        charge = Charge(
+            job=job,
+            entries=self.charged(job),
+            rates=rates,
+            start=self._second(began),
+            limit=job.time_limit,
+        )
+        self._charges[job.id] = self._young[job.id] = charge
+        for entry in charge.entries:
+            entry.owe(rates, self._rest(charge))
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Charge a job its last piece, at once (2.2)."""
+        self.advance(view.now)
+        charge = self._charges.pop(job.id, None)
+        if charge is None:
+            return
+        young = self._young.pop(job.id, None) is not None
+        rest = self._rest(charge)
+        if self._runs:
+            self._piece(charge, self._second(view.now))
+        for entry in charge.entries:
+            if not young:
+                entry.join(charge.rates, -1)
+            entry.owe(charge.rates, -rest)
+
+    def _rest(self, charge: Charge) -> float:
+        """Return the seconds that a job may still run, by what was charged at recalculations."""
+        return max(0.0, (charge.limit or 0.0) - max(0, self.last - charge.start))
+
+    def _piece(self, charge: Charge, now: int) -> int:
+        """Charge a job for the time since its start or the last recalculation, whichever is later; return it."""
+        seconds = max(0, now - max(charge.start, self.last))
+        weight = seconds * self.per_second**seconds
+        if seconds:
+            for entry in charge.entries:
+                entry.add(charge.rates, weight if entry.decays else float(seconds))
+        return seconds
+
+    def charged(self, job: Job) -> tuple[Entry, ...]:
+        """Return the entries that a job is charged to: its association and all above, its QOS, its partition's QOS."""
+        found: list[Entry] = []
+        node = self.association_of(job)
+        if node is not None:
+            found += [self.associations[each.index] for each in node.chain]
+        names = dict.fromkeys(
+            name
+            for name in (job.qos.name if job.qos is not None else None, job.partition.qos)
+            if name is not None
+        )
+        found += [self.qos[name] for name in names if name in self.qos]
+        return tuple(found)
+
+    def association_of(self, job: Job) -> Association | None:
+        """Return the association of a job; None: it has none."""
+        return self.tree.of_job(job) if self.tree is not None else None
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what everybody has used, in values that JSON has."""
+        return {
+            "last": self.last,
+            "next_at": self.next_at,
+            "ticks": self.ticks,
+            "associations": {str(key): entry.hand_over() for key, entry in self.associations.items()},
+            "qos": {name: entry.hand_over() for name, entry in self.qos.items()},
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on with what another book handed over; active jobs are charged already."""
+        rests = [(charge, self._rest(charge)) for charge in self._charges.values()]
+        self.last, self.next_at, self.ticks = memory["last"], memory["next_at"], memory["ticks"]
+        for charge, rest in rests:
+            for entry in charge.entries:
+                entry.owe(charge.rates, self._rest(charge) - rest)
+        for key, used in memory["associations"].items():
+            if int(key) in self.associations:
+                self.associations[int(key)].take_over(used)
+        for name, used in memory["qos"].items():
+            if name in self.qos:
+                self.qos[name].take_over(used)
+
+
+def usage_factor(qos: Qos | None) -> float:
+    """Return the UsageFactor of a job's QOS; 1 without."""
+    value = qos.attributes.get("UsageFactor") if qos is not None else None
+    return 1.0 if value in (None, "") else float(str(value))
+
+
+def start_of(qos: Qos) -> dict[str, float]:
+    """Return what a QOS had used when the run begins."""
+    found: dict[str, float] = {}
+    if qos.attributes.get("RawUsage") not in (None, ""):
+        found[RAW] = float(str(qos.attributes["RawUsage"]))
+    if qos.attributes.get("GrpWallRaw") not in (None, ""):
+        found[WALL] = float(str(qos.attributes["GrpWallRaw"])) * 60.0
+    return found
+
+
+def _stretch(period: str, at: float) -> Sequence[int]:
+    """Return which day, week, ... of the calendar an instant lies in; UTC."""
+    day = math.floor(at / _DAY)
+    moment = time.gmtime(day * _DAY)
+    return {
+        "DAILY": (day,),
+        "WEEKLY": ((day + 4) // 7,),  # day 0 was a Thursday; weeks begin on Sunday
+        "MONTHLY": (moment.tm_year, moment.tm_mon),
+        "QUARTERLY": (moment.tm_year, (moment.tm_mon - 1) // 3),
+        "YEARLY": (moment.tm_year,),
+    }[period]
+
+
+__all__ = ["CPU", "MEM", "NODE", "RAW", "WALL", "Entry", "UsageBook", "usage_factor"]

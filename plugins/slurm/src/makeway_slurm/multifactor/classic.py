@@ -1,0 +1,122 @@
+"""Fair share as it was before the fair tree: NO_FAIR_TREE, and DEPTH_OBLIVIOUS (slurm-priority-and-limits 4).
+
+Slurm works the effective usage of accounts out at the beginning of a recalculation, before decay and new usage, and
+that of users when it reaches the first of their pending jobs in the job table. So what is in force mixes this
+period with the last one; that is modelled, as measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from makeway_slurm.accounts.tree import Association, Tree
+from makeway_slurm.multifactor.fair_tree import Share
+
+Used = Callable[[Association], float]
+
+
+class Classic:
+    """The effective usage of one tree, as it was last worked out."""
+
+    def __init__(self, tree: Tree, dampening: int, *, oblivious: bool) -> None:
+        self._tree = tree
+        self._dampening = dampening
+        self._oblivious = oblivious
+        self._norm: dict[int, float] = {}
+        """Norm usage (Un), as last worked out."""
+        self._effective: dict[int, float] = {}
+        self._shares = {node.index: _whole_share(node) for node in tree.nodes}
+
+    def accounts(self, used: Used) -> None:
+        """Work out the accounts, from the top: at the beginning of a recalculation."""
+        for node in self._tree.nodes:
+            if not node.user:
+                self._set(node, used)
+
+    def users(self, nodes: Iterable[Association], used: Used) -> None:
+        """Work out users, in the order in which their jobs are reached."""
+        done: set[int] = set()
+        for node in nodes:
+            if node.index not in done:
+                done.add(node.index)
+                self._set(node, used)
+
+    def _set(self, node: Association, used: Used) -> None:
+        index = node.index
+        if node.parent is None:
+            self._norm[index] = self._effective[index] = 1.0
+            return
+        total = used(self._tree.root)
+        norm = self._norm[index] = used(node) / total if total else 0.0
+        if node.by_parent:
+            self._effective[index] = self._effective.get(node.parent.index, 0.0)
+        elif self._oblivious:
+            self._effective[index] = self._depth_oblivious(node, norm)
+        elif node.parent.parent is None:
+            self._effective[index] = norm
+        else:
+            above = self._effective.get(node.parent.index, 0.0)
+            part = node.shares / node.level_shares if node.level_shares else 0.0
+            self._effective[index] = norm + (above - norm) * part
+
+    def _depth_oblivious(self, node: Association, norm: float) -> float:
+        """Return Ue = S Rp Rl^k, or Un where one of them is 0."""
+        assert node.parent is not None
+        above = node.parent
+        share, share_above = self._shares[node.index], self._shares[above.index]
+        used_above = self._effective.get(above.index, 0.0)
+        if above.parent is None or not (share and share_above and used_above and norm):
+            return norm
+        siblings = sum(self._norm.get(each.index, 0.0) for each in above.fs_children)
+        ratio_above = used_above / share_above
+        ratio = (norm / share) / (siblings / share_above)
+        one, other = math.log(ratio_above), math.log(ratio)
+        power = 1.0 if one * other >= 0 else 1.0 / (1.0 + (5.0 * one) ** 2)
+        return share * ratio_above * math.pow(ratio, power)
+
+    def factor(self, node: Association) -> float:
+        """Return the fair-share factor of an association, 0 to 1."""
+        share = self._shares[node.index]
+        if not share:
+            return 0.0
+        return math.pow(2.0, -(self._effective.get(node.index, 0.0) / share) / self._dampening)
+
+    def shares(self) -> Mapping[int, Share]:
+        """Return what stands now, by index."""
+        return {
+            node.index: Share(
+                used=self._effective.get(node.index, 1.0 if node.parent is None else 0.0),
+                level_fs=None,
+                factor=self.factor(node),
+                norm_usage=self._norm.get(node.index, 0.0),
+            )
+            for node in self._tree.nodes
+        }
+
+    def whole_share(self, node: Association) -> float:
+        """Return the share of the whole cluster that an association has."""
+        return self._shares[node.index]
+
+    def hand_over(self) -> dict[str, dict[str, float]]:
+        """Return what was worked out last."""
+        return {
+            "norm": {str(key): value for key, value in self._norm.items()},
+            "effective": {str(key): value for key, value in self._effective.items()},
+        }
+
+    def take_over(self, memory: Mapping[str, Mapping[str, float]]) -> None:
+        """Go on with that."""
+        self._norm = {int(key): value for key, value in memory["norm"].items()}
+        self._effective = {int(key): value for key, value in memory["effective"].items()}
+
+
+def _whole_share(node: Association) -> float:
+    if node.parent is None:
+        return 1.0
+    if node.by_parent:
+        return _whole_share(node.parent)
+    return (node.shares / node.level_shares if node.level_shares else 0.0) * _whole_share(node.parent)
+
+
+__all__ = ["Classic"]

@@ -1,0 +1,113 @@
+"""Work the factors of one job out, each weighted (slurm-priority-and-limits 1.1, 1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from makeway.model import NOTHING, Cluster, Job, Partition
+from makeway_slurm.accounts.settings import Settings
+from makeway_slurm.accounts.tree import Association, priority_of
+from makeway_slurm.accounts.tres import requested, totals
+
+HIGHEST = 2**32 - 1
+_YEAR_MINUTES = 365 * 24 * 60
+
+
+@attrs.frozen(kw_only=True)
+class Fixed:
+    """The weighted factors of a job that do not change while it waits, in the order in which Slurm adds them."""
+
+    assoc: float = 0.0
+    size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    tres: Mapping[str, float] = NOTHING
+    site: int = 0
+    nice: int = 0
+
+    @property
+    def after_fairshare(self) -> tuple[float, ...]:
+        """Return what is added once age, association and fair share are in."""
+        return (self.size, self.partition, self.qos, *self.tres.values(), float(self.site), -float(self.nice))
+
+
+def total(age: float, fixed: Fixed, fairshare: float) -> int:
+    """Return the priority: doubles added in Slurm's order, only the sum truncated."""
+    found = age + fixed.assoc + fairshare
+    for each in fixed.after_fairshare:
+        found += each
+    return min(int(max(found, 1.0)), HIGHEST)
+
+
+class Weigher:
+    """Weighs the jobs of one cluster."""
+
+    def __init__(self, cluster: Cluster, settings: Settings, most_assoc: int) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._nodes = len(cluster.nodes)
+        self._cpus = sum(node.cpus for node in cluster.nodes)
+        self._most_qos = max((qos.priority for qos in cluster.qos), default=0)
+        self._most_partition = max([1, *(each.priority_job_factor for each in cluster.partitions)])
+        self._most_assoc = most_assoc
+        self._totals: dict[int, dict[str, int]] = {}
+
+    def fixed(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
+        """Return the factors of a pending job in one of its partitions."""
+        settings = self._settings
+        own = priority_of(association) if association is not None else 0
+        return Fixed(
+            assoc=self._over(own, self._most_assoc, "NO_NORMAL_ASSOC") * settings.weight_assoc,
+            size=self.size(job, partition) * settings.weight_job_size if settings.weight_job_size else 0.0,
+            partition=self._over(partition.priority_job_factor, self._most_partition, "NO_NORMAL_PART")
+            * settings.weight_partition,
+            qos=self._over(job.qos.priority if job.qos is not None else 0, self._most_qos, "NO_NORMAL_QOS")
+            * settings.weight_qos,
+            tres=self._tres(job, partition),
+            site=int(job.spec.attributes.get("site_factor", 0)),
+            nice=job.spec.nice,
+        )
+
+    def _over(self, value: int, most: int, flag: str) -> float:
+        if self._settings.has(flag):
+            return float(value)
+        return value / most if most else 0.0
+
+    def _tres(self, job: Job, partition: Partition) -> dict[str, float]:
+        weights = self._settings.weight_tres
+        if not weights:
+            return {}
+        there = self._totals.get(partition.index)
+        if there is None:
+            there = self._totals[partition.index] = totals(partition, self._cluster)
+        wanted = requested(job, partition, self._cluster)
+        found = {}
+        for name, weight in weights.items():
+            key = name.lower()
+            count = float(wanted.get(key, 0))
+            if not self._settings.has("NO_NORMAL_TRES"):
+                count = count / there[key] if there.get(key) else 0.0
+            found[key] = count * weight
+        return found
+
+    def size(self, job: Job, partition: Partition) -> float:
+        """Return the size factor, 0 to 1."""
+        settings, nodes, cpus = self._settings, self._nodes, self._cpus
+        if not nodes or not cpus:
+            return 0.0
+        wanted, least = job.spec.cpus, job.size
+        if settings.has("SMALL_RELATIVE_TO_TIME"):
+            limit = job.time_limit if job.time_limit is not None else partition.max_time
+            minutes = max(1.0, limit // 60) if limit is not None else _YEAR_MINUTES
+            found = max(least * cpus / nodes, float(wanted)) / minutes / cpus
+            found = 1.0 - found if settings.favor_small else found
+        elif settings.favor_small:
+            found = ((nodes - least) / nodes + (cpus - wanted) / cpus) / 2
+        else:
+            found = (least / nodes + wanted / cpus) / 2
+        return min(1.0, max(0.0, found))
+
+
+__all__ = ["Fixed", "Weigher", "total"]

@@ -1,0 +1,220 @@
+"""Compute priorities when Slurm does, and keep what it remembers between two times (slurm-priority-and-limits 1.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.model import ClusterView, Job, Seconds
+from makeway.priorities import Occasion, Priority
+from makeway_slurm.accounts.settings import Settings
+from makeway_slurm.accounts.tree import Association
+from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.multifactor.accrual import Accrual
+from makeway_slurm.multifactor.classic import Classic
+from makeway_slurm.multifactor.factors import Fixed, Weigher, total
+from makeway_slurm.multifactor.fair_tree import FairTree, Share
+
+_TINY = 1e-6
+_NO_SHARES: Mapping[int, Share] = {}
+
+
+@attrs.define(eq=False)
+class Known:
+    """What was found out of a waiting job."""
+
+    qos: str
+    association: Association | None
+    fixed: dict[str, Fixed]
+    """By partition."""
+    age: float = 0.0
+    """Weighted, as of the last computation."""
+    fairshare: float = 0.0
+    values: dict[str, int] = attrs.field(factory=dict)
+    """Priority by partition, as of the last computation."""
+
+
+class Multifactor:
+    """The priorities of one run. See `makeway.priorities.Prioritizer`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self.settings = settings = view.settings(Settings)
+        self.book = book = view.book(UsageBook)
+        book.count(self)
+        tree = book.tree
+        self._weigher = Weigher(view.cluster, settings, tree.most_priority if tree is not None else 0)
+        self._accrual = Accrual(view, settings)
+        self._fair: FairTree | None = None
+        self._classic: Classic | None = None
+        if tree is not None and (settings.has("NO_FAIR_TREE") or settings.has("DEPTH_OBLIVIOUS")):
+            oblivious = settings.has("DEPTH_OBLIVIOUS")
+            self._classic = Classic(tree, settings.dampening_factor, oblivious=oblivious)
+            book.watch(self._accounts, self._users)
+            self._accounts()
+        elif tree is not None:
+            self._fair = FairTree(tree, settings.tie_order)
+            book.watch(None, self._ranks_are_old)
+        self._shares: Mapping[int, Share] | None = None
+        self._known: dict[str, Known] = {}
+        self._renewed_at: Seconds = book.next_at - settings.calc_period
+        self._running = settings.has("CALCULATE_RUNNING")
+
+    @property
+    def next_at(self) -> Seconds | None:
+        """When all priorities have to be worked out anew."""
+        return self._renewed_at + self.settings.calc_period
+
+    # --------------------------------------------------------------------------- fair share
+    def _ranks_are_old(self, now: int) -> None:
+        del now
+        if self._fair is not None:
+            book = self.book
+            usage = [book.associations[node.index].used() for node in self._fair_nodes]
+            self._shares = self._fair.rank(usage)
+
+    @property
+    def _fair_nodes(self) -> Sequence[Association]:
+        return self.book.tree.nodes if self.book.tree is not None else ()
+
+    def _used(self, node: Association) -> float:
+        return self.book.associations[node.index].used()
+
+    def _accounts(self) -> None:
+        if self._classic is not None:
+            self._classic.accounts(self._used)
+
+    def _users(self, now: int) -> None:
+        """Work the users out who have jobs that wait, in the order of the job table."""
+        del now
+        if self._classic is None:
+            return
+        jobs = [job for job in self._view.pending if job.priority]
+        if self._running:
+            jobs = sorted([*jobs, *self._view.active], key=lambda job: job.index)
+        nodes = (self.book.association_of(job) for job in jobs)
+        self._classic.users([node for node in nodes if node is not None], self._used)
+
+    def shares(self) -> Mapping[int, Share]:
+        """Return what fair share makes of each association, as of the last recalculation."""
+        if self._classic is not None:
+            return self._classic.shares()
+        if self._shares is None:
+            self._ranks_are_old(0)
+        return self._shares if self._shares is not None else _NO_SHARES
+
+    def whole_share(self, node: Association) -> float:
+        """Return an association's share: of its level, or (classic) of the cluster."""
+        return self._classic.whole_share(node) if self._classic is not None else node.norm_shares
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the fair tree ranks users."""
+        return self._classic is None
+
+    def _fairshare(self, node: Association | None) -> float:
+        if node is None or not self.settings.weight_fairshare:
+            return 0.0
+        if self._classic is not None:
+            factor = self._classic.factor(node)
+        else:
+            factor = self.shares()[node.index].factor or 0.0
+        return factor * self.settings.weight_fairshare
+
+    # ------------------------------------------------------------------------------ computing
+    def fresh(self, jobs: Sequence[Job], occasion: Occasion, view: ClusterView) -> Sequence[Priority | None]:
+        """Return the priority of jobs that came or changed, by the ranks of the last recalculation."""
+        self.book.advance(view.now)
+        second = math.floor(view.now + _TINY)
+        found: list[Priority | None] = []
+        for job in jobs:
+            self.book.saw(job)
+            before = self._known.pop(job.id, None)
+            known = self._look_at(job)
+            # A change of the QOS computes while the age clock is cleared (1.2, quirk).
+            cleared = occasion is Occasion.CHANGED and before is not None and before.qos != known.qos
+            found.append(self._compute(job, known, second, cleared=cleared))
+        return found
+
+    def again(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Priority]:
+        """Recalculate usage and ranks, and return the priority of all jobs that wait."""
+        self.book.advance(view.now)
+        self._renewed_at = self.book.next_at - self.settings.calc_period
+        second = math.floor(self._renewed_at + _TINY)
+        self._accrual.recount(view, second)
+        found: dict[str, Priority] = {}
+        incr_only = self.settings.has("INCR_ONLY")
+        old = self._known
+        self._known = {job_id: known for job_id, known in old.items() if view.job(job_id) is not None}
+        for job in jobs:
+            known = old.get(job.id)
+            if known is None or known.qos != _qos_of(job):
+                known = self._look_at(job)
+            self._known[job.id] = known
+            last = known.values
+            found[job.id] = self._compute(job, known, second)
+            if incr_only and last:
+                found[job.id] = self._not_below(job, known, last)
+        if self._running:
+            for job in view.active:
+                if job.priority:
+                    found[job.id] = self._compute(job, self._look_at(job), second)
+        return found
+
+    def _not_below(self, job: Job, known: Known, last: Mapping[str, int]) -> Priority:
+        known.values = {name: max(value, last.get(name, 0)) for name, value in known.values.items()}
+        return _answer(job, known.values)
+
+    def _look_at(self, job: Job) -> Known:
+        node = self.book.association_of(job)
+        fixed = {each.name: self._weigher.fixed(job, each, node) for each in job.partitions}
+        known = Known(qos=_qos_of(job), association=node, fixed=fixed)
+        self._known[job.id] = known
+        return known
+
+    def _compute(self, job: Job, known: Known, second: int, *, cleared: bool = False) -> Priority:
+        weight = self.settings.weight_age
+        known.age = 0.0 if cleared or not weight else self._accrual.age(job, second) * weight
+        known.fairshare = fairshare = self._fairshare(known.association)
+        known.values = {name: total(known.age, fixed, fairshare) for name, fixed in known.fixed.items()}
+        return _answer(job, known.values)
+
+    def known(self, job: Job) -> Known | None:
+        """Return what the last computation found of a job that waits."""
+        return self._known.get(job.id)
+
+    # ----------------------------------------------------------------------------- adoption
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return usage, and when it was last recalculated; ages and factors follow from the jobs."""
+        return {
+            "usage": self.book.hand_over(),
+            "renewed_at": self._renewed_at,
+            "classic": self._classic.hand_over() if self._classic is not None else None,
+            "accrual": self._accrual.hand_over(),
+        }
+
+    def take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
+        """Go on counting; active jobs are in the book."""
+        self.book.take_over(memory["usage"])
+        self._renewed_at = memory["renewed_at"]
+        self._accrual.take_over(memory["accrual"])
+        if self._classic is not None and memory["classic"] is not None:
+            self._classic.take_over(memory["classic"])
+        self._shares = None
+
+
+def _qos_of(job: Job) -> str:
+    return job.qos.name if job.qos is not None else ""
+
+
+def _answer(job: Job, values: Mapping[str, int]) -> Priority:
+    """Return one number where all partitions agree."""
+    if len(values) == 1 or len(set(values.values())) == 1:
+        return next(iter(values.values()))
+    return dict(values)
+
+
+__all__ = ["Known", "Multifactor"]

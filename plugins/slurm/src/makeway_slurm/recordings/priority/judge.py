@@ -1,0 +1,301 @@
+"""Play a recorded scenario about priorities or limits, and compare all that was recorded.
+
+Compared are, for each job, whether it was refused, the seconds of its start and end, its last state, the reason for
+which it waited longest; and row by row what sprio and sshare printed, to the last digit. Starts may lie a second
+apart (two looks of the scheduler).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway import registry
+from makeway.engine.engine import Engine
+from makeway.errors import MakewayError
+from makeway.model import Seconds
+from makeway.replay import Options, replay
+from makeway.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
+from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
+from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
+from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build
+
+TOLERANCE: Seconds = 1.0
+_LOOK: Seconds = 0.5
+_SHORT: Seconds = 2.5
+"""Shortest wait whose reason is compared: reasons change from look to look."""
+_ORDER_ONLY = frozenset(
+    ("Priority", "None", "Resources", "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin")
+)
+_SPRIO = (
+    *("job", "partition", "user", "priority", "site", "age", "assoc", "fairshare", "jobsize"),
+    *("partition_prio", "qos_prio", "nice", "tres"),
+)
+_SHARES = ("RawShares", "NormShares", "RawUsage", "NormUsage", "EffectvUsage", "FairShare", "LevelFS")
+
+
+@attrs.define
+class Observed:
+    """What a replay showed."""
+
+    tables: dict[int, list[Any]] = attrs.field(factory=dict)
+    """Number of a table -> its rows."""
+
+
+def verdict(recording_path: Path, *, skip_missing: bool) -> Verdict:
+    """Play what a recording is of, and judge.
+
+    :raises ConfigError: the recording is malformed.
+    """
+    recording = read(recording_path)
+    name = str(recording.scenario.get("name", recording_path.stem))
+    try:
+        scenario = build(recording, str(recording_path))
+    except UnmodelledError as error:
+        return Verdict(
+            name=name, outcome=Outcome.SKIPPED, why=f"not modelled: {error}", release=recording.release
+        )
+    missing = registry.missing_to_play(scenario.config)
+    if missing:
+        outcome = Outcome.SKIPPED if skip_missing else Outcome.FAILED
+        return Verdict(name=name, outcome=outcome, why=missing, release=recording.release)
+    observed = Observed()
+    try:
+        summary = play(scenario, recording, observed)
+    except MakewayError as error:
+        why = f"{type(error).__name__}: {error}"
+        return Verdict(name=name, outcome=Outcome.FAILED, why=why, release=recording.release)
+    gaps: list[Seconds] = []
+    differences = [*_of_jobs(recording, summary, gaps), *_of_tables(recording, scenario, observed)]
+    comparison = Comparison(differences=tuple(differences), gaps=tuple(gaps))
+    outcome = Outcome.AGREES if comparison.agrees else Outcome.DIFFERS
+    return Verdict(name=name, outcome=outcome, release=recording.release, comparison=comparison)
+
+
+def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mapping[str, Any]:
+    """Replay a scenario; what tables would show is put into `observed`."""
+    snapshots: dict[Seconds, Any] = {}
+    wanted: dict[Seconds, list[tuple[int, str]]] = {}
+    for at, table in enumerate(recording.tables):
+        if table.what in ("sprio", "sshare"):
+            wanted.setdefault(table.taken, []).append((at, table.what))
+    for taken, tables in wanted.items():
+        snapshots[taken] = _taker(taken, tables, observed)
+    reasons = _Reasons()
+    run = replay(
+        scenario.config,
+        scenario.jobs,
+        scenario.commands,
+        Options(until=scenario.duration, snapshots=snapshots, after_step=reasons.look),
+    )
+    summary = dict(run.summary())
+    summary["refused"] = {job_id: why for job_id, why, *_ in run.recorder.unrunnable}
+    summary["reasons"] = reasons.told(scenario.duration)
+    return summary
+
+
+def _taker(taken: Seconds, tables: Sequence[tuple[int, str]], observed: Observed) -> Any:
+    def take(engine: Engine) -> None:
+        for at, what in tables:
+            rows: list[Any]
+            if what == "sprio":
+                rows = list(priority_rows(engine.ledger))
+            else:
+                rows = [
+                    dict(zip(SSHARE_HEADINGS, row, strict=True)) for row in share_rows(engine.ledger, taken)
+                ]
+            observed.tables[at] = rows
+
+    return take
+
+
+@attrs.define
+class _Reasons:
+    """How long each job waited for what."""
+
+    since: dict[str, tuple[Seconds, str]] = attrs.field(factory=dict)
+    spent: dict[str, dict[str, Seconds]] = attrs.field(factory=dict)
+
+    def look(self, engine: Engine) -> None:
+        now = engine.ledger.now
+        present: set[str] = set()
+        for job in engine.ledger.pending:
+            present.add(job.id)
+            before = self.since.get(job.id)
+            if before is None or before[1] != job.reason:
+                self._end(job.id, now)
+                self.since[job.id] = now, job.reason
+        for job_id in [each for each in self.since if each not in present]:
+            self._end(job_id, now)
+
+    def _end(self, job_id: str, now: Seconds) -> None:
+        before = self.since.pop(job_id, None)
+        if before is not None:
+            spent = self.spent.setdefault(job_id, {})
+            spent[before[1]] = spent.get(before[1], 0.0) + now - before[0]
+
+    def told(self, now: Seconds) -> dict[str, dict[str, Seconds]]:
+        for job_id in list(self.since):
+            self._end(job_id, now)
+        return self.spent
+
+
+# --------------------------------------------------------------------------------- comparing
+def _of_jobs(recording: Recording, summary: Mapping[str, Any], gaps: list[Seconds]) -> Iterator[Difference]:
+    by_name = {job["name"]: (job_id, job) for job_id, job in summary["jobs"].items()}
+    for name, seen in recording.jobs.items():
+        if seen.refused is not None:
+            tasks = f"{name}["
+            job_ids = [each[0] for label, each in by_name.items() if label == name or label.startswith(tasks)]
+            if any(job_id not in summary["refused"] for job_id in job_ids):
+                yield Difference(Aspect.JOBS, name, None, "refused", "taken")
+            continue
+        found = by_name.get(name)
+        if found is None or found[0] in summary["refused"]:
+            if _is_folded(name, by_name):
+                continue
+            why = summary["refused"].get(found[0], "") if found is not None else "not there"
+            yield Difference(Aspect.JOBS, name, None, "taken", f"refused {why}".strip())
+            continue
+        yield from _of_job(name, seen, found[0], found[1], summary, gaps)
+
+
+def _is_folded(name: str, by_name: Mapping[str, Any]) -> bool:
+    """Whether a record stands for several tasks of an array that had not started: ``a[2-4]``."""
+    head, bracket, tasks = name.partition("[")
+    return (
+        bool(bracket)
+        and not tasks.rstrip("]'").isdigit()
+        and any(each.startswith(f"{head}[") for each in by_name)
+    )
+
+
+def _of_job(
+    name: str,
+    seen: Seen,
+    job_id: str,
+    job: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    gaps: list[Seconds],
+) -> Iterator[Difference]:
+    recorded = [change.t for change in _starts(seen)]
+    replayed = [each["start"] for each in job["intervals"] if each["state"] == "RUNNING"]
+    replayed = _first_of_each(job)
+    if len(recorded) != len(replayed):
+        shown = [", ".join(f"{at:.1f}" for at in each) or "never" for each in (recorded, replayed)]
+        yield Difference(Aspect.STATES, name, None, f"starts {shown[0]}", f"starts {shown[1]}")
+        return
+    started = (
+        bool(seen.changes) and seen.changes[-1].state != "PENDING"
+    )  # else it is the start that is planned
+    exact = seen.last.get("StartTime") if started else None
+    for at, (one, other) in enumerate(zip(recorded, replayed, strict=True)):
+        if at == len(recorded) - 1 and isinstance(exact, int):
+            one = float(exact)
+            other = float(math.floor(other + 1e-6))
+        gap = abs(one - other)
+        gaps.append(gap)
+        if gap > TOLERANCE + (0.0 if isinstance(exact, int) and at == len(recorded) - 1 else _LOOK):
+            yield Difference(Aspect.BOUNDARY, name, one, f"starts at {one:.1f}", f"at {other:.1f}")
+    last = seen.changes[-1].state if seen.changes else ""
+    states = {"COMPLETING": "RUNNING", "CONFIGURING": "RUNNING"}
+    mine, other_state = states.get(last, last), states.get(str(job["final_state"]), str(job["final_state"]))
+    if mine != other_state:
+        yield Difference(Aspect.FINAL_STATE, name, None, mine, other_state)
+    yield from _of_reason(name, seen, summary["reasons"].get(job_id, {}), summary)
+
+
+def _starts(seen: Seen) -> Iterator[Any]:
+    before = ""
+    for change in seen.changes:
+        if change.state == "RUNNING" and before not in ("RUNNING", "SUSPENDED", "COMPLETING"):
+            yield change
+        before = change.state
+
+
+def _first_of_each(job: Mapping[str, Any]) -> list[Seconds]:
+    """Return when each incarnation started."""
+    found: dict[int, Seconds] = {}
+    for each in job["intervals"]:
+        if each["state"] in ("RUNNING", "SUSPENDED"):
+            found.setdefault(int(each.get("restart", 0)), float(each["start"]))
+    return list(found.values())
+
+
+def _of_reason(
+    name: str, seen: Seen, spent: Mapping[str, Seconds], summary: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """Compare limits as reasons: which of them kept the job waiting longest."""
+    recorded: dict[str, Seconds] = {}
+    changes = list(seen.changes)
+    for at, change in enumerate(changes):
+        if change.state == "PENDING" and change.reason:
+            end = changes[at + 1].t if at + 1 < len(changes) else change.t + _SHORT
+            recorded[change.reason] = recorded.get(change.reason, 0.0) + end - change.t
+    mine, other = _limit_of(recorded), _limit_of(spent)
+    if mine != other:
+        yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")
+
+
+def _limit_of(spent: Mapping[str, Seconds]) -> str:
+    limits = {why: time for why, time in spent.items() if why not in _ORDER_ONLY and time >= _SHORT - _LOOK}
+    return max(limits, key=lambda why: limits[why]) if limits else ""
+
+
+def _of_tables(recording: Recording, scenario: Scenario, observed: Observed) -> Iterator[Difference]:
+    names = {spec.id: spec.name for spec in scenario.jobs}
+    for at, table in enumerate(recording.tables):
+        if at not in observed.tables:
+            continue
+        if table.what == "sprio":
+            yield from _of_priorities(table, observed.tables[at], names)
+        else:
+            yield from _of_shares(table, observed.tables[at])
+
+
+def _of_priorities(
+    table: Table, rows: Sequence[PriorityRow], names: Mapping[str, str]
+) -> Iterator[Difference]:
+    recorded = {}
+    for row in table.rows:
+        full = dict(zip(_SPRIO, row.values(), strict=False))
+        recorded[full["job"].partition("[")[0], full["partition"]] = full
+    replayed = {}
+    for each in rows:
+        cells = dict(zip(_SPRIO, each.cells(), strict=True))
+        replayed[names.get(each.job, each.job).partition("[")[0], each.partition] = cells
+    for key in dict.fromkeys([*recorded, *replayed]):
+        mine, other = recorded.get(key), replayed.get(key)
+        job = " in ".join(key)
+        if mine is None or other is None:
+            shown = [str(each["priority"]) if each else "no row" for each in (mine, other)]
+            yield Difference(Aspect.STATES, job, table.taken, f"sprio {shown[0]}", shown[1])
+            continue
+        for column in _SPRIO[3:]:
+            if mine.get(column, "") != other[column]:
+                yield Difference(
+                    Aspect.STATES, job, table.taken, f"sprio {column} {mine.get(column, '')}", other[column]
+                )
+
+
+def _of_shares(table: Table, rows: Sequence[Mapping[str, str]]) -> Iterator[Difference]:
+    replayed = {_who(row): row for row in rows}
+    for row in table.rows:
+        other = replayed.get(_who(row))
+        who = "/".join(filter(None, _who(row)))
+        if other is None:
+            yield Difference(Aspect.STATES, who, table.taken, "sshare row", "none")
+            continue
+        for column in _SHARES:
+            if column in row and row[column] != other[column]:
+                yield Difference(
+                    Aspect.STATES, who, table.taken, f"sshare {column} {row[column]}", other[column]
+                )
+
+
+def _who(row: Mapping[str, str]) -> tuple[str, str, str]:
+    return row["Account"].strip(), row["User"], row.get("Partition", "")

@@ -1,0 +1,103 @@
+"""Read a recording about priorities and limits: its scenario, and what was observed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway.errors import ConfigError, Problem, reason_of
+from makeway.model import Seconds
+from makeway.settings import structure
+
+FORMAT = 1
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """A job as it stood from one look on."""
+
+    t: Seconds
+    state: str
+    reason: str | None = None
+    priority: int = 0
+    nodes: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Seen:
+    """What was seen of one job."""
+
+    at: Seconds | None = None
+    submitted: Seconds | None = None
+    job_id: int | None = None
+    changes: tuple[Change, ...] = ()
+    last: Mapping[str, Any] = attrs.field(factory=dict)
+    refused: str | None = None
+    said: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Table:
+    """What a command printed."""
+
+    at: Seconds
+    what: str
+    taken: Seconds
+    rows: tuple[Mapping[str, str], ...] = ()
+    text: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Recording:
+    """One result file."""
+
+    slurm_version: str
+    scenario: Mapping[str, Any]
+    observed_seconds: Seconds
+    jobs: Mapping[str, Seen]
+    tables: tuple[Table, ...] = ()
+    actions: tuple[Mapping[str, Any], ...] = ()
+    events: tuple[Mapping[str, Any], ...] = ()
+    format: int = FORMAT
+
+    @property
+    def release(self) -> str:
+        """Return the release as ``[scheduler] slurm_release`` has it."""
+        return self.slurm_version.partition("-")[0]
+
+    @property
+    def decays(self) -> Sequence[Seconds]:
+        """Return the instants of the recalculations."""
+        return [float(event["t"]) for event in self.events if event.get("what") == "decay"]
+
+
+def looks_so(text: str) -> bool:
+    """Whether a result is of this kind: it says for how many seconds was observed, beside its own scenario."""
+    return '"observed_seconds"' in text and '"slurm_version"' in text
+
+
+def read(path: Path) -> Recording:
+    """Read a result file.
+
+    :raises ConfigError: it cannot be read, or is no recording of this kind.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(str(path), [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
+    if not isinstance(data, dict):
+        raise ConfigError(str(path), [Problem("", "not a recording: the outermost value is no table")])
+    for table in data.get("tables", ()):
+        if isinstance(table, dict) and table.get("text") is None:
+            table.pop("text", None)
+    recording = structure(data, Recording, str(path))
+    if recording.format != FORMAT:
+        problem = Problem("format", f"got {recording.format}; allowed: {FORMAT}")
+        raise ConfigError(str(path), [problem])
+    return recording

@@ -1,0 +1,271 @@
+"""Turn a scenario about priorities and limits into config, jobs and commands.
+
+The clocks are those of the recording: looks of the main scheduler every second, recalculations at the instants that
+the controller's log shows, jobs submitted when they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.config import Config, NodeTable
+from makeway.errors import ConfigError, Problem
+from makeway.hostlist import expand_hostlist
+from makeway.model import JobSpec, Seconds
+from makeway.worlds.events import Command
+from makeway_slurm.readers.conf import config_from_entries
+from makeway_slurm.readers.grammar import Record, Setting, parse_conf
+from makeway_slurm.readers.priority import NAME
+from makeway_slurm.readers.sbatch_args import parse_sbatch
+from makeway_slurm.recordings.priority.database import Database
+from makeway_slurm.recordings.priority.recording import Recording
+from makeway_slurm.vendor import of_release
+
+DEFAULT_USER = "alice"
+LIMITS = "limits/slurm"
+_DEFAULTS = {
+    "SelectType": "select/cons_tres",
+    "PriorityType": "priority/basic",
+    "KillWait": "1",
+    "AccountingStorageType": "accounting_storage/slurmdbd",
+}
+_PARAMETERS = "batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1"
+_MARK = re.compile(r"<([^<>]+)>")
+_LATER = re.compile(r"[+-]\d+")
+_ACTION_DELAY = 0.05
+_EXIT_TIME = 0.06
+"""By how much jobs end later than they sleep, as the log shows it."""
+_REQUEUE_DELAY = 6.0
+_COMPLETING = 0.35
+"""From the end of a job to the start of the next on its nodes: 0.2 to 0.45 s."""
+_PHASE = 0.36
+"""Within the second, the usual look of the main scheduler where the log shows no start."""
+
+
+class UnmodelledError(Exception):
+    """The scenario does something that cannot be followed; its text says what."""
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """One scenario, ready to be played."""
+
+    name: str
+    config: Config
+    jobs: tuple[JobSpec, ...]
+    commands: tuple[tuple[Seconds, Command], ...]
+    duration: Seconds
+
+
+def build(recording: Recording, source: str) -> Scenario:
+    """Turn a recording's scenario into what is played.
+
+    :raises ConfigError: it is malformed.
+    :raises UnmodelledError: something in it cannot be followed.
+    """
+    scenario = recording.scenario
+    cluster = scenario["cluster"]
+    if cluster.get("topology"):
+        raise UnmodelledError("topology.conf is not modelled")
+    database = Database()
+    try:
+        for command in cluster.get("sacctmgr", ()):
+            database.run(command.replace("<CLUSTER>", "cluster"))
+    except (ValueError, KeyError) as error:
+        raise ConfigError(source, [Problem("cluster.sacctmgr", str(error))]) from None
+    config = _config(recording, database, source)
+    ids: dict[str, str] = {}
+    jobs = _jobs(recording, database, ids, source)
+    commands = [each for action in recording.actions for each in _commands(action, ids)]
+    return Scenario(
+        name=str(scenario["name"]),
+        config=config,
+        jobs=tuple(jobs),
+        commands=tuple(sorted(commands, key=lambda each: each[0])),
+        duration=float(scenario["duration"]),
+    )
+
+
+def _config(recording: Recording, database: Database, source: str) -> Config:
+    cluster = recording.scenario["cluster"]
+    entries = parse_conf(cluster["slurm_conf"], f"{source}:slurm_conf").entries
+    given = {entry.canonical for entry in entries if isinstance(entry, Setting)}
+    head = [f"{key}={value}" for key, value in _DEFAULTS.items() if key.lower() not in given]
+    head.append(f"SchedulerParameters={_joined(entries)}")
+    rest = [e for e in entries if not (isinstance(e, Setting) and e.canonical == "schedulerparameters")]
+    built = config_from_entries(
+        [*parse_conf("\n".join(head), "oracle").entries, *rest],
+        _nodes(cluster["nodes"]),
+        source,
+        recording.release,
+        qos=database.qos_tables(),
+        licenses=cluster.get("licenses", {}),
+    ).config
+    own = built.scheduler.clockwork
+    clockwork = {**(own if isinstance(own, Mapping) else {}), **_clocks(recording)}
+    scheduler = attrs.evolve(built.scheduler, clockwork=clockwork, **of_release(recording.release))
+    attributes = {
+        **built.cluster.attributes,
+        "associations": database.associations(),
+        "groups": {name: list(members) for name, members in cluster.get("groups", {}).items()},
+    }
+    policy = built.policy
+    if policy.priority is not None:
+        own_settings = {**policy.settings.get(NAME, {}), "calc_phase": _phase_of(recording.decays)}
+        policy = attrs.evolve(policy, settings={**policy.settings, NAME: own_settings})
+    return attrs.evolve(
+        built, cluster=attrs.evolve(built.cluster, attributes=attributes), scheduler=scheduler, policy=policy
+    )
+
+
+def _joined(entries: Iterable[Setting | Record]) -> str:
+    own = [e.value for e in entries if isinstance(e, Setting) and e.canonical == "schedulerparameters"]
+    return ",".join([_PARAMETERS, *own])
+
+
+def _phase_of(decays: Sequence[Seconds]) -> Seconds:
+    return decays[0] % 60.0 if decays else 56.0
+
+
+def _clocks(recording: Recording) -> dict[str, float | bool]:
+    told = ("started", "started_by_backfill")
+    starts = [float(event["t"]) % 1.0 for event in recording.events if event.get("what") in told]
+    phase = starts[0] if starts else _PHASE
+    return {
+        "sched_phase": phase,
+        "bf_phase": phase,
+        "submit_delay": 0.0,
+        "pass_on_submit": False,
+        "pass_on_own_end": True,
+        "pass_on_completion": True,
+        "limit_phase": 25.3,
+        "min_kill_delay": 0.0,
+        "requeue_delay": _REQUEUE_DELAY,
+        "completing_time": _COMPLETING,
+        "suspend_grace_time": 0.0,
+        "second_phase": 0.0,
+        "counts_seconds": True,
+        "bf_window": 86400.0,
+    }
+
+
+def _nodes(entries: Iterable[Mapping[str, Any]]) -> list[NodeTable]:
+    found = []
+    for entry in entries:
+        cpus = int(entry.get("cpus", 1))
+        for name in expand_hostlist(str(entry["name"])):
+            found.append(
+                NodeTable(
+                    name=name, cpus=cpus, cores_per_socket=cpus, memory_mb=int(entry.get("real_memory", 1000))
+                )
+            )
+    return found
+
+
+# ------------------------------------------------------------------------------------- jobs
+def _jobs(recording: Recording, database: Database, ids: dict[str, str], source: str) -> list[JobSpec]:
+    found: list[JobSpec] = []
+    entries = sorted(enumerate(recording.scenario.get("job", ())), key=lambda pair: (pair[1]["at"], pair[0]))
+    for number, (_, entry) in enumerate(entries, 1):
+        name = str(entry["name"])
+        ids[name] = str(number)
+        found += _specs(recording, database, entry, number, ids, source)
+    return found
+
+
+def _specs(
+    recording: Recording,
+    database: Database,
+    entry: Mapping[str, Any],
+    number: int,
+    ids: Mapping[str, str],
+    source: str,
+) -> list[JobSpec]:
+    name, at = str(entry["name"]), float(entry["at"])
+    seen = recording.jobs.get(name)
+    submitted = seen.submitted if seen is not None and seen.submitted is not None else at
+    user = str(entry.get("user", DEFAULT_USER))
+    args = [_fixed(str(word), ids, at) for word in entry.get("args", ())]
+    if any(word.startswith("--switches") for word in args):
+        raise UnmodelledError("--switches is not modelled")
+    try:
+        specs = parse_sbatch(
+            args,
+            id=str(number),
+            user=user,
+            group=user,
+            account=database.home(user),
+            submit_at=submitted,
+            run_time=float(entry.get("runtime", 10.0)) + _EXIT_TIME,
+            source=source,
+        )
+    except ValueError as error:
+        raise ConfigError(source, [Problem(f"job {name}", str(error))]) from None
+    groups = [
+        group for group, members in recording.scenario["cluster"].get("groups", {}).items() if user in members
+    ]
+    found = []
+    for spec in specs:
+        label = name if spec.array_id is None else f"{name}[{spec.array_task}]"
+        qos = spec.qos or database.default_qos(user, spec.account)
+        begin = None if spec.begin_at is None else round(spec.begin_at - submitted + at)
+        found.append(
+            attrs.evolve(
+                spec,
+                name=label,
+                qos=qos,
+                begin_at=begin,
+                attributes={**spec.attributes, "groups": groups, "array_size": len(specs)},
+            )
+        )
+    return found
+
+
+def _fixed(word: str, ids: Mapping[str, str], at: Seconds) -> str:
+    """Put ids and instants in the place of ``<NAME>`` and ``<+40>``."""
+
+    def one(match: re.Match[str]) -> str:
+        if _LATER.fullmatch(match[1]):
+            return f"now+{int(match[1]) - int(at)}"
+        return ids.get(match[1], match[0])
+
+    return _MARK.sub(one, word)
+
+
+# ---------------------------------------------------------------------------------- actions
+_VERBS = ("suspend", "resume", "hold", "release", "requeue")
+_FIELDS = {"priority": "priority", "nice": "nice", "qos": "qos", "sitefactor": "site_factor"}
+
+
+def _commands(action: Mapping[str, Any], ids: Mapping[str, str]) -> list[tuple[Seconds, Command]]:
+    """Translate one action.
+
+    :raises UnmodelledError: it is not known how.
+    """
+    at = float(action.get("done", float(action["at"]) + _ACTION_DELAY))
+    words = [_MARK.sub(lambda match: ids.get(match[1], match[0]), str(word)) for word in action["command"]]
+    if words[0] == "scancel":
+        return [(at, Command("cancel", words[-1]))]
+    verb = words[1].lower() if words[0] == "scontrol" and len(words) > 2 else ""
+    if verb in _VERBS:
+        return [(at, Command(verb, words[2]))]
+    if verb == "update" and words[2].lower() == "job":
+        return [(at, _update(words[3], words[4:]))]
+    raise UnmodelledError(" ".join(map(str, action["command"])))
+
+
+def _update(job: str, words: Sequence[str]) -> Command:
+    name, _, value = words[0].partition("=")
+    field = _FIELDS.get(name.lower())
+    if field is None or len(words) > 1:
+        raise UnmodelledError(f"scontrol update job {' '.join(words)}")
+    if field == "priority":
+        return Command("priority", job, value=value)
+    return Command("change", job, value=f"{field}={value}")
+
+
+__all__ = ["Scenario", "UnmodelledError", "build"]
