@@ -191,7 +191,7 @@ def test_p5_raw_numbers(user: str, qos: str, expected: int) -> None:
         "weight_tres": {"cpu": 7.0, "mem": 0.5, "node": 11.0},
         "flags": ["NO_NORMAL_ALL"],
     }
-    tree = [
+    tree: list[dict[str, Any]] = [
         {"Account": "acct"},
         {"Account": "acct", "User": "a"},
         {"Account": "acct", "User": "b", "Priority": 9},
@@ -378,7 +378,13 @@ def test_who_used_less_starts_first() -> None:
     """Ann has used the machine when a recalculation comes: Bob's job, submitted later, starts before hers."""
     both = [{"Account": "acct"}, *({"Account": "acct", "User": name} for name in ("ann", "bob"))]
     config = site({"weight_fairshare": 1000, "calc_period": 60.0}, both)
-    whole: dict[str, Any] = {"min_nodes": 4, "max_nodes": 4, "tasks": 16, "account": "acct", "time_limit": 600.0}
+    whole: dict[str, Any] = {
+        "min_nodes": 4,
+        "max_nodes": 4,
+        "tasks": 16,
+        "account": "acct",
+        "time_limit": 600.0,
+    }
     jobs = (
         JobSpec(id="1", user="ann", run_time=100, **whole),
         JobSpec(id="2", user="ann", submit_at=1, run_time=10, **whole),
