@@ -71,6 +71,8 @@ class _Seen:
     priority: int
     qos: Qos | None
     shared: bool
+    required: bool
+    """Whether it names nodes that it requires."""
 
 
 def check_invariants(engine: Engine, resumed: Iterable[str] = ()) -> list[Excused]:
@@ -196,6 +198,8 @@ class InvariantChecker:
             return "" if by_gang else "preemption is off"
         if by_gang and (seen.shared or victim.spec.het_id is not None):
             return ""  # gang stops whoever is in a shadow; candidates were not asked (preemption 4.6)
+        if by_gang and seen.required and not engine.ledger.is_active(preemptor):
+            return ""  # it took a node that it requires and that the other was leaving (preemption 5.0 no. 3)
         return _off(seen) or _exempt(engine, seen) or _too_low(engine, preemptor, seen)
 
     def _look(self, engine: Engine) -> None:
@@ -488,6 +492,7 @@ def _seen(job: Job) -> _Seen:
         job.priority,
         job.qos,
         job.allocation is not None and job.allocation.shared,
+        bool(job.required),
     )
 
 

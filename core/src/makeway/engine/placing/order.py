@@ -39,12 +39,14 @@ class Order:
         if not vetoes:
             return found
         kept = [at for at, candidate in enumerate(found.jobs) if candidate.id not in vetoes]
+        # In the candidates' order: plugins are asked one after the other, and their order means nothing.
+        why = {each.id: vetoes[each.id].reason for each in found.jobs if each.id in vetoes}
         ends = [each.until for each in vetoes.values() if each.until is not None]
         if found.ask_again_at is not None:
             ends.append(found.ask_again_at)
         return attrs.evolve(
             found.only(kept),
-            protected={**found.protected, **{job_id: each.reason for job_id, each in vetoes.items()}},
+            protected={**found.protected, **why},
             ask_again_at=min(ends, default=None),
         )
 
