@@ -42,6 +42,8 @@ OPERATORS = [
     "core/ReplaceUnaryOperator_Delete_Not",
 ]
 """A comparison, `and` or `or`, a `not`: what people get wrong. Changes that raise TypeError are left out."""
+LEFT_OUT = ("test_contract*.py", "test_fuzz*.py", "test_properties.py")
+"""Tests that draw their cases: slow, and no mutant should need them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -110,16 +112,13 @@ def _by_operator(item: WorkItem) -> tuple[str, int]:
 
 def pytest_command(*arguments: str) -> list[str]:
     """Return how pytest is called."""
+    quick = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
     return [
         sys.executable,
         "-m",
         "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not slow",
+        *quick,
+        *(f"--ignore-glob=*/{each}" for each in LEFT_OUT),
         *arguments,
     ]
 
@@ -204,9 +203,21 @@ def _change(before: str, after: str) -> str:
 
 
 def open_session(path: Path, wanted: Sequence[Target], tree: Path, count: int, seed: int) -> WorkDB:
-    """Open the session file; a new one gets its sample of places."""
+    """Open the session file; a new one gets its sample of places.
+
+    :raises SystemExit: it was begun on another commit, whose lines are elsewhere.
+    """
+    commit = path.with_suffix(".commit")
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     if path.exists():
+        if commit.read_text() != head:
+            sys.exit(
+                f"{path} was begun on commit {commit.read_text().strip()}: check that out, or name another file"
+            )
         return WorkDB(str(path), WorkDB.Mode.open)
+    commit.write_text(head)
     session = WorkDB(str(path), WorkDB.Mode.create)
     files = [file for target in wanted for file in target.files(tree)]
     with _inside(tree):
