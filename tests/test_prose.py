@@ -1,7 +1,8 @@
-"""Hold the pages to plain English, and their commands to an order that works."""
+"""Hold pages, docstrings and messages to plain English, and the commands of pages to an order that works."""
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -23,7 +24,14 @@ PAGES = sorted(
     for page in ROOT.glob(pattern)
     if page.name != "CHANGELOG.md"
 )
+MODULES = sorted(
+    module
+    for folder in ("core", "testing", "plugins/*", "examples/plugins/*")
+    for module in ROOT.glob(f"{folder}/src/**/*.py")
+)
 MOST_WORDS = 25
+MOST_WORDS_IN_CODE = 30
+"""A message has figures and names in it, and a docstring the parts of a signature."""
 BANNED = {
     "what for": "purpose",
     "in thought": "simulates, tries",
@@ -92,6 +100,62 @@ def test_the_checks_find_something() -> None:
     assert long_sentences(f"{words}.\n{words} more.\n") == [(2, MOST_WORDS + 1, f"{words} more.")]
     assert long_sentences(f"```text\n{words} more\n```\n`{words} more`\n") == []
     assert banned_phrases("| a | 10 s At the least |\n") == [(1, "at the least", "at least")]
+
+
+# ------------------------------------------------------------------------- docstrings and messages
+_PARTS = re.compile(r"\n\s*\n|\n\s*(?=:\w+ ?\w*:|[-*] |\d\. )")
+_TABLE = re.compile(r"^\s*={3,}[= ]*$|::$|\|", re.MULTILINE)
+
+
+def texts_of(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a module that are sentences, with their lines: docstrings, and messages, values left out.
+
+    Tables, lists of names and statements for a database are no sentences.
+    """
+    tree = ast.parse(source)
+    within = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (each.value if isinstance(each, ast.Constant) else "x" for each in node.values)
+            text = "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in within:
+            text = node.value
+        else:
+            continue
+        for part in _PARTS.split(text):
+            words = part.split()
+            if not _TABLE.search(part) and sum(word.islower() for word in words) > len(words) / 2:
+                yield node.lineno, " ".join(words)
+
+
+def faults_of(source: str) -> list[tuple[int, str]]:
+    """Return line and fault of each text that is too long, or has a banned phrase."""
+    found = []
+    for line, text in texts_of(source):
+        found += [
+            (line, f"{count} words: {each}")
+            for _, count, each in long_sentences(text)
+            if count > MOST_WORDS_IN_CODE
+        ]
+        found += [(line, f"{phrase}; better: {instead}") for _, phrase, instead in banned_phrases(text)]
+    return found
+
+
+def test_docstrings_and_messages_are_plain() -> None:
+    """Of everything that is shipped."""
+    found = {str(module.relative_to(ROOT)): faults_of(module.read_text()) for module in MODULES}
+    assert len(found) > 100
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_the_check_of_code_finds_something() -> None:
+    """In a docstring, and in a message around a value; a table is left alone."""
+    long = " ".join(["word"] * (MOST_WORDS_IN_CODE + 1))
+    assert faults_of(f'"""One.\n\n{long}.\n"""\n') == [(1, f"31 words: {long}.")]
+    assert faults_of('raise ValueError(f"{most} nodes at the most, and no more")\n') == [
+        (1, "at the most; better: at most")
+    ]
+    assert faults_of(f'"""Two.\n\n=== ===\na   {long}\n=== ===\n"""\n') == []
 
 
 # ------------------------------------------------------------------------------ pip before groups

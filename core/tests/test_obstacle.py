@@ -60,7 +60,7 @@ def why(config: dict[str, Any], **keys: Any) -> str:
             id="excluded",
         ),
         pytest.param({"tasks": 40, "max_nodes": 1}, "40", id="CPUs on one node"),
-        pytest.param({"tasks": 100}, "needs 100 CPUs; partition p gives 28 at the most", id="CPUs in all"),
+        pytest.param({"tasks": 100}, "needs 100 CPUs; partition p gives at most 28", id="CPUs in all"),
         pytest.param(
             {"required_nodes": "m1"}, "asks for m1, where it cannot run in partition p", id="elsewhere"
         ),

@@ -231,7 +231,7 @@ def test_attempts_that_come_to_the_same_are_one(run: Run, site: Path) -> None:
 
 @attrs.frozen
 class Peak:
-    """What a process took at the most."""
+    """The most that a process took."""
 
     megabytes: float
 

@@ -83,7 +83,7 @@ def test_the_next_three_commands_are_told(run: Run, here: Path) -> None:
         pytest.param("../x", "before the slash is the kind", id="a path"),
         pytest.param("preempt/../x", "such as 'x'", id="a path behind the kind"),
         pytest.param("gang/x", "--kind says 'preempt'", id="another kind"),
-        pytest.param("x" * 61, "60 at the most", id="too long"),
+        pytest.param("x" * 61, "at most 60", id="too long"),
         pytest.param("a__b", "such as 'a_b'", id="two underscores"),
         pytest.param("größe", "allowed: small letters", id="letters beyond ASCII"),
         pytest.param("none", "'preempt/none' is offered by makeway", id="installed already"),

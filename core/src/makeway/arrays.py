@@ -42,7 +42,7 @@ def parse_array(text: str) -> TaskArray:
         if last < first or not step:
             raise ValueError(f"got {text[:60]!r}; allowed: {_ALLOWED}")
         if last >= MOST_TASKS:
-            raise ValueError(f"got index {last:,}; allowed: {MOST_TASKS - 1:,} at the most")
+            raise ValueError(f"got index {last:,}; allowed: at most {MOST_TASKS - 1:,}")
         tasks.update(range(first, last + 1, step))
     return TaskArray(tuple(sorted(tasks)), int(most) if mark else None)
 

@@ -1,7 +1,7 @@
 """Say what of the contract goes away, since when, until when, and what takes its place.
 
 A hook or an argument is never changed in place. What replaces it stands beside it, and the old one goes on
-working, with a warning to whoever still implements it, for two minor releases at the least. Its entry here stays
+working, with a warning to whoever still implements it, for at least two minor releases. Its entry here stays
 after the removal, so that plugins which still have it are told what to do.
 
 In `makeway.hookspecs` an old hook is marked ``@hookspec(warn_on_impl=deprecated.hook("makeway_old"))``, one with

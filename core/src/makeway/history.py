@@ -32,9 +32,9 @@ Interval = tuple[JobState, Seconds, Seconds, Allocation | None, int]
 RECORD_VERSION = 1
 """Version of the record's shape; grows when a key changes its meaning or goes. New keys may come without."""
 DECISIONS_KEPT = 200
-"""How many decisions a job's history holds at the most; further ones that let it wait are only counted."""
+"""The most decisions that a job's history holds; further ones that let it wait are only counted."""
 NAMES_KEPT = 100
-"""How many candidates, and how many protected jobs, a recorded decision names at the most."""
+"""The most candidates, and the most protected jobs, that a recorded decision names."""
 
 
 @attrs.define(eq=False)

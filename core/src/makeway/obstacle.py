@@ -25,7 +25,7 @@ def obstacle(
 
     A condition that is enough by itself is named alone, else those up to the one that is one too many.
 
-    :param wanted: nodes that the job needs at the least.
+    :param wanted: fewest nodes that the job needs.
     :param excluded: nodes that it does not want.
     :param up: nodes that are in service; None: all.
     """
@@ -96,7 +96,7 @@ def in_all(
     few = max_nodes is not None and max_nodes < serving.bit_count()
     if sum(largest) < min_cpus:
         on = f" on at most {counted(len(largest), 'node')}" if few else ""
-        return f"needs {counted(min_cpus, 'CPU')}{on}; {where} gives {sum(largest):,} at the most"
+        return f"needs {counted(min_cpus, 'CPU')}{on}; {where} gives at most {sum(largest):,}"
     for name, wanted in job.spec.gres_total.items():
         have = sum(nodes[index].gres.get(name, 0) for index in bitmap.indices(serving))
         if have < wanted:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from makeway.model import ClusterView, Job, Seconds
 
 Priority = int | Mapping[str, int]
-"""The higher goes first, and it is 1 at the least; by the partition's name where partitions differ."""
+"""The higher goes first; it is at least 1. Given by the partition's name where partitions differ."""
 
 
 class Occasion(enum.Enum):

@@ -134,7 +134,7 @@ def replay(
 def _simulated(
     engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
 ) -> Seconds:
-    """Run jobs in thought, or in the world of a runner."""
+    """Replay jobs in the simulated world, or in the world of a runner."""
     world: World
     if options.runner is None:
         world = _begun(engine, jobs, commands, options)

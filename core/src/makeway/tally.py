@@ -8,8 +8,8 @@ from makeway.bitmap import NodeBits
 class Tally:
     """Count jobs per node in binary: bitmap *k* holds the nodes whose count has the digit of 2**k.
 
-    Counting one job more or less carries to the next bitmap for ever fewer nodes, so that the cost hardly grows with
-    the jobs on a node, where `makeway.levels` goes through as many levels.
+    Counting one job more or less carries to the next bitmap for ever fewer nodes. The cost hardly grows with the jobs
+    on a node; `makeway.levels` goes through one level for each of them.
     """
 
     __slots__ = ("_digits", "_odd", "any")

@@ -296,7 +296,7 @@ def test_x4_only_while_the_reservation_is_active(play: Any) -> None:
     assert run.started("J") == 3600
 
 
-# -------------------------------------------------------------------------------- nodes at the most
+# ------------------------------------------------------------------------------------- most nodes
 @pytest.mark.parametrize(
     ("request_", "nodes"),
     [

@@ -348,7 +348,7 @@ def test_a_job_without_qos_has_no_rank() -> None:
 
 # ------------------------------------------------------------------------------- limits (0.1)
 class FourCores:
-    """A group limit as a site would write it: the jobs of a QOS hold four CPUs at the most."""
+    """A group limit as a site would write it: the jobs of a QOS hold at most four CPUs."""
 
     @hookimpl
     def makeway_admit(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:

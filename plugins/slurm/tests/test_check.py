@@ -57,7 +57,7 @@ def site(
     release: str | None = None,
     **policy: Any,
 ) -> Config:
-    """Return a sound site of two nodes, `low` under `hi` on both, save for what is given."""
+    """Return a sound site of two nodes, `low` under `hi` on both, except for what is given."""
     partitions = (
         PartitionTable(name="low", priority_tier=tiers[0], default=True, **(low or {})),
         PartitionTable(name="hi", priority_tier=tiers[1], **(hi or {})),

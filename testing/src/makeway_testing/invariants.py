@@ -105,7 +105,7 @@ class InvariantChecker:
         """Begin.
 
         :param commands: what people ask for in this run: a manual resume excuses an overlap.
-        :param every: look at every so-manieth step only.
+        :param every: look only at every n-th step.
         :param allowed: says why a preemption was not allowed, or nothing; in place of the checker's own
             reading of preempt/partition_prio.
         :param patience: how long a suspended job may wait with all that it needs free; None: one turn of
@@ -373,7 +373,7 @@ def _check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
             yield Excused(ledger.now, "resumed by a person", names)
             continue
         if engine.gang is not None and any(job.spec.het_id is not None for job in there):
-            yield Excused(ledger.now, "heterogeneous", names)  # removed in thought, never stopped
+            yield Excused(ledger.now, "heterogeneous", names)  # removed in a simulation, never stopped
             continue
         text = f"{amount} MB on {node.name}, which has {node.memory_mb} MB"
         raise _broken(engine, 2, text, *names)

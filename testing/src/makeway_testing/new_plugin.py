@@ -60,7 +60,7 @@ KINDS: Mapping[str, Kind] = {
         needs=(_LINEAR, _PARTITION_PRIO),
     ),
     "search": Kind(
-        summary="Takes victims until the job fits, then gives back whoever is not needed",
+        summary="Takes victims until the job fits, then gives back those it does not need",
         needs=(_LINEAR, _PARTITION_PRIO),
     ),
     "world": Kind(
@@ -140,7 +140,7 @@ def _checked(given: str, kind: str) -> str:
         hint = f"; such as {better!r}" if _NAME.fullmatch(better) else ""
         raise _wrong(f"got {given!r}; allowed: small letters, digits and underscores, a letter first{hint}")
     if len(name) > _LONGEST:
-        raise _wrong(f"got {len(name)} letters; allowed: {_LONGEST} at the most")
+        raise _wrong(f"got {len(name)} letters; allowed: at most {_LONGEST}")
     return name
 
 

@@ -44,7 +44,7 @@ QUICK = Profile(
     hash_seeds=("1", "2"),
     insists=False,
     leaves_out=(
-        "at most 5 random runs per rule instead of 25, 20 instead of 100 for rules that want many, "
+        "at most 5 random runs per rule instead of 25; 20 instead of 100 for rules that want many; "
         "2 hash seeds with 5 runs each instead of 3 with 40; a plugin that none of them puts to the test is skipped"
     ),
 )

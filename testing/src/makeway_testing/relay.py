@@ -1,7 +1,7 @@
 """Hand a run over from engine to engine, and hold every engine to what the first one would have done.
 
-A relay is the proof of adoption: `Relay` replaces its engine after every step by a new one that adopts the old one's
-state, by way of JSON, and keeps some of the new ones beside it to see that they go on alike.
+A relay is the proof of adoption. After every step `Relay` replaces its engine by a new one, which adopts the old
+one's state by way of JSON. It keeps some of the new ones beside it to see that they go on alike.
 """
 
 from __future__ import annotations

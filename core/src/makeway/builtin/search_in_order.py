@@ -45,7 +45,7 @@ def in_order(attempt: Attempt, candidates: Candidates) -> Choice | None:
     return Choice(
         placement=placement,
         victims=tuple(taken),
-        method="in order until it fits, then given back who is not needed",
+        method="in order until it fits, then without those it does not need",
         considered=len(candidates.jobs),
     )
 

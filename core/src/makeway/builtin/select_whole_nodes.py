@@ -108,7 +108,7 @@ class WholeNodesAttempt:
         return Placement(allocation=allocation, overlays=bool(nodes & below), why="idle nodes")
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take `job` away in thought."""
+        """Continue as if `job` were gone."""
         self._gone.add(job.id)
 
     def fresh(self) -> WholeNodesAttempt:

@@ -1,7 +1,7 @@
 """Find commands, writers of pages, and views for the terminal, that other distributions bring.
 
-A distribution offers a command by an entry point of the group ``makeway.commands`` (name of the command -> a click
-command), a writer of pages by one of ``makeway.pages``, a view by one of ``makeway.views``. They are imported when
+A distribution offers a command by an entry point of the group ``makeway.commands``: name of the command -> a click
+command. Writers of pages are in the group ``makeway.pages``, views in ``makeway.views``. They are imported when
 they are used. So is what an error needs: every start of ``makeway`` imports this module.
 """
 

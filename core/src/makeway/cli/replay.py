@@ -239,8 +239,8 @@ def replay(
     is standard output.
 
     The exit status is 3 if all was done but rows of WORKLOAD are faulty, or jobs can never run here or
-    stay suspended for good; they are listed.  Rows that tell of jobs that have not run, or of what the
-    log does not know, do not count for that.
+    stay suspended for good; they are listed.  Rows of jobs that have not run, or of what the log does
+    not know, do not change the exit status.
     """
     loaded = load_config(config, release, nodes, accounting)
     base = in_world(changed(loaded.config, changes, maps, config, decision_time_limit), world)

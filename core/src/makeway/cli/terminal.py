@@ -1,7 +1,7 @@
 """Know where tables, notes and progress go.
 
-Tables are as wide as they have to be when they go into a file or a pipe, and end no line with
-blanks, so that they can be compared and pasted.
+In a file or a pipe, tables are as wide as they have to be and end no line with blanks: they can be
+compared and pasted.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Moves:
     ) -> None:
         """Begin with nothing moved.
 
-        :param max_requeues: how often a job is requeued at the most; None: any number of times.
+        :param max_requeues: the most times a job is requeued; None: any number.
         :param priorities: who gives jobs their priority.
         """
         self.ledger = ledger

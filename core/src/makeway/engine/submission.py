@@ -161,7 +161,7 @@ class Submission:
             return required, excluded, f"no node named {missing!r}"
         named = required.bit_count()
         if spec.max_nodes is not None and named > spec.max_nodes:
-            wrong = f"must have {counted(named, 'node')}, but takes {spec.max_nodes:,} at the most"
+            wrong = f"must have {counted(named, 'node')}, but takes at most {spec.max_nodes:,}"
             return required, excluded, wrong
         return required, excluded, ""
 
@@ -200,7 +200,7 @@ class Submission:
                 most = partition.max_nodes
             if size > most:
                 reasons.append(
-                    f"needs {counted(size, 'node')}; partition {partition.name} gives {most} at the most"
+                    f"needs {counted(size, 'node')}; partition {partition.name} gives at most {most}"
                 )
             elif size < partition.min_nodes:
                 reasons.append(

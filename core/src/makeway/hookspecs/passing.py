@@ -43,9 +43,9 @@ def makeway_admit(
 ) -> Mapping[str, Blocked] | None:
     """Say which pending jobs a limit keeps out, whatever room there is.
 
-    Called for each job that is about to be tried, and again while victims are sought for it, with those
-    chosen so far already gone from `view` (``view.made_way``), so that a preemption that would only run
-    into a limit is not begun. A limit that says of itself that it is ``liftable`` does not end the attempt:
+    Called for each job that is about to be tried, and again while victims are sought for it. Those chosen so
+    far are then gone from `view` (``view.made_way``): a preemption that would only run into a limit is not
+    begun. A limit that says of itself that it is ``liftable`` does not end the attempt:
     victims are sought until the limit lets the job through as well as room is found. One that says ``never``
     refuses the job for good, with its `detail` as the reason. One that knows whose leaving would help says so in
     ``frees``, so that searches need not try everybody. Slurm's licences are such a limit (`makeway.licences`). An

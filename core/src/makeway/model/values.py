@@ -26,7 +26,7 @@ def _reduced(mapping: MappingProxyType[str, Any]) -> tuple[Any, ...]:
 copyreg.pickle(MappingProxyType, _reduced)
 
 PREEMPTIONS_KEPT = 100
-"""How many instants `Job.preempted_at` holds at the most."""
+"""The most instants that `Job.preempted_at` holds."""
 
 
 class PreemptMode(enum.Enum):

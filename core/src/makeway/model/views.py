@@ -106,8 +106,8 @@ class ClusterView(Protocol):
     def book(self, kind: Callable[[ClusterView], B]) -> B:
         """Return a book that is kept for this run, and told of each job that starts or leaves.
 
-        Any number of plugins may read the same book: it is made at the first call, told of the jobs that are active
-        then, in the order in which they started, and from then on of every other one as it comes and goes.
+        Any number of plugins may read the same book. The first call makes it and tells it of the jobs that are active
+        then, in the order in which they started. From then on it is told of every job that comes or goes.
 
         :param kind: makes the book of a view; there is one for each kind.
         """

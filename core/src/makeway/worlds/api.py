@@ -51,9 +51,11 @@ class Seen:
 
     job_id: str
     state: JobState
-    """RUNNING, SUSPENDED, COMPLETING (ended or killed, its nodes not free yet), PENDING (its start was asked for and
-    still waits, or a queue of the world's own holds it), or the end that it came to (COMPLETED, FAILED, CANCELLED):
-    then its nodes are free. With an action under way, the state that the action leads to."""
+    """RUNNING, SUSPENDED, COMPLETING, PENDING, or the end that it came to (COMPLETED, FAILED, CANCELLED).
+
+    COMPLETING: it ended or was killed, and its nodes are not free yet; with one of the ends they are. PENDING: its
+    start was asked for and still waits, or a queue of the world's own holds it. With an action under way, the state
+    that the action leads to."""
     incarnation: int = 0
     """Which start it stems from; 0: it is not one of ours, or unknown."""
     ends_as: JobState | None = None

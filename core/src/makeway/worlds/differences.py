@@ -1,8 +1,8 @@
 """Turn a survey into events: what is really there, against what the engine's books say.
 
-The live loop does so now and then, so that an event that got lost is made up for, and after a sleep; recovery does so
-after a crash. A job with an action under way is shown by its world as it will be once that action has succeeded, so
-that nothing is taken for a surprise that the engine itself has asked for.
+The live loop does so now and then, which makes up for lost events, and after a sleep; recovery does so after a crash.
+Its world shows a job with an action under way as it will be once the action has succeeded. What the engine has asked
+for is therefore no surprise.
 """
 
 from __future__ import annotations

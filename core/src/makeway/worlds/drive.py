@@ -123,7 +123,7 @@ class Live:
             self.turn()
 
     def turn(self, longest: Seconds = LONGEST_WAIT) -> int:
-        """Wait for what happens next, `longest` at the most, and let the engine decide; return how many events came."""
+        """Wait at most `longest` for what happens next, and let the engine decide; return how many events came."""
         if self.unwritten is not None:
             if not self._write(self.unwritten):
                 self.clock.wait(self.clock.now() + min(RETRY, longest))

@@ -1,7 +1,7 @@
-"""Run jobs in thought: each works for its `run_time` seconds of undisturbed running.
+"""Simulate jobs: each works for its `run_time` seconds of undisturbed running.
 
-What processes do on SIGTERM, how long a node takes to kill and clean up, and what a batch shell hears of a
-grace time follow spec slurm-preemption 4.3 and 4.8.
+Spec slurm-preemption 4.3 and 4.8 say what processes do on SIGTERM, and what a batch shell hears of a grace
+time. They also say how long a node takes to kill and clean up.
 """
 
 from __future__ import annotations

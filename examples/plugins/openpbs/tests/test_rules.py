@@ -92,7 +92,7 @@ def test_refused_levels(text: str) -> None:
 
 def test_at_most_19_levels() -> None:
     """1.4: all different, though there are but so many combinations worth having."""
-    with pytest.raises(ValueError, match="allowed: 19"):
+    with pytest.raises(ValueError, match="allowed: at most 19"):
         levels_of(",".join(["normal_jobs"] * 20))
 
 

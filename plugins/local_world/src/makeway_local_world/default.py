@@ -25,7 +25,7 @@ from makeway.config import (
 )
 
 KEPT_MB = 512
-"""Memory that is kept for the system, at the least."""
+"""Least memory that is kept for the system."""
 KEPT_SHARE = 0.05
 """Share of the memory that is kept for the system."""
 KILL_WAIT = 10.0

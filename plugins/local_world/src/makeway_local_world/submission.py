@@ -97,7 +97,7 @@ class Submission:
 class Names:
     """What the fields of a path stand for.
 
-    ``%j`` job id, ``%A`` id of the array, or of the job, ``%a`` index in the array, ``%x`` name of the job, ``%u``
+    ``%j`` job id, ``%A`` id of the array or of the job, ``%a`` index in the array, ``%x`` name of the job; ``%u``
     user, ``%N`` node, ``%I`` incarnation (1 for the first start), ``%%`` a per cent sign. A number pads with zeros:
     ``%4a``.
     """

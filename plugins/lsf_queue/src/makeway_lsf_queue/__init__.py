@@ -1,9 +1,9 @@
 """Preempt by queue, as IBM Spectrum LSF does it (``lsf/queue``).
 
-Queues say in their PREEMPTION line whose jobs they may take, and by whom their own may be taken; a queue of
-higher PRIORITY then has running jobs of lower ones suspended, from the least loaded host or in an order of
-preference, and these go on as soon as their slots are free. Spec lsf; what the documentation leaves open is
-an option of `settings.Settings`.
+Queues say in their PREEMPTION line whose jobs they may take, and by whom their own may be taken. A queue of
+higher PRIORITY then suspends running jobs of lower ones, from the least loaded host or in an order of
+preference. Victims go on as soon as their slots are free. Spec lsf; what the documentation leaves open is an
+option of `settings.Settings`.
 
 =============== =========================================================================
 module          what it owns

@@ -124,7 +124,7 @@ def _backfill(site: Site) -> Iterator[Finding]:
             text = "jobs that are killed at the end of a gap are lost without REQUEUE_EXIT_VALUES"
             yield _note(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
         if queue.interruptible is not None and queue.manner.mode is not PreemptMode.SUSPEND:
-            text = "preempted jobs are killed or requeued, so that the promised least run time is not kept"
+            text = "preempted jobs are killed or requeued, so the promised least run time is not kept"
             yield _note(_where(queue, "INTERRUPTIBLE_BACKFILL"), text, "7.1")
         if queue.backfill and queue.line.preemptable and "BACKFILL" not in site.jobtypes:
             text = "its jobs are safe all the same: BACKFILL=Y, and PREEMPT_JOBTYPE lacks BACKFILL"

@@ -65,7 +65,7 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     else:
         keeps = _keeps_needless(attempt.job, site)
         taken = _give_back(prober, free, taken, keeps=keeps)
-        method = "in order until it fits" + ("" if keeps else ", then given back who is not needed")
+        method = "in order until it fits" + ("" if keeps else ", then without those it does not need")
     placement = prober.place([*free, *taken])
     if placement is None:
         return None

@@ -68,5 +68,5 @@ def _known_to_checkpoint(rm: ResourceManager) -> bool:
 
 
 def supports(settings: Settings, method: str) -> bool:
-    """Whether all resource managers can do it; what is not sure counts as no, save for cancel."""
+    """Whether all resource managers can do it; unknown counts as no, except for cancel."""
     return all(method == "cancel" or can(rm, method) == YES for rm in settings.rm)

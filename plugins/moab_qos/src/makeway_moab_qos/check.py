@@ -171,7 +171,7 @@ def _in_moab(settings: Settings) -> Iterator[Finding]:
         text = f"BACKFILLPOLICY {settings.backfill_policy}: QoS preemption wants FIRSTFIT"
         yield _warning(path("backfill_policy"), text, "2.2")
     if settings.prio_job_select_weight is not None or settings.rtime_weight is not None:
-        text = "how PREEMPTPRIOJOBSELECTWEIGHT and PREEMPTRTIMEWEIGHT count is published nowhere; this is a guess"
+        text = "no document says how PREEMPTPRIOJOBSELECTWEIGHT and PREEMPTRTIMEWEIGHT count; this is a guess"
         yield _warning(path("prio_job_select_weight"), text, "4.4")
 
 
@@ -185,7 +185,7 @@ def capabilities(settings: Settings) -> Iterator[Finding]:
         if settings.preempt_policy in METHODS:
             answer = can(rm, asked)
             if answer == UNKNOWN and asked == "cancel":
-                text = f"whether {title} can cancel is unknown; it is tried all the same"
+                text = f"whether {title} can cancel is unknown; it is tried anyway"
                 yield _warning(path("preempt_policy"), text, "13")
             elif answer != YES:
                 policy = settings.preempt_policy

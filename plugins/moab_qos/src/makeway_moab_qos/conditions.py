@@ -237,7 +237,7 @@ def _beyond_soft(job: Job, view: ClusterView) -> bool:
 
 
 def _outranks(mine: int, theirs: int, right: Right, settings: Settings) -> bool:
-    """C3: strictly higher, save for owners and where it is switched off."""
+    """C3: strictly higher, except for owners and where it is switched off."""
     if right.ground == "owner" or (settings.ignore_preemptee_priority and not settings.maui):
         return True
     return mine > theirs if settings.choices.strict_priority or settings.maui else mine >= theirs

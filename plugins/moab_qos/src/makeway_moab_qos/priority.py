@@ -1,6 +1,6 @@
 """Compute priorities: of a waiting job, of a running one, and of a victim (spec moab 4.2 and 8).
 
-How the TARGET terms grow is published nowhere; here they are the part of the target that has passed.
+No document says how the TARGET terms grow; here they are the part of the target that has passed.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class Resumer:
         limit = self._over_limit(job, running)
         if limit is not None:
             kind, name = limit.group
-            why = f"{limit.whose}: {limit.hard} at the most, and others use it up"
+            why = f"{limit.whose}: at most {limit.hard}, and others use it up"
             found.append(Stay(why=why, setting=path(kind, name, limit.kind)))
         return found
 

@@ -237,7 +237,7 @@ class Walk:
 
 
 def _short(blocked: Blocked) -> float:
-    """Return how many tasks are missing at the least; 0: not known."""
+    """Return the fewest tasks that are missing; 0: not known."""
     return blocked.wanted - blocked.available if blocked.resource in ("processors", "tasks") else 0
 
 

@@ -17,7 +17,7 @@ from makeway.hostlist import expand_hostlist
 WHOLE = 240
 """Height of a node; many numbers divide it."""
 MOST_LANES = 8
-"""Jobs on the same CPUs that are drawn beside one another, at the most."""
+"""Most jobs on the same CPUs that are drawn beside one another."""
 
 Range = tuple[int, int, int, int]
 """First node, number of nodes, upper edge, height."""

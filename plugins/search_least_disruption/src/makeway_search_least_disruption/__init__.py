@@ -7,9 +7,9 @@ one: of all choices of candidates that make room it takes one of the fewest vict
 one that loses the least work, and among these the jobs submitted last. Putting any single victim
 back makes the placement impossible.
 
-Where the selector can say that the job needs so many nodes, whichever they are
-(`makeway.model.Cover`), the answer comes from a decomposition and a dynamic programme (`parts`,
-`combine`), else from probing (`probing`). Both stop at a limit, and then say in `Choice.method`
+A selector may say that the job needs so many nodes, whichever they are (`makeway.model.Cover`). The
+answer then comes from a decomposition and a dynamic programme (`parts`, `combine`), else from
+probing (`probing`). Both stop at a limit, and then say in `Choice.method`
 what is proved and what is not.
 
 ========= ================================================================

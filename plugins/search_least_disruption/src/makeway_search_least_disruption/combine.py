@@ -2,14 +2,14 @@
 
 Method, all in integers:
 
-1. *How many victims.* For any rate r = p/q (nodes per victim) an option that frees n nodes by v
+1. *How many victims.* Take any rate r = p/q (nodes per victim). An option that frees n nodes by v
    victims falls short of the best of its part by ``loss = max(q n' - p v') - (q n - p v) >= 0``.
    With K victims in all, enough nodes are freed if and only if the losses add up to no more than
    ``slack = p K + sum of the max - q need``. A negative slack rules K out. r is taken from the
    linear relaxation, for which the least K with a slack is the best bound; K grows from there
    until step 4 finds a choice, so the first K found is the least. For candidates that stand alone
-   r is the size of the K-th largest one, the slack what the K largest free too much, and the loss
-   what a smaller one frees less: taking the largest first is what has no loss.
+   r is the size of the K-th largest one. The slack is what the K largest free too much, and the loss
+   what a smaller one frees less: taking the largest first has no loss.
 2. *What is settled already.* An option whose loss alone exceeds the slack is out. Where all
    candidates are of one size no loss is possible and one pile remains: its K cheapest are the
    answer.

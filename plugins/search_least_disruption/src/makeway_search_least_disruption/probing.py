@@ -8,12 +8,12 @@ hurts.
    back in reverse while it still fits. In three orders (cheapest first, most nodes first, as the
    policy listed them); the fewest victims win, then the least price.
 3. *The best choice*: for 1, 2, ... victims up to the size of the good one, all choices in order of
-   price, depth first. A branch is left when its price with the cheapest that may still follow
-   reaches that of the best choice known, or when it does not fit even with everybody who may still
-   follow removed. The first size at which anything fits is the least, and the cheapest choice of
+   price, depth first. A branch ends when its price with the cheapest that may still follow reaches
+   that of the best choice known. It also ends when it does not fit even with everybody removed who
+   may still follow. The first size at which anything fits is the least, and the cheapest choice of
    that size the answer.
 
-Step 3 takes a limited number of steps (one removal in thought, or one probe); when they are used
+Step 3 takes a limited number of steps (one simulated removal, or one probe); when they are used
 up, the best choice known is returned, with what is proved about it. Steps 1 and 2 are not limited.
 """
 

@@ -2,7 +2,7 @@
 
 A job takes idle cores first, packed on the tightest block of nodes; where its partition, a lower tier or the
 gang scheduler allow, it is laid over cores in use, in a row of its partition. When nothing fits, candidates
-are removed in thought, in up to three rounds, and those that turn out to be needed are the victims.
+are removed one by one in a simulation, in up to three rounds. Those that turn out to be needed are the victims.
 Spec slurm-gang-and-select 4.1 and 4.3, slurm-preemption 5.2.
 
 ========== ======================================================================
@@ -23,7 +23,7 @@ cores      which cores of a node (4.3.8)
 assign     tasks, cores, memory and counted resources on the chosen nodes
 steps      the tests of one hypothetical state (4.3.2 to 4.3.5)
 known      the kinds met so far, what could never run, whom nobody may be laid over
-attempt    one job, with others removed in thought
+attempt    one job, as if others were gone
 selector   notices, a glance at many jobs
 lifting    limits that make way as candidates are removed (licences, slurm-preemption 1.11)
 forecast   when a job could start (4.3.11)

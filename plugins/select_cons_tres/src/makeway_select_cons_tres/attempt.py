@@ -1,4 +1,4 @@
-"""Place one job, with jobs removed in thought (spec slurm-gang-and-select 4.3, slurm-preemption 5.2)."""
+"""Place one job, as if others were gone (spec slurm-gang-and-select 4.3, slurm-preemption 5.2)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ConsAttempt:
         return twin
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take a job and its other components away in thought: all that they hold, or the cores alone."""
+        """Continue as if a job and its other components were gone: all that they hold, or only the cores."""
         if mode.frees_all:
             self.remove_all((job,))
         elif mode is not PreemptMode.OFF:
@@ -65,13 +65,13 @@ class ConsAttempt:
                     self.books.take_out(part, wholly=False)
 
     def remove_all(self, jobs: Sequence[Job]) -> None:
-        """Take jobs and their other components away in thought, with all that they hold."""
+        """Continue as if jobs and their other components were gone, with all that they hold."""
         if self.view.heterogeneous:
             jobs = [part for job in jobs for part in self.view.components(job) if part.nodes]
         self.remove_these(jobs)
 
     def remove_these(self, jobs: Sequence[Job]) -> None:
-        """Take jobs away in thought, with all that they hold; other components stay."""
+        """Continue as if jobs were gone, with all that they hold; other components stay."""
         self._begin_to_remove()
         self.books.take_out_all(jobs)
 

@@ -90,7 +90,7 @@ class Memory:
 
 
 class Books:
-    """Who holds what; `copy` gives books in which jobs can be taken out in thought."""
+    """Who holds what; `copy` gives books for a simulation, from which jobs can be removed."""
 
     def __init__(self, layout: Layout) -> None:
         size = layout.size

@@ -1,4 +1,4 @@
-"""Follow a limit while candidates are removed in thought: when it lets the preemptor through, and thanks to whom."""
+"""Follow a limit while the search removes candidates: when it lets the preemptor through, and thanks to whom."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Place jobs of one node on idle cores where the first node that fits is the answer.
 
-Spec slurm-gang-and-select 4.3.6 (one-node shortcut): what the node filter and test 1 say about such a job is known
-from the sets of nodes that fit (`makeway_select_cons_tres.fitting`), and how many CPUs it takes from its request.
+Spec slurm-gang-and-select 4.3.6 (one-node shortcut): the sets of nodes that fit
+(`makeway_select_cons_tres.fitting`) tell what the node filter and test 1 say about such a job. Its request tells how
+many CPUs it takes.
 """
 
 from __future__ import annotations

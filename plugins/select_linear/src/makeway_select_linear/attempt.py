@@ -65,7 +65,7 @@ class LinearAttempt:
         return LinearAttempt(self.selector, self.job, self.nodes, self.view, planning=self.planning)
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take `job` away in thought (spec slurm-preemption 5.1.3 no. 1)."""
+        """Continue as if `job` were gone (spec slurm-preemption 5.1.3 no. 1)."""
         if self._thought is None:
             self._thought = Thought(self)
         self._thought.remove(job, mode)

@@ -1,4 +1,4 @@
-"""Take jobs away in thought where nothing but the number of jobs per node decides which nodes are usable.
+"""Simulate removals where only the number of jobs per node decides which nodes are usable.
 
 Looking at the whole cluster after every removal would cost as much as removals times nodes; here a removal
 touches the nodes of the removed job alone.

@@ -1,4 +1,4 @@
-"""Take jobs out of the books in thought (spec slurm-preemption 5.1.3 no. 1)."""
+"""Simulate the removal of jobs from the books (spec slurm-preemption 5.1.3 no. 1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Thought:
-    """The books with some jobs taken out in thought."""
+    """The books as if some jobs were gone."""
 
     def __init__(self, attempt: LinearAttempt) -> None:
         selector = attempt.selector

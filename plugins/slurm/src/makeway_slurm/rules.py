@@ -221,8 +221,8 @@ RULES: Mapping[str, Rule] = {
         section="slurm-gang-and-select 4.4.6",
     ),
     "overflow_keeps_marks": Rule(
-        "a job that found no room for its cores when a person resumed it leaves its mark on its nodes for "
-        "good, so that jobs that would share them or have them whole no longer start there (a defect)",
+        "a job that finds no room for its cores when a person resumes it leaves its mark on its nodes for "
+        "good; jobs that want to share these nodes or have them whole no longer start there (a defect)",
         None,
         until="23.02",
         section="slurm-gang-and-select 4.3.10",

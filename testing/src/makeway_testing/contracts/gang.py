@@ -134,7 +134,7 @@ class GangContract(DecisionContract):
                 waited = max(_stops(run, spec.id), default=0.0)
                 if waited > most + _TINY:
                     found = f"{spec.id} waited {waited:g} s; {len(scenario.specs)} jobs, {length:g} s a turn"
-                    raise BreachError(f"{found}: {most:g} s at the most", hook=_HOOK, job=spec.id)
+                    raise BreachError(f"{found}: at most {most:g} s", hook=_HOOK, job=spec.id)
                 state = run.state(spec.id)
                 if state is not JobState.COMPLETED:
                     raise BreachError(f"in the end {spec.id} is {state.value}", hook=_HOOK, job=spec.id)

@@ -294,7 +294,7 @@ class ConfigReaderContract(ReaderContract):
         found = self.outcome(f"{self.sample.rstrip()}\n{lines}\n")
         said = "\n".join(found.warnings) if isinstance(found, Imported) else str(found)
         if self.strange.split()[0].lower() not in said.lower():
-            self.fail(f"of {self.strange!r} nobody hears; the warnings: {said or 'none'}", hook=self.hook)
+            self.fail(f"no warning names {self.strange!r}; the warnings: {said or 'none'}", hook=self.hook)
 
     def test_places_are_in_the_file(self) -> None:
         """Every place that is named is a line of the file, or of one beside it."""

@@ -77,7 +77,7 @@ class LimitedAttempt:
         return self._inner.probe()
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take `job` away in thought."""
+        """Continue as if `job` were gone."""
         self._removed.append((job, mode))
         self._inner.remove(job, mode)
 

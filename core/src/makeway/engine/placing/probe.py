@@ -115,7 +115,7 @@ class Prober:
         return not self._selector.screen((job,), ledger.up & ~ledger.completing)
 
     def _no_room(self, question: Question, *, preempt: bool) -> Blocked:
-        """Say no more than that there is no room, save for a job that is traced: there, people hear what it lacks."""
+        """Say only that there is no room; of a traced job, say what it lacks."""
         if not self._recorder.traces(question.job):
             return _NO_ROOM
         found = self.in_full(question, preempt=preempt)

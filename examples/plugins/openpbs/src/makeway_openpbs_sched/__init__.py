@@ -118,7 +118,7 @@ def makeway_preempt_candidates(preemptor: Job, view: ClusterView, now: Seconds) 
     """Name running jobs of lower value, lowest value and most recent start first."""
     site = site_of(view)
     if admission.incurable(preemptor, now, site):
-        return Candidates(note="what blocks it no preemption can cure")
+        return Candidates(note="no preemption can cure what blocks it")
     return candidates(preemptor, view, now, site)
 
 

@@ -43,9 +43,9 @@ def closed(job: Job, view: ClusterView, now: Seconds, site: Site) -> NodeBits:
 
 
 def _ahead(job: Job, view: ClusterView, now: Seconds, site: Site) -> list[Job]:
-    """Return the preempted jobs, normal at the least, that come before `job`, in order."""
+    """Return the preempted jobs, normal or higher, that come before `job`, in order."""
     usage = usage_of(site, view)
-    gone = {other.id for other in view.made_way}  # they are shown as suspended in thought only
+    gone = {other.id for other in view.made_way}  # the view shows them as suspended, but they run
     mine = _place(job, site.value(job, usage, now))
     found = []
     for other in (*view.active, *view.pending):

@@ -72,7 +72,7 @@ def order_of(text: str, *, deletion: bool = True) -> Order:
         else:
             raise ValueError(f"got {word!r} in {text!r}; allowed here: a percent, a whole number")
     if len(groups) > MOST_GROUPS:
-        raise ValueError(f"got {len(groups)} groups; allowed: {MOST_GROUPS} at the most")
+        raise ValueError(f"got {len(groups)} groups; allowed: at most {MOST_GROUPS}")
     return Order(tuple(groups), tuple(percents))
 
 

@@ -64,7 +64,7 @@ def levels_of(text: str, *, starving: bool = True) -> Levels:
     known = [status for status in STATUSES if starving or status != STARVING]
     elements = [element.strip() for element in text.split(",")]
     if len(elements) > MOST:
-        raise ValueError(f"got {len(elements)} levels; allowed: {MOST} at the most")
+        raise ValueError(f"got {len(elements)} levels; allowed: at most {MOST}")
     listed: list[Level] = []
     for place, element in enumerate(elements, start=1):
         statuses = _statuses(element, known)

@@ -350,7 +350,7 @@ def _choose_version(draft: _Draft) -> None:
             draft.take(name, option.value, option.place)
     draft.settings["version"] = "19.1"
     draft.said.append(
-        f"{names} stand in sched_config, which counts to 19.1 only, so the rules of 19.1 are taken; "
+        f"{names} stand in sched_config, which counts only up to 19.1, so the rules of 19.1 are taken; "
         f"for a later version move them to {QMGR}"
     )
 

@@ -19,9 +19,9 @@ class Request:
     per_vnode: Mapping[str, float]
     """Resource -> amount that each vnode in use gives once."""
     most_per_vnode: int | None
-    """Chunks on one vnode at the most; None: as many as fit."""
+    """Most chunks on one vnode; None: as many as fit."""
     vnodes: int
-    """Vnodes wanted at the least."""
+    """Fewest vnodes wanted."""
     whole: bool
     """Wants vnodes for itself (place=excl)."""
 

@@ -126,7 +126,7 @@ class _OwnVnodes:
         return None
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take `job` away in thought."""
+        """Continue as if `job` were gone."""
         self._room.stop(job, wholly=mode.frees_all)
         self._gone.append(job)
 

@@ -89,7 +89,7 @@ class Search:
         return self._site.value(job, self._usage, self._now)
 
     def _take(self, at: int) -> bool:
-        """Take a candidate away in thought; False: that would lift a victim above the preemptor (section 2.4)."""
+        """Continue as if a candidate were gone; False: that would lift a victim above the preemptor (section 2.4)."""
         job = self._jobs[at]
         self._usage.add(job, -1)
         if self._no_escalation:

@@ -167,7 +167,7 @@ class VnodeAttempt:
         return None
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
-        """Take `job` away in thought."""
+        """Continue as if `job` were gone."""
         if not self._own:
             self._room, self._own = self._room.copy(), True
         if mode is not PreemptMode.OFF:

@@ -63,7 +63,7 @@ class Steps:
         await self._tell()
 
     async def next(self, longest: float) -> None:
-        """Wait for the next step, `longest` at the most."""
+        """Wait at most `longest` for the next step."""
 
         async def wait() -> None:
             async with self._condition:

@@ -304,7 +304,7 @@ def k22(case: Case) -> Iterator[Check]:
         return
     wants = case.job.spec.memory_mb_per_cpu or case.job.spec.memory_mb_per_node
     if case.settings.maui or not asked or not wants:
-        yield check("K22", PASS, "memory is not what stands in the way")
+        yield check("K22", PASS, "memory is not the obstacle")
         return
     held = []
     for job in asked:

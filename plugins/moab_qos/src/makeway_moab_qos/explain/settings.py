@@ -20,7 +20,7 @@ def k07(case: Case) -> Iterator[Check]:
     setting = path("preempt_policy")
     if case.settings.maui and any(chosen.fails for _, chosen in case.verdicts.allowed):
         yield check(
-            "K07", FAIL, f"PREEMPTPOLICY {case.settings.preempt_policy} comes to nothing in Maui", setting
+            "K07", FAIL, f"PREEMPTPOLICY {case.settings.preempt_policy} has no effect in Maui", setting
         )
         return
     unable = [

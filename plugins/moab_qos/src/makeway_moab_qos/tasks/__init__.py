@@ -10,7 +10,7 @@ module    what it owns
 ========= ===============================================================
 request   what a job asks of a node
 books     free cores and memory per node
-attempt   one job against the books, some jobs taken out in thought
+attempt   one job against the books, as if some jobs were gone
 promises  which processors are kept for jobs that wait in front, and when
 selector  the whole; forecasts
 ========= ===============================================================

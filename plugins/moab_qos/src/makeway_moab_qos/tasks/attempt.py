@@ -1,4 +1,4 @@
-"""Try to place one job, with some jobs taken out in thought."""
+"""Try to place one job as if some jobs were gone."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class TaskAttempt:
             for index, cores in self._cores.items()
             if self._static >> index & 1
         )
-        # At the most: whatever lies on one node might not make a whole task.
+        # An upper bound: what lies on one node might not make a whole task.
         most = (books.room(self._static, 1, None) + given_back) * self._selector.most_threads
         if most < request.processors:
             return False

@@ -18,10 +18,10 @@ class Request:
     per_task: int
     """Processors of a task."""
     nodes: int
-    """Nodes wanted at the least."""
+    """Fewest nodes wanted."""
     max_nodes: int | None
     most_per_node: int | None
-    """Tasks on one node at the most; None: as many as fit."""
+    """Most tasks on one node; None: as many as fit."""
     memory_per_task: int
     memory_per_node: int
     whole: bool

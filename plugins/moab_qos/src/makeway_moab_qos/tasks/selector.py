@@ -193,7 +193,7 @@ class TaskSelector:
         return sum(count for job, count in self.holders(index, view) if job.id in self.booked)
 
     def cores_of_task(self, request: Request) -> int:
-        """Return the free cores that a node needs for a task at the least."""
+        """Return the fewest free cores that a node needs for a task."""
         return -(-request.per_task // self.most_threads)
 
     def ordered(self, nodes: NodeBits) -> Iterable[int]:

@@ -223,8 +223,8 @@ def grace_and_requeue(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 level="note",
                 where=where,
-                message="a job that finishes during its GraceTime is requeued all the same (since "
-                "24.05), and one that outlives it is requeued once more after its next run "
+                message="since 24.05 a job that finishes during its GraceTime is requeued all the same; "
+                "one that outlives it is requeued once more after its next run "
                 "(a defect, off by default here)",
                 section="slurm-preemption 4.3, 10.1 no. 12",
             )

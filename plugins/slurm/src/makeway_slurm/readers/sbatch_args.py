@@ -66,7 +66,7 @@ def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
     command. ``--time=UNLIMITED`` and 0 leave the limit to the partition. ``afterok`` is read as
     ``afterany``.
 
-    :param base: fields of JobSpec that the options do not say; `id` at the least.
+    :param base: fields of JobSpec that the options do not say; at least `id`.
     :raises ValueError: an option is unknown, not modelled, or has a wrong value.
     """
     components: list[Options] = []

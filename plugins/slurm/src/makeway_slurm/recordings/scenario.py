@@ -12,15 +12,15 @@ sched_phase
     before the look, hence 1/128 more there.
 pass_on_completion
     A victim's nodes are given away 0.02 to 0.04 s after its kill. Where the rule builtin_raw_order
-    holds (22.05 with sched/builtin and a single tier) the preemptor itself is passed over until the
-    estimator of sched/builtin has run (each ``bf_interval``, a second here), so that another job may
-    take them.
+    holds (22.05 with sched/builtin and a single tier), the preemptor itself is passed over until the
+    estimator of sched/builtin has run. It runs each ``bf_interval``, a second here; until then another
+    job may take the nodes.
 pass_on_own_end
     False. After a job that ended by itself the next one starts at the next look (48 of 49 times in
     26.11 within 0.01 s of .25). Gang resumes, by contrast, come in the instant of the end.
 completing_time, batch_host_delay
     0.03 s from a kill to "requeued", or to the start of a preemptor that needs all nodes. Nodes without the batch
-    script are clean at once: a look 0.01 s after the kill uses them, and a heterogeneous job's other component has
+    script are clean at once: a look 0.01 s after the kill uses them. The other component of a heterogeneous job has
     left 0.02 to 0.03 s before its leader (three times of three, on both releases).
 kill_spacing
     Jobs that are killed together leave their nodes in order of submission, a few milliseconds apart
