@@ -30,7 +30,7 @@ MODULES = sorted(
     for module in ROOT.glob(f"{folder}/src/**/*.py")
 )
 MOST_WORDS = 25
-MOST_WORDS_IN_CODE = 30
+MOST_WORDS_IN_CODE = 40
 """A message has figures and names in it, and a docstring the parts of a signature."""
 BANNED = {
     "what for": "purpose",
@@ -151,7 +151,7 @@ def test_docstrings_and_messages_are_plain() -> None:
 def test_the_check_of_code_finds_something() -> None:
     """In a docstring, and in a message around a value; a table is left alone."""
     long = " ".join(["word"] * (MOST_WORDS_IN_CODE + 1))
-    assert faults_of(f'"""One.\n\n{long}.\n"""\n') == [(1, f"31 words: {long}.")]
+    assert faults_of(f'"""One.\n\n{long}.\n"""\n') == [(1, f"41 words: {long}.")]
     assert faults_of('raise ValueError(f"{most} nodes at the most, and no more")\n') == [
         (1, "at the most; better: at most")
     ]

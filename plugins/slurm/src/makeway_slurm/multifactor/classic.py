@@ -1,8 +1,8 @@
 """Fair share as it was before the fair tree: NO_FAIR_TREE, and DEPTH_OBLIVIOUS (slurm-priority-and-limits 4).
 
-Slurm works the effective usage of accounts out at the beginning of a recalculation, before decay and new usage, and
-that of users when it reaches the first of their pending jobs in the job table. So what is in force mixes this
-period with the last one; that is modelled, as measured.
+Slurm works out the effective usage of accounts when a recalculation begins, before decay and new usage. That of users
+follows when it reaches the first of their pending jobs in the job table. So what is in force mixes this period with
+the last one; that is modelled, as measured.
 """
 
 from __future__ import annotations
