@@ -201,6 +201,17 @@ async def wait(request: web.Request) -> web.Response:
     return web.json_response({"ended": None not in states, "jobs": jobs})
 
 
+async def why(request: web.Request) -> web.Response:
+    """GET /v1/jobs/{id}/why."""
+    return web.json_response(await request.app[SERVICE].why(caller_of(request), request.match_info["id"]))
+
+
+async def whom(request: web.Request) -> web.Response:
+    """POST /v1/whom."""
+    wanted = structure(await body_of(request), Request, SOURCE)
+    return web.json_response(await request.app[SERVICE].whom(caller_of(request), wanted))
+
+
 async def logs(request: web.Request) -> web.Response:
     """GET /v1/jobs/{id}/logs."""
     return web.json_response(await request.app[SERVICE].logs(caller_of(request), request.match_info["id"]))
@@ -262,6 +273,8 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/jobs/{id}", job),
     ("GET", "/v1/jobs/{id}/wait", wait),
     ("GET", "/v1/jobs/{id}/logs", logs),
+    ("GET", "/v1/jobs/{id}/why", why),
+    ("POST", "/v1/whom", whom),
     ("POST", "/v1/commands", order),
     ("GET", "/v1/events", stream),
     ("POST", "/v1/drain", drain),

@@ -11,20 +11,24 @@ from typing import Any, TypeVar
 import attrs
 
 from makeway.config import Config
+from makeway.model import JobSpec, JobState, Stay
 from makeway.record import Line
+from makeway.state import State
 from makeway.worlds.drive import Live
 from makeway.worlds.events import NodesDrained, NodesUp
 from makeway_local_world import submission
 from makeway_local_world.daemon import wards
 from makeway_local_world.daemon.desk import Desk
+from makeway_local_world.daemon.foresight import Foresight, look
 from makeway_local_world.daemon.intake import Intake, Refusal, Taken
 from makeway_local_world.daemon.past import Past
 from makeway_local_world.daemon.people import Rules, name_of, veil, veiled, who_is
 from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
 from makeway_local_world.daemon.views import Displacers, Shown
 from makeway_local_world.daemon.waiting import Waiting
+from makeway_local_world.daemon.why import Known, story, whom
 from makeway_local_world.places import Places
-from makeway_local_world.requests import Request, parse_after
+from makeway_local_world.requests import Request, parse_after, specs
 
 T = TypeVar("T")
 PATIENCE = 1.0
@@ -221,6 +225,91 @@ class Service:
         """Go on under another configuration; if it does not fit, nothing changes."""
         await self.ask(lambda: self.live.reload(config, source=source))
         self.source = source
+
+    # ------------------------------------------------------------------------------ looking ahead
+    async def why(self, caller: Caller, job_id: str) -> dict[str, Any]:
+        """Tell why a job does not run, who did that, what would have to happen, and about when.
+
+        :raises NoJob: there is none.
+        """
+        job = await self.job(caller, job_id)
+        if not self.rules.may_see(caller.uid, str(job["user"])):
+            raise Refusal(f"job {job_id} belongs to {job['user']}")
+        known, state, config = await self.ask(lambda: self._known(job))
+        lines = await self.elsewhere(self.past.lines_of, job_id)
+        foresight = None
+        if job["state"] in ("PENDING", "SUSPENDED") and not job["held"] and known.drained is None:
+            foresight = await self._look_ahead(config, state, job_id)
+        known = attrs.evolve(known, lines=lines, foresight=foresight)
+        told = await self.elsewhere(story, known)
+        expected = None
+        if foresight is not None and foresight.starts_at is not None:
+            expected = round(foresight.starts_at + known.zero, 3)
+        return {
+            "job": job,
+            "told": told,
+            "expected_at": expected,
+            "displaced": job.get("displaced"),
+            "displaces": [] if foresight is None else [attrs.asdict(each) for each in foresight.takes],
+            "decision": None
+            if foresight is None or foresight.decision is None
+            else foresight.decision.as_dict(),
+        }
+
+    async def whom(self, caller: Caller, request: Request) -> dict[str, Any]:
+        """Tell whom a job would displace now, without submitting it."""
+        live = self.live
+        who = who_is(caller.uid, caller.gid)
+
+        def prepared() -> tuple[Known, State, Config, list[JobSpec]]:
+            now = max(live.clock.now(), live.engine.ledger.now)
+            new = specs(
+                attrs.evolve(request, array=None, dependency=None), who, "new", now, live.clock.wall()
+            )
+            return *self._known({"id": "new", "time_limit": None}), new
+
+        known, state, config, new = await self.ask(prepared)
+        new = [attrs.evolve(each, submit_at=state.at, begin_at=None) for each in new]
+        foresight = await self._look_ahead(config, state, "new", new)
+        known = attrs.evolve(known, foresight=foresight)
+        return {
+            "told": await self.elsewhere(whom, known),
+            "starts_at": None if foresight.starts_at is None else round(foresight.starts_at + known.zero, 3),
+            "displaces": [attrs.asdict(each) for each in foresight.takes],
+            "rejected": foresight.rejected,
+            "decision": None if foresight.decision is None else foresight.decision.as_dict(),
+        }
+
+    async def _look_ahead(
+        self, config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ()
+    ) -> Foresight:
+        return await self.elsewhere(look, config, state, job_id, new)
+
+    def _known(self, job: dict[str, Any]) -> tuple[Known, State, Config]:
+        """Gather on the engine's thread what there is to say about a job."""
+        live, engine = self.live, self.live.engine
+        others = {each["id"]: each for each in self._look()}
+        mine = engine.ledger.jobs.get(str(job["id"]))
+        stays: Sequence[Stay] = engine.stays(mine) if mine is not None else ()
+        ahead: list[str] = []
+        if mine is not None and mine.state is JobState.PENDING and not mine.held:
+            order = [entry[1].id for entry in engine.queue.ordered()]
+            if mine.id in order:
+                ahead = list(dict.fromkeys(order[: order.index(mine.id)]))
+        drain = wards.read(self.places.state)
+        known = Known(
+            job=job,
+            others=others,
+            stays=stays,
+            ahead=ahead,
+            zero=live.clock.wall() - live.clock.now(),
+            waits_for=self.waiting.stand(mine.id) if mine is not None else {},
+            drained=None if drain is None else attrs.asdict(drain),
+            trouble=self.trouble,
+            words=engine.policies.vocabulary(),
+        )
+        state = engine.hand_over()
+        return known, attrs.evolve(state, at=max(state.at, engine.ledger.now)), engine.config
 
     # --------------------------------------------------------------------------------- logs
     async def logs(self, caller: Caller, job_id: str) -> dict[str, Any]:

@@ -71,6 +71,15 @@ class Waiting:
             return None
         return NEVER if job_id in self._never else "Dependency"
 
+    def stand(self, job_id: str) -> dict[str, str]:
+        """Return the conditions that a job waits for, and how each stands."""
+        told = {True: "met", False: "it can never be met; cancel the job", None: "not yet"}
+        return {
+            f"{after.kind} {other}": told[self._met(after, other)]
+            for after in self._waiting.get(job_id, ())
+            for other in self._named(after)
+        }
+
     def _judge(self, job_id: str) -> None:
         job = self._engine().ledger.jobs.get(job_id)
         if job is None or not job.held or job.state is not JobState.PENDING:

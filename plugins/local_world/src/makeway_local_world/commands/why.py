@@ -1,0 +1,24 @@
+"""``makeway why``: by whom a job was displaced or held back, what would have to happen, about when."""
+
+from __future__ import annotations
+
+import click
+
+from makeway_local_world.commands import options
+from makeway_local_world.commands.client import Daemon, job_route
+
+
+@click.command()
+@options.job_argument
+@options.json_option
+def why(job: str, as_json: bool) -> None:
+    """Say why a job does not run: by whom it was displaced or held back, what would have to happen, about when."""
+    answer = Daemon().get(job_route(job, "why"))
+    if as_json:
+        options.put(answer)
+        return
+    head, *rest = answer["told"]
+    click.echo("\n".join([head, *(f"  {line}" for line in rest)]))
+
+
+__all__ = ["why"]
