@@ -100,6 +100,12 @@ class Site:
             time.sleep(0.02)
         raise AssertionError(f"{what or 'it'} did not come about; the log says\n{self.log()}")
 
+    def for_replays(self) -> str:
+        """Write the configuration without its world, and return its path."""
+        path = self.directory / "replay.toml"
+        path.write_text(self.config.read_text().partition("[world]")[0])
+        return str(path)
+
     def log(self) -> str:
         """Return what the daemons said."""
         with contextlib.suppress(FileNotFoundError):

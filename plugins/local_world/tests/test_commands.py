@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -178,3 +179,75 @@ def test_a_log_is_opened_without_waiting_for_a_writer(up: Site) -> None:
     log.unlink()
     os.mkfifo(log)
     assert up.run("logs", job).exit_code == 0
+
+
+def test_why_and_whom_look_ahead_with_a_copy(up: Site) -> None:
+    """The victim of a question is named and goes on running; the latest start follows from time limits."""
+    low = up.submit("-n", "2", "-t", "10", "--", "sleep", "600")
+    up.until(lambda: up.state_of(low) == "RUNNING")
+    told = up.ok("whom", "-p", "urgent", "-n", "2")
+    assert told.splitlines()[0] == "it starts at once"
+    assert f"for that job {low} (partition normal," in told
+    assert "is suspended" in told
+    assert up.state_of(low) == "RUNNING"
+    waits = up.submit("-n", "1", "--", "true")
+    answer = json.loads(up.ok("why", "--json", waits))
+    shown = up.jobs()[low]
+    assert answer["expected_at"] == pytest.approx(shown["started_at"] + 600.0, abs=5.0)
+    urgent = up.submit("-p", "urgent", "-n", "2", "-t", "5", "--", "sleep", "600")
+    up.until(lambda: up.state_of(low) == "SUSPENDED")
+    assert f"it makes way for job {urgent} (partition urgent," in up.ok("why", low)
+    assert up.run("whom", "-n", "64").stdout.startswith("it could never run here")
+
+
+def test_history_as_rows_of_sacct_is_read_by_replay(up: Site) -> None:
+    """What ran here is a workload."""
+    job = up.submit("-t", "5", "-J", "odd|name", "--", "true")
+    up.ok("wait", job)
+    rows = up.ok("history", "-P")
+    assert "|odd/name|" in rows
+    (up.directory / "june.sacct").write_text(rows)
+    told = up.ok("replay", up.for_replays(), "june.sacct")
+    assert told.startswith("1 job of june.sacct")
+    assert re.search(r"^rows unusable +0$", told, re.MULTILINE)
+
+
+def test_the_journal_answers_what_another_policy_would_have_done(up: Site) -> None:
+    """With the very jobs that ran here, while the daemon goes on."""
+    low = up.submit("-n", "2", "--", "sleep", "600")
+    up.until(lambda: up.state_of(low) == "RUNNING")
+    up.ok("wait", up.submit("-p", "urgent", "-n", "2", "--", "true"))
+    up.ok("cancel", low)
+    up.until(lambda: not up.jobs())
+    told = up.ok(
+        "replay", up.for_replays(), str(up.state / "journal.db"), "--compare", "policy.preempt=lsf/queue"
+    )
+    assert "preempt=lsf/queue" in told
+    assert "2 jobs of journal.db" in told
+
+
+def test_another_policy_takes_over_while_jobs_run(up: Site) -> None:
+    """A configuration that does not fit changes nothing and says why."""
+    low = up.submit("-n", "2", "--", "sleep", "600")
+    urgent = up.submit("-p", "urgent", "-n", "2", "--", "sleep", "600")
+    up.until(lambda: up.state_of(low) == "SUSPENDED")
+    text = up.config.read_text()
+    up.config.write_text(text.replace('"suspend", "gang"', '"requeue"'))
+    result = up.run("reload")
+    assert result.exit_code != 0
+    assert "suspend" in result.stderr
+    assert up.state_of(low) == "SUSPENDED"
+    up.ok("cancel", urgent)
+    up.until(lambda: up.state_of(low) == "RUNNING")
+    up.ok("reload")
+    again = up.submit("-p", "urgent", "-n", "2", "--", "sleep", "600")
+    up.until(lambda: up.state_of(again) == "RUNNING" and up.state_of(low) == "PENDING")
+
+
+def test_doctor_says_what_the_machine_can_do(site: Site) -> None:
+    """With and without a daemon."""
+    assert "no daemon runs" in site.ok("doctor")
+    site.up()
+    shown = {each["about"]: each for each in json.loads(site.ok("doctor", "--json"))}
+    assert shown["daemon"]["level"] == "ok"
+    assert {"machine", "people", "processes", "cgroups", "GPUs", "state"} <= set(shown)

@@ -17,7 +17,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import click
 
@@ -25,6 +25,8 @@ from makeway.errors import MakewayError
 from makeway_local_world.places import SOCKET, STATE, PlaceError, candidates, check_owned, peer, short
 
 REFUSED, USAGE, ABSENT = 1, 2, 3
+TROUBLE = "Makeway-Trouble"
+"""Header in which a daemon says why it starts nothing now."""
 PATIENCE = 120.0
 """Seconds for which an answer is waited for; those that take longer are asked for again."""
 
@@ -84,6 +86,7 @@ class Daemon:
         :raises PlaceError: the socket lies where somebody else could have put it.
         """
         self.path = path or find()
+        self._told = ""
 
     def get(self, route: str, **query: Any) -> dict[str, Any]:
         """Ask for something."""
@@ -101,11 +104,18 @@ class Daemon:
             text = None if body is None else json.dumps(body)
             connection.request(method, _url(route, query), text, {"Content-Type": "application/json"})
             response = connection.getresponse()
+            self._warn(response.headers.get(TROUBLE))
             return _answer(response.status, response.read())
         except (ConnectionError, FileNotFoundError, http.client.HTTPException, TimeoutError) as error:
             raise absent(self.path, error) from None
         finally:
             connection.close()
+
+    def _warn(self, trouble: str | None) -> None:
+        """Say once what is wrong with the machine."""
+        if trouble and trouble != self._told:
+            self._told = trouble
+            click.echo(f"attention: nothing is started now: {unquote(trouble)}", err=True)
 
     def events(self, after: int | None = None, *, follow: bool = True) -> Iterator[dict[str, Any]]:
         """Yield what happens, as the daemon tells it: ``{"id": ..., "event": ..., "data": ...}``."""

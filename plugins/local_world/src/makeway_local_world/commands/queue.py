@@ -42,8 +42,8 @@ def _show(server: Daemon, user: str | None, as_json: bool) -> None:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Return the queue as a table, below what is wrong with the machine."""
-    lines = [f"attention: {found['trouble']}"] if found.get("trouble") else []
+    """Return the queue as a table."""
+    lines = []
     if found.get("stale"):
         lines.append("the daemon is busy: this was the queue a moment ago")
     rows = [_row(job, found["at"]) for job in found["jobs"]]

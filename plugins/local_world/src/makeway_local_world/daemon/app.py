@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -33,7 +34,9 @@ LONGEST_POLL = 55.0
 """Seconds after which a request that waits for a job is answered, to be asked again."""
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_CALLER = "caller"
+CALLER = "caller"
+TROUBLE = "Makeway-Trouble"
+"""Header of every answer while nothing is started, with the reason (percent-encoded)."""
 _log = logging.getLogger("makeway")
 
 
@@ -77,12 +80,13 @@ class Steps:
 
 
 STEPS: web.AppKey[Steps] = web.AppKey("steps", Steps)
+OPENER: web.AppKey[Callable[..., Awaitable[str]]] = web.AppKey("opener")
 SPOKE: web.AppKey[Callable[[Any], None]] = web.AppKey("spoke")
 
 
 def caller_of(request: web.Request) -> Caller:
     """Return who asks, as the middleware found out."""
-    found: Caller = request[_CALLER]
+    found: Caller = request[CALLER]
     return found
 
 
@@ -97,13 +101,21 @@ async def by_peer(request: web.Request, handler: Handler) -> web.StreamResponse:
     _, uid, gid = peer(sock)
     if not request.app[SERVICE].rules.may_connect(uid):
         return failure(403, "this daemon serves its own user only")
-    request[_CALLER] = Caller(uid=uid, gid=gid)
+    request[CALLER] = Caller(uid=uid, gid=gid)
     return await handler(request)
 
 
 @web.middleware
 async def told(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn what is raised into an answer."""
+    """Turn what is raised into an answer, and say in each what is wrong with the machine."""
+    response = await _answered(request, handler)
+    trouble = request.app[SERVICE].trouble
+    if trouble and not response.prepared:
+        response.headers[TROUBLE] = quote(trouble)
+    return response
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -153,7 +165,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- handlers
 async def about(request: web.Request) -> web.Response:
     """GET /v1/daemon."""
-    return web.json_response(request.app[SERVICE].about())
+    return web.json_response(request.app[SERVICE].about() | {"control": caller_of(request).control})
 
 
 async def queue(request: web.Request) -> web.Response:
@@ -237,12 +249,49 @@ async def undrain(request: web.Request) -> web.Response:
     return web.json_response(await request.app[SERVICE].undrain())
 
 
+async def history(request: web.Request) -> web.Response:
+    """GET /v1/history."""
+    query = request.query
+    return web.json_response(
+        await request.app[SERVICE].history(
+            caller_of(request),
+            float(query.get("since", 0)),
+            float(query.get("until", 1e12)),
+            query.get("user"),
+            max(1, min(1_000_000, int(query.get("limit", 1000)))),
+        )
+    )
+
+
+async def reload(request: web.Request) -> web.Response:
+    """POST /v1/reload."""
+    _operators(request, "change the configuration")
+    body = await body_of(request)
+    return web.json_response(
+        await request.app[SERVICE].reload(str(body.get("config", "")), str(body.get("source", "reload")))
+    )
+
+
 async def down(request: web.Request) -> web.Response:
     """POST /v1/down: the daemon ends, the jobs go on."""
     _operators(request, "end the daemon")
     service = request.app[SERVICE]
     asyncio.get_running_loop().call_later(0.05, service.desk.stop)  # once this is answered
     return web.json_response({"pid": service.about()["pid"]})
+
+
+async def pages(request: web.Request) -> web.Response:
+    """POST /v1/web."""
+    body = await body_of(request)
+    port = body.get("port", 0)
+    if not isinstance(port, int) or not 0 <= port <= 65535:
+        raise ValueError(f"port: got {port!r}; allowed: 0 to 65535")
+    opener = request.app[OPENER]
+    try:
+        url = await opener(caller_of(request), control=body.get("control") is True, port=port)
+    except OSError as error:
+        raise Refusal(f"port {port}: {error.strerror}") from None
+    return web.json_response({"url": url})
 
 
 async def openapi(request: web.Request) -> web.Response:
@@ -277,27 +326,49 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/v1/whom", whom),
     ("POST", "/v1/commands", order),
     ("GET", "/v1/events", stream),
+    ("GET", "/v1/history", history),
+    ("POST", "/v1/reload", reload),
     ("POST", "/v1/drain", drain),
     ("POST", "/v1/undrain", undrain),
     ("POST", "/v1/down", down),
     ("GET", "/v1/openapi.json", openapi),
 )
+"""What the socket and the page offer; the socket alone also makes addresses of pages."""
+READING = ("GET", "HEAD")
+"""Methods that change nothing."""
 
 
 def application(
-    service: Service, steps: Steps, spoke: Callable[[Any], None], middleware: Any = by_peer
+    service: Service, steps: Steps, spoke: Callable[[Any], None], opener: Callable[..., Awaitable[str]]
 ) -> web.Application:
     """Return the application of a daemon.
 
     :param spoke: told which connection has asked something.
+    :param opener: makes an address for a browser.
     """
-    app = web.Application(client_max_size=LARGEST, middlewares=[told, middleware])
+    app = web.Application(client_max_size=LARGEST, middlewares=[told, by_peer])
     app[SERVICE] = service
     app[STEPS] = steps
     app[SPOKE] = spoke
     for method, path, handler in ROUTES:
         app.router.add_route(method, path, handler)
+    app[OPENER] = opener
+    app.router.add_post("/v1/web", pages)
     return app
 
 
-__all__ = ["ROUTES", "STEPS", "Steps", "application", "caller_of", "description", "failure"]
+__all__ = [
+    "CALLER",
+    "LARGEST",
+    "READING",
+    "ROUTES",
+    "SERVICE",
+    "SPOKE",
+    "STEPS",
+    "Steps",
+    "application",
+    "caller_of",
+    "description",
+    "failure",
+    "told",
+]

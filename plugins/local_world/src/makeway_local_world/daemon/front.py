@@ -6,18 +6,21 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from aiohttp import web
 
 from makeway_local_world.daemon.app import Steps, application
 from makeway_local_world.daemon.service import Service
+from makeway_local_world.daemon.web import Pages
 
 SILENT_FOR = 20.0
 """Seconds after which a connection that has asked nothing is closed."""
 MOST_SILENT = 400
 """Most connections that have asked nothing yet; the oldest of them has to go when another comes."""
+AGAIN = 2.0
+"""Seconds between two looks whether a full disk has room again."""
 _log = logging.getLogger("makeway")
 
 
@@ -31,6 +34,7 @@ class Front:
         self.failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def run(self, listener: socket.socket) -> None:
         """Serve until `stop`; the body of the thread."""
@@ -55,8 +59,9 @@ class Front:
         steps = Steps()
         self.service.stepped = steps.stepped
         doorman = Doorman(self._loop)
+        pages = Pages(self.service, steps, doorman.spoke)
         runner = web.AppRunner(
-            application(self.service, steps, doorman.spoke),
+            application(self.service, steps, doorman.spoke, pages.open),
             handle_signals=False,
             access_log=None,
             shutdown_timeout=2.0,
@@ -66,14 +71,29 @@ class Front:
         assert runner.server is not None
         server = await self._loop.create_unix_server(doorman.watched(runner.server), sock=listener)
         try:
-            first = asyncio.ensure_future(self.service.ward())  # answered once the engine runs
+            first = asyncio.ensure_future(self._mend())  # answered once the engine runs
+            self.service.troubled = lambda: self._soon(self._mend)
             self.started.set()
             await self._stop.wait()
             first.cancel()
         finally:
             server.close()
             await steps.close()
+            await pages.close()
             await runner.cleanup()
+
+    def _soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Have something done on this thread; called from another one."""
+        loop = self._loop
+        assert loop is not None
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(lambda: self._tasks.append(loop.create_task(work())))
+
+    async def _mend(self) -> None:
+        """Look again and again while something is wrong, and only then."""
+        while not await self.service.mend():
+            await asyncio.sleep(AGAIN)
+        self._tasks.clear()
 
 
 class Doorman:

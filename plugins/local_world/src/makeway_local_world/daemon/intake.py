@@ -139,15 +139,18 @@ class Intake:
 
     async def _make(self, request: Request, who: Who) -> Taken:
         desk = self._desk
-        now, wall, requeues = await asyncio.wrap_future(
+        now, wall, requeues, default = await asyncio.wrap_future(
             desk.ask(
                 lambda: (
                     max(desk.live.clock.now(), desk.engine.ledger.now),
                     desk.live.clock.wall(),
                     desk.engine.config.scheduler.requeue,
+                    desk.engine.ledger.cluster.default_partition,
                 )
             )
         )
+        if not request.partitions and default is not None:
+            request = attrs.evolve(request, partitions=(default.name,))
         # The id comes last, so that a request that is wrong uses none up.
         made = specs(request, who, "0", now, wall)
         job_id = self._numbers.take()

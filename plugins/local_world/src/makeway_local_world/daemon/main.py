@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from makeway.config import Config
-from makeway.registry import world_settings
 from makeway.worlds.drive import Live
 from makeway.worlds.recovery import live_of
 from makeway_local_world.daemon.holding import Hold
-from makeway_local_world.daemon.people import Rules
+from makeway_local_world.daemon.people import Rules, rules_of
 from makeway_local_world.places import (
     PlaceError,
     Places,
@@ -55,7 +54,7 @@ def serve(
         rules = rules_of(config, places, source, plugins)
         live = live_of(config, places.state, plugins=plugins, sink=_unheard)
         try:
-            _serve(live, places, rules, source, ready)
+            _serve(live, places, rules, source, ready, plugins)
         finally:
             live.close()
             close = getattr(live.journal, "close", None)
@@ -69,26 +68,18 @@ def _unheard(_: object) -> None:
     """Have reasons and decisions written down."""
 
 
-def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, Any] | None = None) -> Rules:
-    """Return who may do what, by the settings of the world.
-
-    :raises ConfigError: an operator does not exist.
-    """
-    settings = world_settings(config, plugins)
-    rules = Rules(
-        system=places.system,
-        operators=tuple(getattr(settings, "operators", ())),
-        private=bool(getattr(settings, "private", False)),
-    )
-    rules.check_operators(source)
-    return rules
-
-
-def _serve(live: Live, places: Places, rules: Rules, source: str, ready: Callable[[], None]) -> None:
+def _serve(
+    live: Live,
+    places: Places,
+    rules: Rules,
+    source: str,
+    ready: Callable[[], None],
+    plugins: Mapping[str, Any] | None,
+) -> None:
     from makeway_local_world.daemon.front import Front  # aiohttp: only here
     from makeway_local_world.daemon.service import Service
 
-    service = Service(live, places, rules, source)
+    service = Service(live, places, rules, source, plugins)
     front = Front(service)
     with _listening(places) as listener:
         thread = threading.Thread(target=front.run, args=(listener,), name="socket", daemon=True)
@@ -172,4 +163,4 @@ def _clear(name: str, shown: str) -> None:
         probe.close()
 
 
-__all__ = ["rules_of", "serve"]
+__all__ = ["serve"]

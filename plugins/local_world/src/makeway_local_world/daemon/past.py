@@ -12,10 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from makeway.worlds.journal_file import connect, telling
 from makeway_local_world.requests import KEY
 
 _ENDS = "ended_at IS NOT NULL"
+
+
+@attrs.frozen(kw_only=True)
+class Runs:
+    """When and where a job ran: its last start, and how often it was started."""
+
+    started: float | None = None
+    nodes: str = ""
+    starts: int = 0
+    suspended: float = 0.0
+    """Seconds for which its last incarnation was suspended."""
 
 
 class Past:
@@ -100,8 +113,7 @@ class Past:
         job_id, text, state, submitted_at, ended_at, worked = row
         spec = json.loads(text)
         zero = self.zero()
-        started, nodes = self._last_start(job_id)
-        gres = spec.get("gres", {})
+        runs = self.runs(job_id)
         return {
             "id": job_id,
             "array": spec.get("array_id"),
@@ -113,40 +125,42 @@ class Past:
             "qos": spec.get("qos"),
             "state": state,
             "priority": spec.get("priority"),
-            "nodes": nodes,
+            "nodes": runs.nodes,
             "node_count": spec.get("min_nodes", 1),
             "cpus": max(1, spec.get("tasks") or 1, spec.get("min_nodes", 1)) * spec.get("cpus_per_task", 1),
             "memory_mb": spec.get("memory_mb_per_node"),
-            "gres": gres,
+            "gres": spec.get("gres", {}),
+            "memory_mb_per_cpu": spec.get("memory_mb_per_cpu"),
             "time_limit": spec.get("time_limit"),
             "ran": round(worked, 3),
             "submitted_at": round(submitted_at + zero, 3),
-            "started_at": None if started is None else round(started + zero, 3),
+            "started_at": None if runs.started is None else round(runs.started + zero, 3),
+            "suspended": round(runs.suspended, 3),
+            "incarnation": runs.starts,
+            "requeues": max(0, runs.starts - 1),
             "ended_at": None if ended_at is None else round(ended_at + zero, 3),
             "command": " ".join(spec.get("command", ()))[:500],
         }
 
-    def _last_start(self, job_id: str) -> tuple[float | None, str]:
-        """Return when the last incarnation of a job started, and where."""
-        started, nodes, before = None, "", ""
+    def starts(self, job_id: str) -> int:
+        """Return how often a job was started, as far as lines are kept."""
+        return self.runs(job_id).starts
+
+    def runs(self, job_id: str) -> Runs:
+        """Return when and where a job ran, as far as lines are kept."""
+        found = Runs()
+        before, stopped_at = "", 0.0
         for at, text in self._rows(
             "SELECT at, data FROM lines WHERE job = ? AND kind = 'state' ORDER BY step, place", job_id
         ):
             data = json.loads(text)
             state = str(data.get("state"))
             if state == "RUNNING" and before != "SUSPENDED":
-                started, nodes = float(at), str(data.get("nodes", ""))
-            before = state
-        return started, nodes
-
-    def starts(self, job_id: str) -> int:
-        """Return how often a job was started, as far as lines are kept."""
-        found, before = 0, ""
-        for (text,) in self._rows(
-            "SELECT data FROM lines WHERE job = ? AND kind = 'state' ORDER BY step, place", job_id
-        ):
-            state = str(json.loads(text).get("state"))
-            found += state == "RUNNING" and before != "SUSPENDED"
+                found = Runs(started=float(at), nodes=str(data.get("nodes", "")), starts=found.starts + 1)
+            elif before == "SUSPENDED" and state != before:
+                found = attrs.evolve(found, suspended=found.suspended + float(at) - stopped_at)
+            if state == "SUSPENDED" and before != state:
+                stopped_at = float(at)
             before = state
         return found
 

@@ -16,7 +16,10 @@ from typing import Any
 
 import attrs
 
+from makeway.config import Config
 from makeway.errors import ConfigError, MakewayError, Problem
+from makeway.registry import world_settings
+from makeway_local_world.places import Places
 from makeway_local_world.requests import Who
 
 
@@ -73,6 +76,21 @@ class Rules:
         return not self.private or self.may_change(uid, owner)
 
 
+def rules_of(config: Config, places: Places, source: str, plugins: Mapping[str, Any] | None = None) -> Rules:
+    """Return who may do what, by the settings of the world.
+
+    :raises ConfigError: an operator does not exist.
+    """
+    settings = world_settings(config, plugins)
+    rules = Rules(
+        system=places.system,
+        operators=tuple(getattr(settings, "operators", ())),
+        private=bool(getattr(settings, "private", False)),
+    )
+    rules.check_operators(source)
+    return rules
+
+
 @functools.lru_cache(maxsize=4096)
 def name_of(uid: int) -> str:
     """Return the login name of a user, or its number where there is none."""
@@ -121,4 +139,4 @@ def veil(rules: Rules, uid: int, jobs: Iterable[Mapping[str, Any]]) -> list[dict
     return [dict(job) if rules.may_see(uid, str(job["user"])) else veiled(job) for job in jobs]
 
 
-__all__ = ["Forbidden", "Rules", "forget", "name_of", "veil", "veiled", "who_is"]
+__all__ = ["Forbidden", "Rules", "forget", "name_of", "rules_of", "veil", "veiled", "who_is"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
-from makeway.config import Config
+from makeway.config import Config, parse_toml
 from makeway.model import JobSpec, JobState, Stay
 from makeway.record import Line
 from makeway.state import State
@@ -18,11 +19,12 @@ from makeway.worlds.drive import Live
 from makeway.worlds.events import NodesDrained, NodesUp
 from makeway_local_world import submission
 from makeway_local_world.daemon import wards
-from makeway_local_world.daemon.desk import Desk
+from makeway_local_world.daemon.desk import Desk, Unwritten
 from makeway_local_world.daemon.foresight import Foresight, look
 from makeway_local_world.daemon.intake import Intake, Refusal, Taken
 from makeway_local_world.daemon.past import Past
-from makeway_local_world.daemon.people import Rules, name_of, veil, veiled, who_is
+from makeway_local_world.daemon.people import Rules, forget, name_of, rules_of, veil, veiled, who_is
+from makeway_local_world.daemon.reserve import Reserve
 from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
 from makeway_local_world.daemon.views import Displacers, Shown
 from makeway_local_world.daemon.waiting import Waiting
@@ -60,8 +62,17 @@ class NoJob(Exception):  # noqa: N818  # an answer, not a fault
 class Service:
     """One daemon, seen from its socket."""
 
-    def __init__(self, live: Live, places: Places, rules: Rules, source: str) -> None:
+    def __init__(
+        self,
+        live: Live,
+        places: Places,
+        rules: Rules,
+        source: str,
+        plugins: Mapping[str, Any] | None = None,
+    ) -> None:
         self.live = live
+        self.plugins = plugins
+        """Policies and worlds by name that need no installation."""
         self.places = places
         self.rules = rules
         self.source = source
@@ -71,7 +82,8 @@ class Service:
         self.past = Past(places.state / "journal.db")
         self.displacers = Displacers()
         self.warded = wards.Warded(live.world)
-        if wards.read(places.state) is not None:
+        self.reserve = Reserve(places.state)
+        if wards.read(places.state) is not None or self.reserve.why:
             self.warded.drained = live.engine.ledger.all_nodes
         live.world = self.warded
         self.intake = Intake(self.desk, places.state, self.past)
@@ -91,6 +103,10 @@ class Service:
         """Called on the engine's thread after each step that was written down, with its number."""
         self.trouble = ""
         """Why nothing is started now; empty: all is well. Every command says so."""
+        self.troubled: Callable[[], None] = lambda: None
+        """Called on the engine's thread when something has gone wrong that stops starts."""
+        self.trouble = self.reserve.why
+        self.desk.failing = self._failing
         self.desk.after_turn.append(self._heard)
         self._shown: list[dict[str, Any]] = []
         self._shown_at = 0.0
@@ -101,6 +117,14 @@ class Service:
             self.displacers.heard(line)
         self.waiting.heard(lines)
         self.stepped(self.desk.step)
+
+    def _failing(self, why: str) -> bool:
+        """A step could not be written: give room back, and start nothing until there is room again."""
+        first, self.trouble = not self.trouble, why
+        helped = self.reserve.give(why)
+        if first:
+            self.troubled()
+        return helped
 
     def _look(self) -> list[dict[str, Any]]:
         live = self.live
@@ -212,6 +236,15 @@ class Service:
         await self.ward()
         return {"drained": None}
 
+    async def mend(self) -> bool:
+        """See whether what was wrong is over; say whether it is."""
+        if self.desk.live.unwritten is None and await self.elsewhere(self.reserve.take):
+            self.trouble = ""
+        elif self.reserve.why:
+            self.trouble = self.reserve.why
+        await self.ward()
+        return not self.trouble
+
     async def ward(self) -> None:
         """Let the engine know whether nodes are drained: by people, or since nothing can be written down."""
         nodes = self.desk.engine.ledger.all_nodes
@@ -219,12 +252,32 @@ class Service:
         before, self.warded.drained = self.warded.drained, nodes if closed else 0
         if before != self.warded.drained:
             event = NodesDrained(nodes) if closed else NodesUp(nodes)
-            await asyncio.wrap_future(self.desk.tell([event], lambda: None))
+            with contextlib.suppress(Unwritten):  # the survey says so once steps can be written again
+                await asyncio.wrap_future(self.desk.tell([event], lambda: None))
 
-    async def reload(self, config: Config, source: str) -> None:
-        """Go on under another configuration; if it does not fit, nothing changes."""
-        await self.ask(lambda: self.live.reload(config, source=source))
-        self.source = source
+    async def reload(self, text: str, source: str) -> dict[str, Any]:
+        """Go on under another configuration; if it does not fit, nothing changes and the reason is raised.
+
+        :param text: the configuration, as TOML: whoever asks has read it with rights of his own.
+        :raises ConfigError, PluginError, PolicyError, JournalError: it cannot take over.
+        """
+        config = parse_toml(text, source)
+        rules = await self.elsewhere(rules_of, config, self.places, source, self.plugins)
+        notes = []
+        world, before = config.world, self.live.engine.config.world
+        if (world.name, world.settings, world.state) != (before.name, before.settings, before.state):
+            notes.append("other settings of the world count after a restart: makeway down, makeway up")
+        await self.ask(lambda: self.live.reload(config, self.plugins, source=source))
+        self.rules, self.source = rules, source
+        forget()
+        return {"config": source, "notes": notes, "policy": config.policy.preempt}
+
+    async def history(
+        self, caller: Caller, since: float, until: float, user: str | None, limit: int
+    ) -> dict[str, Any]:
+        """Return jobs that have ended."""
+        found = await self.elsewhere(self.past.ended, since, until, user, limit)
+        return {"jobs": veil(self.rules, caller.uid, found)}
 
     # ------------------------------------------------------------------------------ looking ahead
     async def why(self, caller: Caller, job_id: str) -> dict[str, Any]:
@@ -353,6 +406,7 @@ class Service:
             "cluster": config.cluster.name,
             "policy": {"preempt": config.policy.preempt, "select": config.policy.select},
             "world": config.world.name,
+            "partitions": [partition.name for partition in config.partition],
             "sequence": self.desk.step,
             "trouble": self.trouble,
             "drained": None if drain is None else attrs.asdict(drain),
