@@ -35,6 +35,7 @@ from makeway.worlds.api import Step
 from makeway.worlds.differences import differences
 from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
 from makeway.worlds.journal import Journal
+from makeway.worlds.journal_file import is_journal
 from makeway.worlds.recovery import perform_again, recover
 from makeway.worlds.simulated import SimulatedWorld
 from makeway_testing.command_line import Run
@@ -425,6 +426,16 @@ def test_steps_need_an_engine(tmp_path: Path) -> None:
         journal.write(
             Step(now=0.0, wall=0.0, events=(NodesDown(1), Command("hold", "1")), actions=(), lines=())
         )
+
+
+def test_a_new_journal_is_known_as_one_while_a_daemon_writes(tmp_path: Path) -> None:
+    """Its mark is in the file from the beginning, not only in the write-ahead log."""
+    path = tmp_path / "journal.db"
+    journal = Journal(path)
+    try:
+        assert is_journal(path)
+    finally:
+        journal.close()
 
 
 def test_a_copy_of_the_file_is_a_journal(tmp_path: Path) -> None:

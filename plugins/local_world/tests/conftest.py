@@ -157,6 +157,12 @@ def _environ(values: dict[str, str]) -> Iterator[None]:
 @pytest.fixture
 def site() -> Iterator[Site]:
     """Return a site whose daemon is not yet up."""
+    with _made() as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _made() -> Iterator[Site]:
     directory = Path(tempfile.mkdtemp(prefix="mw-", dir="/tmp"))
     config = directory / "cluster.toml"
     config.write_text(CONFIG)
@@ -168,6 +174,14 @@ def site() -> Iterator[Site]:
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Site]:
+    """Return a site whose daemon is up, for all tests of a module that leave nothing behind."""
+    with _made() as made:
+        made.up()
+        yield made
 
 
 @pytest.fixture

@@ -103,6 +103,8 @@ def _prepare(database: sqlite3.Connection, path: Path, *, write: bool) -> None:
         else:
             schema.migrate(database, version)
         database.execute("COMMIT")
+        # From the log into the file, whose first page tells others that it is a journal.
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _look_for_damage(database: sqlite3.Connection, path: Path) -> None:

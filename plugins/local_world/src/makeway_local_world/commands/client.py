@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from makeway_local_world.places import SOCKET, STATE, PlaceError, candidates, ch
 REFUSED, USAGE, ABSENT = 1, 2, 3
 TROUBLE = "Makeway-Trouble"
 """Header in which a daemon says why it starts nothing now."""
+CROWDED = 20.0
+"""Seconds for which a command tries to get in."""
 PATIENCE = 120.0
 """Seconds for which an answer is waited for; those that take longer are asked for again."""
 
@@ -63,7 +66,7 @@ class _Connection(http.client.HTTPConnection):
         connection.settimeout(self.timeout)
         try:
             with short(self._path) as name:
-                connection.connect(name)
+                _connect(connection, name)
             _, uid, _ = peer(connection)
             if uid not in (os.geteuid(), 0) and os.geteuid() != 0:
                 raise PlaceError(
@@ -73,6 +76,19 @@ class _Connection(http.client.HTTPConnection):
             connection.close()
             raise
         self.sock = connection
+
+
+def _connect(connection: socket.socket, name: str) -> None:
+    """Connect; wait a little where too many others want to, too."""
+    until = time.monotonic() + CROWDED
+    while True:
+        try:
+            connection.connect(name)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError from None
+            time.sleep(0.02)
 
 
 class Daemon:

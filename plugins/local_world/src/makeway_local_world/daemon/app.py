@@ -164,18 +164,18 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 # -------------------------------------------------------------------------------- handlers
 async def about(request: web.Request) -> web.Response:
-    """GET /v1/daemon."""
+    """Say what the daemon is, and how it is."""
     return web.json_response(request.app[SERVICE].about() | {"control": caller_of(request).control})
 
 
 async def queue(request: web.Request) -> web.Response:
-    """GET /v1/jobs."""
+    """List the jobs that have not ended."""
     found = await request.app[SERVICE].queue(caller_of(request), request.query.get("user"))
     return web.json_response(found)
 
 
 async def submit(request: web.Request) -> web.Response:
-    """POST /v1/jobs."""
+    """Submit a job; the same key makes no second one."""
     _must_control(request)
     wanted = structure(await body_of(request), Request, SOURCE)
     taken = await request.app[SERVICE].submit(caller_of(request), wanted)
@@ -183,13 +183,13 @@ async def submit(request: web.Request) -> web.Response:
 
 
 async def job(request: web.Request) -> web.Response:
-    """GET /v1/jobs/{id}."""
+    """Show one job, also one that has ended."""
     found = await request.app[SERVICE].job(caller_of(request), request.match_info["id"])
     return web.json_response(found)
 
 
 async def order(request: web.Request) -> web.Response:
-    """POST /v1/commands."""
+    """Have something done to jobs: cancel, suspend, hold and so on."""
     _must_control(request)
     return web.json_response(
         await request.app[SERVICE].order(caller_of(request), order_of(await body_of(request)))
@@ -197,7 +197,7 @@ async def order(request: web.Request) -> web.Response:
 
 
 async def wait(request: web.Request) -> web.Response:
-    """GET /v1/jobs/{id}/wait: answers when the job has ended, or after a while."""
+    """Wait for the end of a job; answered after a while in any case, to be asked again."""
     service, steps = request.app[SERVICE], request.app[STEPS]
     caller, job_id = caller_of(request), request.match_info["id"]
     loop = asyncio.get_running_loop()
@@ -214,28 +214,28 @@ async def wait(request: web.Request) -> web.Response:
 
 
 async def why(request: web.Request) -> web.Response:
-    """GET /v1/jobs/{id}/why."""
+    """Say why a job does not run, who did that, and about when it will."""
     return web.json_response(await request.app[SERVICE].why(caller_of(request), request.match_info["id"]))
 
 
 async def whom(request: web.Request) -> web.Response:
-    """POST /v1/whom."""
+    """Say whom a job would displace now, without submitting it."""
     wanted = structure(await body_of(request), Request, SOURCE)
     return web.json_response(await request.app[SERVICE].whom(caller_of(request), wanted))
 
 
 async def logs(request: web.Request) -> web.Response:
-    """GET /v1/jobs/{id}/logs."""
+    """Say where the output of a job is."""
     return web.json_response(await request.app[SERVICE].logs(caller_of(request), request.match_info["id"]))
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
-    """GET /v1/events: what happens, as server-sent events that go on from Last-Event-ID."""
+    """Tell what happens, as server-sent events that go on from Last-Event-ID."""
     return await events(request, request.app[SERVICE], request.app[STEPS], caller_of(request))
 
 
 async def drain(request: web.Request) -> web.Response:
-    """POST /v1/drain."""
+    """Start nothing any more; for operators."""
     _operators(request, "drain the machine")
     body = await body_of(request)
     return web.json_response(
@@ -244,13 +244,13 @@ async def drain(request: web.Request) -> web.Response:
 
 
 async def undrain(request: web.Request) -> web.Response:
-    """POST /v1/undrain."""
+    """Start jobs again; for operators."""
     _operators(request, "undrain the machine")
     return web.json_response(await request.app[SERVICE].undrain())
 
 
 async def history(request: web.Request) -> web.Response:
-    """GET /v1/history."""
+    """List jobs that have ended."""
     query = request.query
     return web.json_response(
         await request.app[SERVICE].history(
@@ -264,7 +264,7 @@ async def history(request: web.Request) -> web.Response:
 
 
 async def reload(request: web.Request) -> web.Response:
-    """POST /v1/reload."""
+    """Go on under another configuration; for operators."""
     _operators(request, "change the configuration")
     body = await body_of(request)
     return web.json_response(
@@ -273,7 +273,7 @@ async def reload(request: web.Request) -> web.Response:
 
 
 async def down(request: web.Request) -> web.Response:
-    """POST /v1/down: the daemon ends, the jobs go on."""
+    """End the daemon, not the jobs; for operators."""
     _operators(request, "end the daemon")
     service = request.app[SERVICE]
     asyncio.get_running_loop().call_later(0.05, service.desk.stop)  # once this is answered
@@ -281,7 +281,7 @@ async def down(request: web.Request) -> web.Response:
 
 
 async def pages(request: web.Request) -> web.Response:
-    """POST /v1/web."""
+    """Make an address of the page for a browser; it works once."""
     body = await body_of(request)
     port = body.get("port", 0)
     if not isinstance(port, int) or not 0 <= port <= 65535:
@@ -295,14 +295,10 @@ async def pages(request: web.Request) -> web.Response:
 
 
 async def openapi(request: web.Request) -> web.Response:
-    """GET /v1/openapi.json."""
+    """Describe all this."""
     del request
-    return web.Response(text=description(), content_type="application/json")
-
-
-def description() -> str:
-    """Return the description of all routes."""
-    return resources.files("makeway_local_world.daemon").joinpath("openapi.json").read_text("utf-8")
+    text = resources.files("makeway_local_world.daemon").joinpath("openapi.json").read_text("utf-8")
+    return web.Response(text=text, content_type="application/json")
 
 
 def _must_control(request: web.Request) -> None:
@@ -368,7 +364,6 @@ __all__ = [
     "Steps",
     "application",
     "caller_of",
-    "description",
     "failure",
     "told",
 ]

@@ -22,6 +22,8 @@ from makeway.worlds.drive import Live
 from makeway.worlds.events import Event
 
 T = TypeVar("T")
+MOST_FAILED = 5
+"""Turns that may fail one after another before the daemon gives up; jobs go on without it."""
 _log = logging.getLogger("makeway")
 
 
@@ -95,9 +97,21 @@ class Desk:
 
     # ---------------------------------------------------------------- on the engine's thread
     def run(self) -> None:
-        """Turn until `stop`."""
+        """Turn until `stop`.
+
+        A turn that fails since the world or a plugin did what it may not is logged, and the next one goes on: what is
+        really there comes out in a survey. If it fails again and again, the error is raised.
+        """
+        failed = 0
         while not self._stopping:
-            self.turn()
+            try:
+                self.turn()
+                failed = 0
+            except Exception:
+                failed += 1
+                _log.exception("a turn failed")
+                if failed >= MOST_FAILED:
+                    raise
 
     def turn(self) -> None:
         """Do what was asked for, and let the engine go one turn on."""

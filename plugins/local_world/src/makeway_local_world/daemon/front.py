@@ -19,6 +19,8 @@ SILENT_FOR = 20.0
 """Seconds after which a connection that has asked nothing is closed."""
 MOST_SILENT = 400
 """Most connections that have asked nothing yet; the oldest of them has to go when another comes."""
+BACKLOG = 1024
+"""Connections that may wait to be taken in."""
 AGAIN = 2.0
 """Seconds between two looks whether a full disk has room again."""
 _log = logging.getLogger("makeway")
@@ -69,7 +71,9 @@ class Front:
         )
         await runner.setup()
         assert runner.server is not None
-        server = await self._loop.create_unix_server(doorman.watched(runner.server), sock=listener)
+        server = await self._loop.create_unix_server(
+            doorman.watched(runner.server), sock=listener, backlog=BACKLOG
+        )
         try:
             first = asyncio.ensure_future(self._mend())  # answered once the engine runs
             self.service.troubled = lambda: self._soon(self._mend)
