@@ -36,7 +36,9 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that end are collected by the kernel
     gc.disable()
     gc.collect()
-    gc.freeze()  # pages stay shared with the keepers
+    set_aside = getattr(gc, "freeze", None)  # PyPy has none
+    if set_aside is not None:
+        set_aside()  # pages stay shared with the keepers
     while _serve(door):
         pass
 
