@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from makeway.cli import replay as replay_module
+from makeway.cli import running
 from makeway.cli.group import status_of
 from makeway.errors import ConfigError, InvariantError, PluginError, PolicyError, Problem, RunnerError
 
@@ -250,7 +250,7 @@ def test_nothing_ends_with_a_traceback(
     target = tmp_path / "run.json"
     target.write_text("precious")
     before = sorted(path.name for path in tmp_path.iterdir())
-    monkeypatch.setattr(replay_module, "run_replay", _raising(error))
+    monkeypatch.setattr(running, "run_replay", _raising(error))
     done = run("replay", with_jobs, "--json", target)
     assert done.status == status
     assert message in done.err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from makeway.cli.replay import begun_warm
+from makeway.cli.running import begun_warm
 from makeway.config import Config, WorkloadTable, WorldTable
 from makeway.errors import ConfigError
 from makeway.readers.api import Workload

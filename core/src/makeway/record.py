@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from makeway import bitmap
 from makeway.history import (
     DECISIONS_KEPT,
     Decision,
     History,
-    Interval,
     Kind,
     Line,
     Preemption,
     Told,
     submission,
 )
-from makeway.hostlist import fold_hostlist
 from makeway.metrics import SLOWDOWN_BOUND, Metrics, tidy
-from makeway.model import Allocation, Cluster, Grouping, Job, JobState, PreemptMode, Seconds
+from makeway.model import Cluster, Grouping, Job, JobState, PreemptMode, Seconds
+from makeway.shapes import Shapes
 from makeway.worlds.events import Command
 
 _BOUND = SLOWDOWN_BOUND
@@ -85,9 +83,12 @@ class Recorder:
         self._now: Seconds = 0.0
         self._changed: dict[str, History] = {}
         """Jobs whose reason for waiting changed at this instant; the last one counts."""
-        self._names: dict[int, str] = {}
-        self._cores = [node.cpus for node in cluster.nodes]
-        self._same_cores = self._cores[0] if len(set(self._cores)) == 1 else None
+        self.shapes = Shapes(cluster.nodes)
+        """How nodes, CPUs and jobs are written."""
+        self.cores_of = self.shapes.cores_of
+        self.node_list = self.shapes.node_list
+        self.cpus_of = self.shapes.cpus_of
+        self.job_dict = self.shapes.job_dict
 
     def tee(self, sink: Callable[[Line], None]) -> None:
         """Let `sink` have every line too, after whoever gets them so far.
@@ -161,7 +162,9 @@ class Recorder:
         if now > history.since or (before is _RUNNING and state in _ENDS):
             history.intervals.append((before, history.since, now, history.allocation, job.restarts))
         if before is _RUNNING:
-            self.metrics.core_seconds_used += (now - history.since) * self._cpus(history.allocation)
+            self.metrics.core_seconds_used += (now - history.since) * self.shapes.cpus_held(
+                history.allocation
+            )
         history.since = now
         history.state = state
         if state is _RUNNING:
@@ -190,7 +193,7 @@ class Recorder:
             return
         before, start, end, allocation, restarts = intervals[-1]
         intervals[-1] = (state, start, end, allocation, restarts)
-        worked = (end - start) * self._cpus(allocation)
+        worked = (end - start) * self.shapes.cpus_held(allocation)
         self.metrics.core_seconds_used += worked if before is not _RUNNING else -worked
 
     def ended(self, job: Job, state: JobState, now: Seconds) -> None:
@@ -386,53 +389,14 @@ class Recorder:
             self._at(now)
             self._sink(Line(now, kind, job_id, data))
 
-    # ------------------------------------------------------------------------ shapes
-    def cores_of(self, job: Job) -> int:
-        """Return how many CPUs a job holds."""
-        return self._cpus(job.allocation)
-
-    def _cpus(self, allocation: Allocation | None) -> int:
-        if allocation is None:
-            return 0
-        if allocation.cpus is not None:
-            return sum(allocation.cpus)
-        if self._same_cores is not None:
-            return self._same_cores * len(allocation.node_indices)
-        return sum(self._cores[index] for index in allocation.node_indices)
-
-    def node_list(self, nodes: bitmap.NodeBits) -> str:
-        """Return a set of nodes as a folded host list."""
-        text = self._names.get(nodes)
-        if text is None:
-            listed = self.cluster.nodes
-            text = fold_hostlist([listed[index].name for index in bitmap.indices(nodes)])
-            if len(self._names) < 10_000:
-                self._names[nodes] = text
-        return text
-
-    def cpus_of(self, allocation: Allocation) -> dict[str, str]:
-        """Return node name -> folded CPU numbers."""
-        listed = self.cluster.nodes
-        cores = allocation.cores
-        shown = {}
-        for at, index in enumerate(allocation.node_indices):
-            node = listed[index]
-            if cores is None:
-                shown[node.name] = _folded(range(node.cpus))
-            else:
-                threads = node.threads_per_core
-                shown[node.name] = _folded(
-                    core * threads + thread for core in bitmap.indices(cores[at]) for thread in range(threads)
-                )
-        return shown
-
+    # ------------------------------------------------------------------------ results
     def summary(self, now: Seconds) -> dict[str, Any]:
         """Return the whole run in the design's shape; jobs by id, in order of submission.
 
         The reason of a job that has ended is empty, unless it could never run here: then it says why.
         """
         self.finish(now)
-        total = sum(self._cores)
+        total = self.shapes.cpus
         return {
             "jobs": {key: self.job_dict(h, now) for key, h in self.histories.items()},
             "preemptions": [entry.as_dict() for entry in self.preemptions],
@@ -468,37 +432,6 @@ class Recorder:
         ]
         return {"refused_commands": shown}
 
-    def job_dict(self, history: History, now: Seconds) -> dict[str, Any]:
-        """Return one job in the design's shape; an open interval ends at `now`."""
-        job = history.job
-        intervals = list(history.intervals)
-        if history.final_state is None:
-            intervals.append((history.state, history.since, now, history.allocation, job.restarts))
-        return {
-            "name": job.spec.name,
-            "partition": job.partition.name,
-            "user": job.user,
-            "submit": tidy(job.spec.submit_at),
-            "final_state": (history.final_state or history.state).value,
-            "reason": history.problem or ("" if history.final_state else job.reason),
-            "restarts": job.restarts,
-            "core_seconds_lost": tidy(history.lost),
-            "intervals": [self._interval_dict(interval) for interval in intervals],
-        }
-
-    def _interval_dict(self, interval: Interval) -> dict[str, Any]:
-        state, start, end, allocation, restarts = interval
-        shown: dict[str, Any] = {
-            "state": state.value,
-            "start": tidy(start),
-            "end": tidy(end),
-            "restart": restarts,
-        }
-        if allocation is not None and state is not _PENDING:
-            shown["nodes"] = self.node_list(allocation.nodes)
-            shown["cpus"] = self.cpus_of(allocation)
-        return shown
-
     def _state_data(self, job: Job, state: JobState, history: History) -> dict[str, Any]:
         data: dict[str, Any] = {"state": state.value}
         if state is _PENDING:
@@ -516,14 +449,6 @@ class Recorder:
 def to_json(line: Line) -> str:
     """Return a line of the record as JSON."""
     return json.dumps(line.as_dict(), separators=(",", ":"))
-
-
-def _folded(numbers: Iterable[int]) -> str:
-    """Return 0-3,5 for 0 1 2 3 5."""
-    shown = []
-    for first, stop in bitmap.runs(bitmap.of(list(numbers))):
-        shown.append(str(first) if stop == first + 1 else f"{first}-{stop - 1}")
-    return ",".join(shown)
 
 
 __all__ = ["Archive", "Decision", "History", "Line", "Preemption", "Recorder", "to_json"]

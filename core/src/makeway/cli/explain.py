@@ -11,7 +11,8 @@ from makeway.cli.group import TRACE, UNUSABLE, switched_on
 from makeway.cli.inputs import check_plugins, load_config, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
-from makeway.cli.replay import CONFIGURED, Request, begun_warm, changed, watched
+from makeway.cli.request import CONFIGURED, Request, changed
+from makeway.cli.running import begun_warm, watched
 from makeway.cli.terminal import note
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine

@@ -3,129 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
-import attrs
 import click
 from rich.console import RenderableType
 from rich.text import Text
 
 from makeway import registry, status
 from makeway.archive import JsonArchive
-from makeway.cli.changes import change, is_file, variant
-from makeway.cli.group import TRACE, UNUSABLE, switched_on
-from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, refusals, with_actions
+from makeway.cli.changes import is_file, variant
+from makeway.cli.group import UNUSABLE
+from makeway.cli.inputs import Loaded, check_plugins, load_config, refusals, with_actions
 from makeway.cli.listing import in_short
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, status_instants, status_options, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.records import Keeper, page_writer, records_of, views_named
-from makeway.cli.terminal import Hooks, note, progress, show
+from makeway.cli.request import CONFIGURED, Request, changed, in_world
+from makeway.cli.running import column_of
+from makeway.cli.terminal import note, show
 from makeway.config import Config, MappingRule
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
 from makeway.model import NOTHING, Seconds, Vocabulary
-from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.journal import commands_with
 from makeway.readers.lines import read_text
-from makeway.readers.mapping import check_mapping
-from makeway.replay import SIMULATED, Options, Run
-from makeway.replay import replay as run_replay
-from makeway.report import Column, left_out, queue, rejections, summary
-from makeway.runners.api import RunnerFactory
-from makeway.state import State, read_state, write_state
-from makeway.warm import warm_start
-from makeway.worlds.events import Event
+from makeway.report import Column, left_out, rejections, summary
+from makeway.state import State, read_state
 
 
-class InvariantChecker(Protocol):
-    """Checks after every step what may never happen; the kit for plugin authors brings it."""
-
-    steps: int
-    excused: Sequence[Any]
-
-    def __call__(self, engine: Engine) -> None:
-        """Look at the engine after a step."""
-
-    def finish(self, run: Run) -> None:
-        """Look at the whole run."""
-
-
-CONFIGURED = "as configured"
-
-
-# ----------------------------------------------------------------------------- what is wanted
-@attrs.frozen(kw_only=True)
-class Request:
-    """What was asked for, the files opened."""
-
-    loaded: Loaded
-    workload: Path | None
-    format: str | None
-    limit: int | None
-    until: Seconds | None
-    queues: Mapping[str, tuple[Seconds, ...]]
-    """Status command (empty: the site's own) -> the instants at which it is shown."""
-    check_invariants: bool
-    all_rejected: bool
-    begin: State | None = None
-    """Begin there; None: with an empty machine."""
-    begin_from: str = ""
-    states_at: tuple[tuple[Seconds, str], ...] = ()
-    """When to write the state of the run, and to which file."""
-    plugins: Mapping[str, Any] = attrs.field(factory=dict)
-    """Plugins by name that need no installation."""
-    runner: RunnerFactory | None = None
-    """Builds the world to run in; None: the simulated one."""
-
-
-def changed(
-    config: Config,
-    changes: Sequence[str],
-    maps: Sequence[MappingRule],
-    source: Path,
-    time_limit: Seconds | None = None,
-) -> Config:
-    """Return `config` with the changes of the command line; rules of ``--map`` come first.
-
-    :param time_limit: of a decision; None: as configured.
-    :raises ConfigError: a change does not fit, or a rule names what does not exist.
-    """
-    for text in changes:
-        config = change(config, text)
-    if time_limit is not None:
-        config = attrs.evolve(config, policy=attrs.evolve(config.policy, decision_time_limit=time_limit))
-    _check_map(config, str(source))
-    typed = attrs.evolve(config.workload, map=tuple(maps))
-    _check_map(attrs.evolve(config, workload=typed), "--map")
-    table = attrs.evolve(typed, map=(*maps, *config.workload.map))
-    return attrs.evolve(config, workload=table)
-
-
-def in_world(config: Config, name: str | None) -> Config:
-    """Return `config` with the world of ``--world``; None: as configured.
-
-    :raises PluginError, ConfigError: there is no such world, or its settings do not fit it.
-    """
-    if name is not None:
-        config = attrs.evolve(config, world=attrs.evolve(config.world, name=registry.full_name(name)))
-    if registry.full_name(config.world.name) != SIMULATED:
-        registry.world_settings(config)
-    return config
-
-
-def _check_map(config: Config, source: str) -> None:
-    try:
-        check_mapping(config)
-    except ConfigError as error:
-        raise ConfigError(source, error.problems) from None
-
-
-# ------------------------------------------------------------------------------------ command
 @click.command()
 @workload_options
 @click.option("--json", "json_file", metavar="FILE", help="Write jobs, preemptions and metrics.")
@@ -306,7 +211,7 @@ def replay(
         for keeper in keepers if views else ():
             keeper.archive = keeper.archive or stack.enter_context(JsonArchive())
         columns = [
-            _column(request, label, each, queues, keeper)
+            column_of(request, label, each, queues, keeper)
             for keeper, (label, each) in zip(keepers, variants.items(), strict=True)
         ]
         _write(columns, files, keepers[0])
@@ -382,146 +287,6 @@ def _check_times(shown: Mapping[str, Sequence[Seconds]], until: Seconds | None) 
             raise ConfigError(f"--{command or 'queue'}-at", [problem])
 
 
-# -------------------------------------------------------------------------------------- a run
-def _column(
-    request: Request,
-    label: str,
-    config: Config,
-    queues: list[str],
-    keeper: Keeper,
-) -> Column:
-    """Replay one configuration."""
-    first = label == CONFIGURED
-    commands = commands_with(config, str(request.loaded.path), request.workload)
-    checker = _checker(commands) if request.check_invariants else None
-    options = Options(
-        until=request.until,
-        sink=None if keeper.log is None else keeper.write,
-        keep=checker is not None,
-        archive=keeper.archive,
-        started=keeper.started,
-        snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
-        runner=request.runner,
-        trace=switched_on(TRACE),
-        plugins=request.plugins,
-        begin=request.begin,
-        begin_from=request.begin_from,
-        states=_writers_of_states(request.states_at) if first else {},
-    )
-    if request.runner is not None and commands:
-        text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
-        raise ConfigError("--runner", [Problem("", text)])
-    with watched(request, config, label) as (workload, hooks):
-        options = begun_warm(options, workload, config)
-        after = _both(checker, hooks.stepped)
-        cluster = keeper.begin(config, label, workload)
-        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after), cluster)
-    if checker is not None:
-        _finish(checker, run, request.until)
-    run.recorder.metrics.rows_unusable = workload.rejected_count
-    figures = dict(run.engine.metrics())
-    figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
-    keeper.end(run, figures)
-    cut = request.until is not None
-    return Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
-
-
-def begun_warm(options: Options, workload: Workload, config: Config) -> Options:
-    """Return the options of a run that begins with the jobs that ran when its log begins, if that is asked for.
-
-    :raises ConfigError: the log does not say who ran, or the run begins otherwise or elsewhere.
-    """
-    if not config.workload.warm:
-        return options
-    problem = ""
-    if options.begin is not None:
-        problem = "the state of --from says who runs at the start; leave one of them out"
-    elif options.runner is not None or registry.full_name(config.world.name) != SIMULATED:
-        problem = "it is for the simulated world; leave out --world and --runner"
-    if problem:
-        raise ConfigError("workload.warm", [Problem("", f"got true, but {problem}")])
-    state = warm_start(workload, config, options.plugins)
-    return attrs.evolve(options, begin=state, begin_from=workload.name)
-
-
-def _writers_of_states(states_at: Sequence[tuple[Seconds, str]]) -> dict[Seconds, Callable[[State], None]]:
-    """Return what writes the state of each instant into its files."""
-    names: dict[Seconds, list[str]] = {}
-    for at, name in states_at:
-        names.setdefault(at, []).append(name)
-
-    def write(listed: Sequence[str], state: State) -> None:
-        for name in listed:
-            with Output(name) as file:
-                file.write(write_state(state))
-
-    return {at: functools.partial(write, listed) for at, listed in names.items()}
-
-
-@contextlib.contextmanager
-def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Workload, Hooks]]:
-    """Open the workload, with a progress bar while the body runs."""
-    path = request.workload
-    total = path.stat().st_size if path is not None and path.is_file() else None
-    title = "replaying" if label == CONFIGURED else f"replaying {label}"
-    with progress(title, total) as hooks:
-        options = ReadOptions(
-            config=config,
-            limit=request.limit,
-            progress=hooks.read,
-            most_rejected=None if request.all_rejected else 1000,
-        )
-        if path is None and request.begin is not None and not config.job:
-            yield Workload(name=request.begin_from, jobs=iter(())), hooks
-        else:
-            yield open_jobs(request.loaded, path, options, request.format), hooks
-
-
-def _both(*calls: Callable[[Engine], None] | None) -> Callable[[Engine], None] | None:
-    wanted = [call for call in calls if call is not None]
-    if len(wanted) < 2:
-        return wanted[0] if wanted else None
-
-    def stepped(engine: Engine) -> None:
-        for call in wanted:
-            call(engine)
-
-    return stepped
-
-
-def _checker(commands: Sequence[tuple[Seconds, Event]]) -> InvariantChecker:
-    found: InvariantChecker = registry.tool("invariants", "--check-invariants").InvariantChecker(commands)
-    return found
-
-
-def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
-    """Check what holds in the end, and say what was checked.
-
-    :raises InvariantError: something does not hold.
-    """
-    if until is None:
-        checker.finish(run)
-    excused = Counter(each.excuse for each in checker.excused)
-    shown = ", ".join(f"{excuse} {number:,} times" for excuse, number in sorted(excused.items()))
-    leader = run.engine.policies.leader
-    as_told = f"as real {leader.title} does" if leader is not None else "as the specification says"
-    but = f"; {as_told}: {shown}" if excused else ""
-    note("note", [f"the invariants held after all of {checker.steps:,} steps{but}"])
-
-
-def _snapshots(
-    shown: Mapping[str, Sequence[Seconds]], into: list[str], of: str
-) -> Mapping[Seconds, Callable[[Engine], None]]:
-    def look(at: Seconds, engine: Engine) -> None:
-        for command, instants in shown.items():
-            if at in instants:
-                heading, _, rest = queue(engine, at, command).partition("\n")
-                into.append(f"{heading}{of}\n{rest}")
-
-    return {at: functools.partial(look, at) for instants in shown.values() for at in instants}
-
-
-# -------------------------------------------------------------------------------------- files
 def _write(columns: Sequence[Column], files: Mapping[str, Output], keeper: Keeper) -> None:
     first = columns[0]
     if "--json" in files:
@@ -532,4 +297,4 @@ def _write(columns: Sequence[Column], files: Mapping[str, Output], keeper: Keepe
         files["--rejected"].write("".join(f"{line}\n" for line in lines))
 
 
-__all__ = ["CONFIGURED", "Request", "changed", "replay", "watched"]
+__all__ = ["replay"]

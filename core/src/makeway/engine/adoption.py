@@ -8,135 +8,41 @@ cope with one that is a little older than the jobs (docs/adoption.md).
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from makeway.engine.ledger import Ledger, put
-from makeway.errors import ConfigError, MakewayError, Problem, unknown
+from makeway.engine.handing_over import fingerprint, parts_of
+from makeway.engine.ledger import put
+from makeway.engine.parts import Parts
+from makeway.engine.plugins_told import PluginsTold, reading, told_of_starts, told_of_starts_of_gang
+from makeway.engine.standing import fill
+from makeway.errors import ConfigError, Problem, unknown
 from makeway.model import (
     Allocation,
-    ClusterView,
-    Gang,
-    GangOrder,
     Job,
     JobDraft,
     JobState,
-    Seconds,
-    Selector,
     SuspendedBy,
 )
 from makeway.registry import guarded
-from makeway.state import Standing, State, allocation_of, job_now, nodes_from_text, nodes_to_text
+from makeway.state import Standing, State, allocation_of, nodes_from_text
 from makeway.worlds.events import Action
-
-if TYPE_CHECKING:
-    from makeway.engine.engine import Engine
 
 _RUNNING = JobState.RUNNING
 _SUSPENDED = JobState.SUSPENDED
 
 
-# ----------------------------------------------------------------------------------- handing over
-def hand_over(engine: Engine, *, jobs: bool = True) -> State:
-    """Return the state of a run.
-
-    :param jobs: False: only the instant, the nodes and the memory, for those who keep the jobs themselves.
-    """
-    ledger = engine.ledger
-    cluster = ledger.cluster
-    return State(
-        at=ledger.now,
-        cluster=cluster.name,
-        down_nodes=nodes_to_text(cluster, ledger.all_nodes & ~ledger.up),
-        jobs=tuple(job_of(engine, job) for job in sorted(ledger.jobs.values(), key=_index)) if jobs else (),
-        memory={
-            "config": fingerprint(engine),
-            "engine": engine_memory(engine),
-            **plugins_memory(engine),
-        },
-    )
-
-
-def job_of(engine: Engine, job: Job) -> Standing:
-    """Return one live job as a state shows it."""
-    ledger = engine.ledger
-    history = engine.recorder.histories.get(job.id)
-    left = ledger.left_early(job)
-    return job_now(
-        job,
-        ledger.cluster,
-        first_start_at=history.first_start if history is not None else None,
-        left_nodes=nodes_to_text(ledger.cluster, left) if left else "",
-        **engine.transitions.departure_of(job),
-    )
-
-
-def engine_memory(engine: Engine) -> dict[str, Any]:
-    """Return what the engine's own parts hand over, in values that JSON has."""
-    found = {name: part.hand_over() for name, part in parts_of(engine).items()}
-    if engine.deeds is not None:
-        found["deeds"] = engine.deeds.hand_over(engine.ledger.cluster)
-    if reported := engine.reports.hand_over():
-        found["reports"] = reported
-    return {**found, "queue": engine.queue.hand_over(), "engine": engine.memory()}
-
-
-def plugins_memory(engine: Engine) -> dict[str, Any]:
-    """Return what selector, arbiter and policies hand over, in values that JSON has.
-
-    :raises PolicyError: one hands over something else.
-    """
-    policies = engine.policies
-    found: dict[str, Any] = {}
-    for name, hook, part in (
-        ("selector", "makeway_selector", engine.selector),
-        ("gang", "makeway_gang", engine.gang),
-        ("priorities", "makeway_priority", engine.transitions.priorities.prioritizer),
-    ):
-        if part is not None:
-            call = getattr(part, "hand_over", None)
-            memory = call() if call is not None else {}
-            found[name] = {"plugin": policies.who(hook), "memory": memory}
-    if remembered := policies.hand_over(engine.ledger):
-        found["policies"] = remembered
-    return found
-
-
-def fingerprint(engine: Engine) -> str:
-    """Return a short text that differs where the engine's own memory would not fit."""
-    config = engine.config
-    tables = (config.cluster, config.node, config.partition, config.qos, config.policy, config.scheduler)
-    said = "\n".join(map(repr, (*tables, engine.clockwork)))
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-
-def parts_of(engine: Engine) -> dict[str, Any]:
-    """Return the parts of an engine that remember something, without the queue."""
-    return {
-        "ledger": engine.ledger,
-        "transitions": engine.transitions,
-        "making_way": engine.making_way,
-        "placing": engine.placer,
-        "passes": engine.schedulers,
-        "easy": engine.schedulers.easy,
-        "backfill": engine.schedulers.backfill,
-    }
-
-
-# ---------------------------------------------------------------------------------- taking over
-def adopt(engine: Engine, state: State, source: str) -> list[Action]:
+def adopt(engine: Parts, state: State, source: str) -> list[Action]:
     """Fill a new engine; see `makeway.engine.engine.Engine.adopt`."""
     if engine.ledger.jobs:
         raise ConfigError(source, [Problem("", "only an engine without jobs can adopt a state")])
     return _Adoption(engine, state, source).run()
 
 
-def take_in(engine: Engine, standing: Standing) -> str:
+def take_in(engine: Parts, standing: Standing) -> str:
     """Take one job into the books of an engine at work, as it stands.
 
     :returns: why that cannot be; empty: it was done.
@@ -159,7 +65,7 @@ def take_in(engine: Engine, standing: Standing) -> str:
 class _Adoption:
     """One engine that takes one state over."""
 
-    def __init__(self, engine: Engine, state: State, source: str) -> None:
+    def __init__(self, engine: Parts, state: State, source: str) -> None:
         self._engine = engine
         self._ledger = engine.ledger
         self._state = state
@@ -193,7 +99,7 @@ class _Adoption:
                 job, ledger.now, job.started_at if told.first_start_at is None else told.first_start_at
             )
         transitions.actions = []
-        orders = self._tell_plugins(active, leaving)
+        orders = PluginsTold(engine, self._state, self._source, same=self._same).tell(active, leaving)
         self._recall(pending)
         transitions.obey(orders)
         return self._numbered(transitions.actions)
@@ -203,7 +109,7 @@ class _Adoption:
         engine, ledger = self._engine, self._ledger
         told = self._state.memory.get("engine")
         if isinstance(told, Mapping):
-            with self._reading("memory.engine"):
+            with reading(self._source, "memory.engine"):
                 engine.reports.take_over(told.get("reports", {}))
                 if "transitions" in told:
                     engine.transitions.no_priority_above(told["transitions"]["lowest_priority"])
@@ -228,13 +134,13 @@ class _Adoption:
             engine.policies,
             "makeway_selector",
             None,
-            lambda: _told_of_starts(engine.selector, active, None, ledger),
+            lambda: told_of_starts(engine.selector, active, None, ledger),
         )
         engine.queue.adopt(pending, ledger.now)
         transitions.changed = True
         if engine.gang is not None:
             gang, ours = engine.gang, [job for job in active if job.spec.het_id is None]
-            call = functools.partial(_told_of_starts_of_gang, gang, ours, (), None, ledger)
+            call = functools.partial(told_of_starts_of_gang, gang, ours, (), None, ledger)
             transitions.obey(guarded(engine.policies, "makeway_gang", None, call))
 
     # ------------------------------------------------------------------------------- the jobs
@@ -298,7 +204,7 @@ class _Adoption:
             draft.asked_nodes = nodes_from_text(cluster, told.asked_nodes)
         except ValueError as error:
             self._problems.append(Problem(f"{where}.{key}", f"job {told.spec.id}: {error}"))
-        _fill(draft, told, self._state.at)
+        fill(draft, told, self._state.at)
         return draft
 
     def _enter(self, drafts: Sequence[tuple[Standing, JobDraft]]) -> list[Job]:
@@ -342,7 +248,7 @@ class _Adoption:
         active = [job for job in jobs if id(job) not in gone]
         order: Mapping[str, int] = {}
         if self._memory is not None:
-            with self._reading("memory.engine"):
+            with reading(self._source, "memory.engine"):
                 order = {job_id: at for at, job_id in enumerate(self._memory["ledger"]["started"])}
         active.sort(key=lambda job: (job.started_at, order.get(job.id, len(order)), job.index))
         return active, leaving, pending
@@ -368,18 +274,6 @@ class _Adoption:
             left = nodes_from_text(ledger.cluster, self._told[job.id].left_nodes)
             ledger.adopt_leaving(job, _held(job), left)
 
-    # ------------------------------------------------------------------------------ the memory
-    @contextlib.contextmanager
-    def _reading(self, where: str) -> Iterator[None]:
-        """Say of memory that cannot be read that it cannot."""
-        try:
-            yield
-        except MakewayError:
-            raise
-        except Exception as error:  # whatever comes of a file that somebody has changed
-            text = f"it cannot be read ({type(error).__name__}: {error}); leave it out to begin from the jobs alone"
-            raise ConfigError(self._source, [Problem(where, text)]) from error
-
     def _recall(self, pending: Sequence[Job]) -> None:
         """Let the engine's own parts go on where they stood, or begin from the jobs."""
         engine, memory = self._engine, self._memory
@@ -387,158 +281,13 @@ class _Adoption:
             engine.queue.adopt(pending, self._ledger.now)
             engine.wake_up(pending)
             return
-        with self._reading("memory.engine"):
+        with reading(self._source, "memory.engine"):
             engine.queue.take_over(pending, memory["queue"])
             for name, part in parts_of(engine).items():
                 part.take_over(memory[name])
             engine.remember(memory["engine"])
 
-    def _tell_plugins(self, active: Sequence[Job], leaving: Sequence[Job]) -> Sequence[GangOrder]:
-        memory, policies = self._state.memory, self._engine.policies
-        with self._reading("memory.policies"):
-            policies.take_over(memory.get("policies") or {}, self._ledger)
-        selector = memory.get("selector") if self._same else None
-        self._tell_selector(active, _of_plugin(selector, policies.who("makeway_selector")))
-        self._tell_prioritizer(_of_plugin(memory.get("priorities"), policies.who("makeway_priority")))
-        if self._engine.gang is None:
-            return ()
-        seen = [[job for job in jobs if job.spec.het_id is None] for jobs in (active, leaving)]
-        return self._tell_gang(seen[0], seen[1], _of_plugin(memory.get("gang"), policies.who("makeway_gang")))
-
-    def _tell_prioritizer(self, memory: Mapping[str, Any] | None) -> None:
-        take_over = getattr(self._engine.transitions.priorities.prioritizer, "take_over", None)
-        if memory is not None and take_over is not None:
-            with self._reading("memory.priorities"):
-                take_over(memory, self._ledger)
-
-    def _tell_selector(self, active: Sequence[Job], memory: Mapping[str, Any] | None) -> None:
-        selector, ledger = self._engine.selector, self._ledger
-        take_over = getattr(selector, "take_over", None)
-        if take_over is None:
-            take_over = functools.partial(_told_of_starts, selector)
-        call = functools.partial(take_over, active, memory, ledger)
-        if memory is not None:
-            with self._reading("memory.selector"):
-                call()
-        else:
-            guarded(self._engine.policies, "makeway_selector", None, call)
-
-    def _tell_gang(
-        self, active: Sequence[Job], leaving: Sequence[Job], memory: Mapping[str, Any] | None
-    ) -> Sequence[GangOrder]:
-        gang, ledger = self._engine.gang, self._ledger
-        assert gang is not None
-        take_over = getattr(gang, "take_over", None)
-        if take_over is None:
-            take_over = functools.partial(_told_of_starts_of_gang, gang)
-        call = functools.partial(take_over, active, leaving, memory, ledger)
-        if memory is None:
-            return guarded(self._engine.policies, "makeway_gang", None, call) or ()
-        with self._reading("memory.gang"):
-            return call() or ()
-
-
-def _told_of_starts(selector: Selector, active: Sequence[Job], memory: object, view: ClusterView) -> None:
-    """Tell a selector that knows nothing of adoption what has happened, in order."""
-    del memory, view
-    for job in active:
-        selector.placed(job)
-    for job in sorted(active, key=lambda job: job.suspended_at or 0.0):
-        if job.state is _SUSPENDED:
-            selector.suspended(job)
-
-
-def _told_of_starts_of_gang(
-    gang: Gang, active: Sequence[Job], leaving: Sequence[Job], memory: object, ledger: Ledger
-) -> list[GangOrder]:
-    """Tell an arbiter that knows nothing of adoption of the starts, in order, each at its instant.
-
-    First of those that run, so that they take their places before those that wait for one. It does not hear of jobs
-    that a person suspended: it was told that they had ended.
-    """
-    del leaving, memory
-    orders: list[GangOrder] = []
-    now = ledger.now
-    for job in sorted(active, key=lambda job: job.state is _SUSPENDED):
-        if job.suspended_by is not SuspendedBy.ADMIN:
-            ledger.now = _first(job.started_at, now)
-            orders += gang.started(job, ledger)
-    ledger.now = now
-    return orders
-
-
-# ------------------------------------------------------------------------------------ details
-_AS_THEY_ARE = (
-    *(
-        "eligible_since",
-        "started_at",
-        "resumed_at",
-        "end_at",
-        "suspended_at",
-        "suspended_by",
-        "restarts",
-        "preemptions",
-    ),
-    *(
-        "preemptions_before",
-        "preempted_at",
-        "stopped",
-        "resume_after",
-        "preempt_at",
-        "asked_at",
-        "checkpointed",
-    ),
-    *("begun_with", "marked_saved", "lost", "state"),
-)
-"""Fields of a job that a state says as they are."""
-
-
-def _fill(draft: JobDraft, told: Standing, now: Seconds) -> None:
-    """Set the fields of a job; what the state leaves out follows from the rest."""
-    spec = told.spec
-    for name in _AS_THEY_ARE:
-        setattr(draft, name, getattr(told, name))
-    draft.submit_at = _first(told.submit_at, spec.submit_at)
-    draft.eligible_at = _first(told.eligible_at, max(draft.submit_at, _first(spec.begin_at, draft.submit_at)))
-    draft.marks = frozenset(told.marks)
-    draft.priority = told.priority or 0
-    draft.ran = told.ran or 0.0
-    waits = told.state is JobState.PENDING
-    draft.starts = told.starts if told.starts is not None else told.restarts + (not waits)
-    if waits:
-        draft.reason = told.reason
-        return
-    draft.reason = told.reason or "None"
-    draft.started_at = _first(told.started_at, now)
-    if told.state is _SUSPENDED:
-        draft.suspended_at = _first(told.suspended_at, now)
-        draft.suspended_by = told.suspended_by or SuspendedBy.POLICY
-        if told.ran is None:
-            draft.ran = max(0.0, draft.suspended_at - draft.started_at - draft.stopped)
-    elif told.state is _RUNNING and told.resumed_at is None:
-        since = draft.started_at + draft.stopped
-        draft.resumed_at = since if told.ran is None else now
-    if told.state is _RUNNING and told.end_at is None and draft.time_limit is not None:
-        ran = draft.ran + now - _first(draft.resumed_at, now)
-        draft.end_at = now + max(0.0, draft.time_limit - ran)
-
-
-def _first(value: Seconds | None, otherwise: Seconds) -> Seconds:
-    return otherwise if value is None else value
-
 
 def _held(job: Job) -> Allocation:
     assert job.allocation is not None  # a state without is refused
     return job.allocation
-
-
-def _of_plugin(told: Any, plugin: str) -> Mapping[str, Any] | None:
-    """Return what a plugin of this name handed over; None: it was another, or nobody."""
-    if not isinstance(told, Mapping) or told.get("plugin") != plugin:
-        return None
-    memory = told.get("memory")
-    return memory if isinstance(memory, Mapping) and memory else None
-
-
-def _index(job: Job) -> int:
-    return job.index

@@ -15,11 +15,12 @@ from makeway import vendors
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_clockwork, build_cluster, parse_mode
 from makeway.engine import staying
-from makeway.engine.adoption import adopt, hand_over, take_in
+from makeway.engine.adoption import adopt, take_in
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
 from makeway.engine.endings import Endings
 from makeway.engine.forgiving import Forgiveness
+from makeway.engine.handing_over import hand_over
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Placer
 from makeway.engine.priorities import Priorities

@@ -36,7 +36,7 @@ def reload(
     # A rehearsal with a record of its own: whatever is wrong comes out before anything of the old run is touched.
     _made(config, Recorder(cluster), plugins, old).adopt(state, source)
     recorder = old.recorder
-    recorder.cluster = cluster
+    recorder.cluster, recorder.shapes.nodes = cluster, cluster.nodes
     engine = _made(config, recorder, plugins, old)
     return engine, engine.adopt(state, source)
 

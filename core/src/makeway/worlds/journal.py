@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from makeway.config import Config, JournalTable, dump_toml, parse_toml
-from makeway.engine.adoption import engine_memory, fingerprint, job_of, plugins_memory
 from makeway.engine.engine import Engine
+from makeway.engine.handing_over import engine_memory, fingerprint, job_of, plugins_memory
 from makeway.errors import JournalError
 from makeway.model import Job, JobState, Seconds
 from makeway.record import Line

@@ -12,7 +12,7 @@ from typing import Any
 
 import jinja2
 
-from makeway.cli.replay import CONFIGURED
+from makeway.cli.request import CONFIGURED
 from makeway.readers.record import RecordFile, read_record
 from makeway_report import figures
 from makeway_report.changes import compare

@@ -16,7 +16,7 @@ from makeway.cli.group import FAILED, UNUSABLE
 from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
-from makeway.cli.replay import changed, in_world
+from makeway.cli.request import changed, in_world
 from makeway.cli.terminal import console, note, show
 from makeway.config import Config, MappingRule
 from makeway.errors import ConfigError, Problem
