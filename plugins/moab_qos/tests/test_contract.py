@@ -26,9 +26,12 @@ CHOICES = (
     "PREEMPTPOLICY SUSPEND",
     "PREEMPTPOLICY CANCEL",
     "RESERVATIONPOLICY NEVER",
+    "RESERVATIONPOLICY HIGHEST",
     "BACKFILLPOLICY NONE",
     "JOBPREEMPTMINACTIVETIME 20",
     "NODEALLOCATIONPOLICY FIRSTAVAILABLE",
+    "FSPOLICY DEDICATEDPS\nFSINTERVAL 00:00:20\nFSDEPTH 3\nFSDECAY 0.5\nFSUSERWEIGHT 10\n"
+    "USERCFG[DEFAULT] FSTARGET=50",
 )
 
 
@@ -59,6 +62,7 @@ def sites(draw: st.DrawFn) -> Scenario:
     specs = [
         JobSpec(
             id=f"j{number}",
+            user=draw(st.sampled_from(("ann", "bob"))),
             qos=draw(st.sampled_from(QOS)),
             submit_at=float(at),
             run_time=float(draw(st.integers(1, 100))),

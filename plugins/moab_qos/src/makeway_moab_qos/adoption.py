@@ -12,6 +12,7 @@ from typing import Any
 from makeway.model import ClusterView
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.fairshare import Usage, is_on, usage_of
+from makeway_moab_qos.priority import frozen_as
 from makeway_moab_qos.settings import Settings
 
 
@@ -22,9 +23,7 @@ def hand_over(view: ClusterView) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     if is_on(settings):
         found["fairshare"] = _usage_to_plain(usage_of(settings))
-    active = {job.id for job in view.active}
-    frozen = {job_id: [list(state), value] for job_id, (state, value) in memo.get("frozen", {}).items()}
-    found["frozen"] = {job_id: each for job_id, each in frozen.items() if job_id in active}
+    found["frozen"] = _still_frozen(memo.get("frozen", {}), view)
     found["reserved"] = [job_id for job_id in memo.get("reserved", ()) if view.job(job_id) is not None]
     counts = memo.get("bypassed", {})
     found["bypassed"] = {job_id: count for job_id, count in counts.items() if view.job(job_id) is not None}
@@ -34,6 +33,16 @@ def hand_over(view: ClusterView) -> dict[str, Any] | None:
     if "monday" in memo.get("calendar", {}):
         found["monday"] = memo["calendar"]["monday"]
     return {key: value for key, value in found.items() if value not in ({}, [])} or None
+
+
+def _still_frozen(frozen: Mapping[str, Any], view: ClusterView) -> dict[str, Any]:
+    """Return the priorities of active jobs; those of an earlier incarnation are stale and left out."""
+    found = {}
+    for job in view.active:
+        state, value = frozen.get(job.id, (None, 0))
+        if state == frozen_as(job):
+            found[job.id] = [list(state), value]
+    return found
 
 
 def take_over(memory: Mapping[str, Any], view: ClusterView) -> None:

@@ -181,11 +181,16 @@ def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
         return _as_of(job, view, settings, now)
     # A running job's priority is frozen: one computation per incarnation is enough.
     known: dict[str, tuple[tuple[object, ...], int]] = settings.memo.setdefault("frozen", {})
-    state = (job.started_at, "SPVIOLATION" in job.marks, job.priority)
+    state = frozen_as(job)
     found = known.get(job.id)
     if found is None or found[0] != state:
         known[job.id] = found = (state, _priority(job, view, settings, now))
     return found[1]
+
+
+def frozen_as(job: Job) -> tuple[Seconds | None, bool, int]:
+    """Return what a frozen priority belongs to; with another of these it is computed again."""
+    return job.started_at, "SPVIOLATION" in job.marks, job.priority
 
 
 def _as_of(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:
