@@ -66,7 +66,7 @@ def look(config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ())
     """Run a copy on until a job has started or goes on.
 
     :param state: what the engine handed over.
-    :param new: jobs that are submitted now, in thought only.
+    :param new: jobs that are submitted to the copy now.
     """
     quiet = attrs.evolve(
         config,
