@@ -31,6 +31,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "makeway_search",
         "makeway_queue_order",
         "makeway_priority",
+        "makeway_accept",
         "makeway_admit",
         "makeway_explain",
     ),

@@ -70,6 +70,7 @@ USED_AS: dict[str, dict[str, Any]] = {
     "makeway_priority": BASE | {"priority": NAME},
     "makeway_queue_order": BASE | {"plugins": [NAME]},
     "makeway_admit": BASE | {"plugins": [NAME]},
+    "makeway_accept": BASE | {"plugins": [NAME]},
     "makeway_preempt_candidates": BASE | {"preempt": NAME, "preempt_mode": "requeue"},
     "makeway_preempt_mode": BASE | {"preempt": NAME, "preempt_mode": "requeue,gang"},
     "makeway_protect": PREEMPTING | {"protect": [NAME]},

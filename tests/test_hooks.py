@@ -314,6 +314,14 @@ def test_hook_admit() -> None:
     assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
 
 
+def test_hook_accept() -> None:
+    """The job of more than a day is refused, and the other one runs."""
+    jobs = (JobSpec(id="1", run_time=5, time_limit=86401), JobSpec(id="2", run_time=5, time_limit=86400))
+    result = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_accept")}))
+    assert [(job_id, why) for job_id, _, why in result.recorder.unrunnable] == [("1", "longer than a day")]
+    assert starts(result)["2"] == 0.0
+
+
 def test_hook_preempt_candidates() -> None:
     """Anybody may be displaced, so the later job takes the node of the earlier one."""
     chosen = attrs.evolve(

@@ -11,17 +11,7 @@ from makeway_slurm.recordings.priority.judge import verdict
 
 FOLDER = Path(__file__).with_name("priority")
 NOT_YET = {
-    "array_limits": "limits of QOS are not modelled",
-    "exports": "limits of associations are not modelled",
-    "limit_backfill": "limits of QOS are not modelled",
-    "limit_deny": "limits of QOS are not modelled",
-    "limit_jobs_per_user": "limits of QOS are not modelled",
-    "limit_mask": "limits of QOS are not modelled",
-    "limit_run_mins": "limits of QOS are not modelled",
-    "limit_tres": "limits of QOS are not modelled",
-    "part_limits_any": "AllowAccounts and its like are not modelled",
-    "preempt_limited_qos": "limits of QOS are not modelled",
-    "preempt_shared_limit": "limits of associations are not modelled",
+    "part_limits_any": "selectors go by the partition's MaxNodes even where a QOS lifts it",
     "resv_maintenance": "reservations are not modelled",
     "topology_tree": "topology is not modelled",
 }

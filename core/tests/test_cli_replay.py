@@ -371,8 +371,8 @@ def test_a_foreign_config_is_taken_as_it_is(run: Run, tmp_path: Path, workload: 
     )
     assert done.out.splitlines()[-2:] == [
         "what decides at this site and not in a replay",
-        "  Slurm enforces limits of associations and QOS (AccountingStorageEnforce=limits); the replay has none, so "
-        "that jobs start that Slurm would keep waiting",
+        "  Slurm enforces limits of associations and QOS (AccountingStorageEnforce=limits): they come "
+        "from `sacctmgr -P show qos` and `sacctmgr -P show assoc tree`, then --accounting",
     ]
 
 

@@ -49,7 +49,15 @@ def parse_array(text: str) -> TaskArray:
 
 def tasks_of(job: JobSpec, array: TaskArray) -> list[JobSpec]:
     """Return the tasks of an array, each a job of its own: ``ID_0``, ``ID_1``."""
+    attributes = {**job.attributes, "array_size": len(array.tasks), "array_last": max(array.tasks)}
     return [
-        attrs.evolve(job, id=f"{job.id}_{task}", array_id=job.id, array_task=task, array_limit=array.limit)
+        attrs.evolve(
+            job,
+            id=f"{job.id}_{task}",
+            array_id=job.id,
+            array_task=task,
+            array_limit=array.limit,
+            attributes=attributes,
+        )
         for task in array.tasks
     ]

@@ -539,13 +539,13 @@ def test_what_is_not_modelled_is_named_with_its_lines() -> None:
     slurmctldport=6817
     SchedulerParameters=bf_continue,bf_intervall=3
     AuthType=auth/munge
-    PartitionName=x AllowAccounts=a Hidden=YES
-    PartitionName=y AllowAccounts=a
+    PartitionName=x RootOnly=YES Hidden=YES
+    PartitionName=y RootOnly=YES
     """
     found = imported(text)
     assert found.warnings == ()
     assert names_of(found.unmodelled) == [
-        "PartitionName AllowAccounts slurm.conf:5 slurm.conf:6",
+        "PartitionName RootOnly slurm.conf:5 slurm.conf:6",
         "SchedulerParameters=bf_continue slurm.conf:3",
         "SchedulerParameters=bf_intervall - did you mean 'bf_interval'? slurm.conf:3",
         "TopologyPlugin slurm.conf:1",

@@ -275,9 +275,7 @@ def test_an_old_example_is_told_of_what_went(tmp_path: Path) -> None:
         ),
         pytest.param("SuspendTime=-1\nSuspendProgram=/x", [], id="power saving that is off"),
         pytest.param(f"{PARTITION} AllowGroups=ALL RootOnly=NO", [], id="defaults of a partition"),
-        pytest.param(
-            f"{PARTITION} AllowGroups=staff", ["PartitionName AllowGroups"], id="a partition for some"
-        ),
+        pytest.param(f"{PARTITION} RootOnly=YES", ["PartitionName RootOnly"], id="a partition for some"),
         pytest.param("AccountingStorageEnforce=associations", [], id="no limits"),
     ],
 )

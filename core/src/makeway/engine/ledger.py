@@ -25,6 +25,7 @@ from makeway.model import (
     PreemptBasis,
     PreemptMode,
     Protection,
+    Roll,
     Seconds,
     SuspendedBy,
     Usage,
@@ -137,6 +138,8 @@ class Ledger:
         self.preempt_basis = preempt_basis
         self._usage: UsageBooks | None = None
         """None: nobody has asked who holds how much."""
+        self._rolls: list[Roll] = []
+        """Those of the books that want to know who comes and goes."""
         self._books: dict[Any, Book] = {}
         """Books that policies keep, by kind."""
 
@@ -289,6 +292,11 @@ class Ledger:
         if found is None:
             view = cast(ClusterView, self)
             found = kind(view)
+            if hasattr(found, "came"):
+                roll = cast(Roll, found)
+                for job in self.jobs.values():
+                    roll.came(job, view)
+                self._rolls.append(roll)
             for job in self._active.values():
                 found.started(job, view)
             self._books[kind] = found
@@ -304,11 +312,15 @@ class Ledger:
         self.jobs[job.id] = job
         if job.spec.het_id is not None:
             self._het.setdefault(job.spec.het_id, []).append(job)
+        for roll in self._rolls:
+            roll.came(job, cast(ClusterView, self))
         return job
 
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
         del self.jobs[job.id]
+        for roll in self._rolls:
+            roll.gone(job, cast(ClusterView, self))
         if self.gone is not None:
             self.gone.append(job.id)
         if job.spec.het_id is not None:

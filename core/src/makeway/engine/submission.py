@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from makeway.bitmap import NodeBits
 from makeway.config import McsTable, SchedulerTable
@@ -14,9 +14,32 @@ from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.features import unknown_features, unreadable
-from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Selector
+from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Seconds, Selector
 from makeway.obstacle import counted, length
 from makeway.record import Recorder
+
+
+class Bounds(NamedTuple):
+    """What a partition allows one job."""
+
+    least: int
+    most: int
+    """Nodes."""
+    time: Seconds | None
+    """Longest time limit; None: any."""
+
+
+def bounds_of(job: Job, partition: Partition) -> Bounds:
+    """Return what a partition allows a job; flags of the job's QOS lift single bounds."""
+    flags: frozenset[str] = job.qos.flags if job.qos is not None else frozenset()
+    most = partition.nodes.bit_count()
+    if partition.max_nodes is not None and "PartitionMaxNodes" not in flags:
+        most = min(most, partition.max_nodes)
+    return Bounds(
+        least=0 if "PartitionMinNodes" in flags else partition.min_nodes,
+        most=most,
+        time=None if "PartitionTimeLimit" in flags else partition.max_time,
+    )
 
 
 class Submission:
@@ -41,6 +64,7 @@ class Submission:
         self._scheduler = scheduler
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
+        self._door = transitions.policies.implements("makeway_accept")
         self.last_index = 0
         """Place of the last job in the job table so far."""
         self._refused_het: dict[str, str] = {}
@@ -63,6 +87,8 @@ class Submission:
             problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
         if spec.features and not problem and (unknown := unknown_features(spec.features, ledger.cluster)):
             problem = f"no node has the feature {unknown[0]!r}"
+        if not problem and self._door:
+            problem = transitions.policies.refusals((job,), ledger).get(job.id, "")
         if not problem and not self._scheduler.enforce_part_limits:
             beyond = self._beyond(job)
             if beyond:
@@ -179,15 +205,13 @@ class Submission:
         partition = job.partition
         if len(job.partitions) > 1:
             return ""
-        most = partition.nodes.bit_count()
-        if partition.max_nodes is not None:
-            most = min(most, partition.max_nodes)
-        if not partition.min_nodes <= job.size <= most:
+        bounds = bounds_of(job, partition)
+        if not bounds.least <= job.size <= bounds.most:
             return "PartitionNodeLimit"
         cpus = sum(node.cpus for node in self._ledger.cluster.nodes if partition.nodes >> node.index & 1)
         if job.spec.cpus > cpus:
             return "PartitionConfig"
-        if partition.max_time is not None and (job.time_limit or 0.0) > partition.max_time:
+        if bounds.time is not None and (job.time_limit or 0.0) > bounds.time:
             return "PartitionTimeLimit"
         return ""
 
@@ -195,25 +219,19 @@ class Submission:
         reasons = []
         size = job.size
         for partition in job.partitions:
-            most = partition.nodes.bit_count()
-            if partition.max_nodes is not None and partition.max_nodes < most:
-                most = partition.max_nodes
-            if size > most:
+            bounds = bounds_of(job, partition)
+            if size > bounds.most:
                 reasons.append(
-                    f"needs {counted(size, 'node')}; partition {partition.name} gives at most {most}"
+                    f"needs {counted(size, 'node')}; partition {partition.name} gives at most {bounds.most}"
                 )
-            elif size < partition.min_nodes:
+            elif size < bounds.least:
                 reasons.append(
                     f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
                 )
-            elif (
-                partition.max_time is not None
-                and job.time_limit is not None
-                and job.time_limit > partition.max_time
-            ):
+            elif bounds.time is not None and job.time_limit is not None and job.time_limit > bounds.time:
                 reasons.append(
                     f"asks for a time limit of {length(job.time_limit)}; "
-                    f"partition {partition.name} allows {length(partition.max_time)}"
+                    f"partition {partition.name} allows {length(bounds.time)}"
                 )
             elif not partition.accepts:
                 what = "drained" if partition.up else "inactive"

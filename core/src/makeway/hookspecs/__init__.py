@@ -48,7 +48,13 @@ from makeway.hookspecs.old import (
     makeway_vocabulary,
     makeway_workload_readers,
 )
-from makeway.hookspecs.passing import makeway_admit, makeway_closed_nodes, makeway_marks, makeway_queue_order
+from makeway.hookspecs.passing import (
+    makeway_accept,
+    makeway_admit,
+    makeway_closed_nodes,
+    makeway_marks,
+    makeway_queue_order,
+)
 from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
 from makeway.hookspecs.speed import about, alike_by, ranked_by
@@ -60,6 +66,7 @@ __all__ = [
     "based_on",
     "hookimpl",
     "hookspec",
+    "makeway_accept",
     "makeway_admit",
     "makeway_check",
     "makeway_closed_nodes",

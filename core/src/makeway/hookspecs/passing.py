@@ -75,6 +75,31 @@ def makeway_admit(
 
 
 @hookspec
+def makeway_accept(jobs: Sequence[Job], view: ClusterView, now: float) -> Mapping[str, str] | None:
+    """Refuse jobs at their submission.
+
+    Called once for each job that is submitted, when it has entered the job table and before it is tried. A job that
+    may be taken and only has to wait is the affair of `makeway_admit`.
+
+    :param jobs: jobs that have just come.
+    :param view: the cluster as of `now`; the jobs are among ``view.pending``.
+    :param now: seconds since the start of the replay.
+    :returns: job id -> why it is refused; a job left out is taken. None: all are.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked; the first reason given for a job is the one reported.
+
+    No job of more than a day::
+
+        @hookimpl
+        def makeway_accept(jobs):
+            return {job.id: "longer than a day" for job in jobs if (job.time_limit or 0) > 86400}
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
 def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: float) -> NodeBits | None:
     """Close nodes to one pending job: kept for others, or full by a limit that counts per node.
 

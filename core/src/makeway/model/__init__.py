@@ -40,7 +40,7 @@ from makeway.model.values import (
     Sharing,
     SuspendedBy,
 )
-from makeway.model.views import Attempt, Book, ClusterView, Cover
+from makeway.model.views import Attempt, Book, ClusterView, Cover, Roll
 from makeway.model.words import Grouping, Listing, StatusCommand, Vocabulary
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "Protection",
     "Qos",
     "QueuedGang",
+    "Roll",
     "Seconds",
     "Selector",
     "Sharing",

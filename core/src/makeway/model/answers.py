@@ -44,6 +44,8 @@ class Blocked:
     """True: it could not run on the empty cluster either."""
     ask_again_at: Seconds | None = None
     """When a limit may let the job through without any event; None: not known."""
+    keeps_nothing: bool = False
+    """A limit only: True if backfill plans no start for the job as long as it is in the way, so that others may."""
     liftable: bool = False
     """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
     frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)

@@ -27,6 +27,16 @@ class Book(Protocol):
         """Count it no longer: it has ended, or has to make way; it still stands as it did."""
 
 
+class Roll(Book, Protocol):
+    """A book that is told as well of jobs that come and go, whether they ever start."""
+
+    def came(self, job: Job, view: ClusterView) -> None:
+        """Count a job that was submitted; it may be refused in the same instant."""
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """Count it no longer: it has ended, or was refused."""
+
+
 class ClusterView(Protocol):
     """The cluster as of now; read-only, valid during the call."""
 

@@ -184,6 +184,16 @@ class Policies(Asker):
                 joined.setdefault(job_id, blocked)
         return joined
 
+    def refusals(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, str]:
+        """Return which jobs are refused at their submission, and why."""
+        hook = "makeway_accept"
+        joined: dict[str, str] = {}
+        for answer in self.every(hook, None, jobs=jobs, view=view, now=view.now):
+            if not is_table(answer, str):
+                self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> reason")
+            joined = {**answer, **joined}
+        return joined
+
     def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
         """Return the nodes that `job` must leave alone."""
         hook = "makeway_closed_nodes"

@@ -124,7 +124,13 @@ class Backfill:
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         put(job, partition=partition)
-        standby = job.qos is not None and "NoReserve" in job.qos.flags and self._placer.preemption
+        if self._placer.rulings.limited(job):
+            limit = self._ledger.kept_out(job)
+            if limit is not None and limit.keeps_nothing:
+                self._placer.try_start(Question(job, partition, partition.nodes & self._ledger.up))
+                return False
+        unreserved = job.qos is not None and "NoReserve" in job.qos.flags
+        standby = unreserved and self._placer.preemption
         length = self._length(job, standby)
         found = self._earliest(job, partition, plan, length)
         if found is None:
@@ -132,7 +138,7 @@ class Backfill:
         at, forecast, nodes = found
         if at <= self._ledger.now:
             return self._start(job, partition, plan, forecast, nodes, length)
-        if not standby:
+        if not unreserved:
             self._promise(job, plan, at, length, forecast.nodes)
         return False
 

@@ -56,6 +56,19 @@ class Limits:
 
 
 _ANYTHING = Limits()
+_HANDED_DOWN = (
+    *("max_tres", "max_tres_per_node", "max_tres_mins", "max_wall", "max_jobs", "max_submit", "max_jobs_accrue"),
+)
+
+
+def inherited(own: Limits, above: Limits) -> Limits:
+    """Return the limits of an association with those that its account hands down to it (6.1 no. 3)."""
+    missing = {
+        name: getattr(above, name)
+        for name in _HANDED_DOWN
+        if getattr(own, name) in (None, NOTHING) and getattr(above, name) not in (None, NOTHING)
+    }
+    return attrs.evolve(own, **missing) if missing else own
 
 
 def _count(text: str) -> int | None:

@@ -14,7 +14,7 @@ import attrs
 
 from makeway.errors import ConfigError, Problem, unknown
 from makeway.model import Cluster, Job
-from makeway_slurm.accounts.limits import Limits, parse_limits
+from makeway_slurm.accounts.limits import Limits, inherited, parse_limits
 from makeway_slurm.accounts.tres import parse_counts
 
 ROOT = "root"
@@ -46,6 +46,8 @@ class Association:
     priority: int | None = None
     """None: the account's."""
     limits: Limits = attrs.field(factory=Limits)
+    qos: tuple[str, ...] = ()
+    """QOS that its jobs may have; empty: not said."""
     default: bool = False
     """Whether it is the user's default account."""
     start: Mapping[str, float] = attrs.field(factory=dict)
@@ -188,6 +190,7 @@ def _node(row: Mapping[str, Any], at: int, problems: list[Problem]) -> Associati
             by_parent=by_parent,
             priority=int(priority) if priority else None,
             limits=limits,
+            qos=tuple(filter(None, (word.strip() for word in str(row.get("qos", "")).split(",")))),
             default=str(row.get("default", "")).lower() in ("yes", "true", "1"),
             start=start,
         )
@@ -237,6 +240,10 @@ def _link(root: Association, nodes: Sequence[Association]) -> None:
         while above is not None and above.by_parent and above.parent is not None:
             above = above.parent
         node.fs_parent = above
+    for node in _down(root):
+        if node.parent is not None:
+            node.limits = inherited(node.limits, node.parent.limits)
+            node.qos = node.qos or node.parent.qos
     for node in nodes:
         if node.fs_parent is not None and not (node.by_parent and not node.user):
             node.fs_parent.fs_children.append(node)

@@ -168,6 +168,11 @@ class UsageBook:
         self._before: list[Callable[[], None]] = []
         self._after: list[Callable[[int], None]] = []
 
+    @property
+    def counts(self) -> bool:
+        """Whether usage is counted, so that it may go down again."""
+        return self._runs
+
     def count(self, reader: object) -> None:
         """Count usage from now on, and recalculate it by the clock, for `reader`."""
         self._runs = True

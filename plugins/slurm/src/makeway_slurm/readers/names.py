@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 MODELLED = frozenset(
     """AccountingStorageEnforce AuthInfo ClusterName CompleteWait DefMemPerCPU DefMemPerNode
-    EnforcePartLimits JobRequeue KillWait Licenses MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
+    EnforcePartLimits JobRequeue KillWait Licenses MaxArraySize MaxBatchRequeue MaxMemPerCPU MaxMemPerNode
     MCSParameters MCSPlugin MessageTimeout OverTimeLimit PreemptExemptTime PreemptMode
     FairShareDampeningFactor PreemptParameters PreemptType PriorityCalcPeriod PriorityDecayHalfLife
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityType PriorityUsageResetPeriod PriorityWeightAge
@@ -27,7 +27,7 @@ RELEVANT = frozenset(
     """AllowSpecResourcesUsage BatchStartTimeout BurstBufferType CliFilterPlugins CoreSpecPlugin
     DefCpuPerGPU DefMemPerGPU DependencyParameters DisableRootJobs
     FederationParameters HealthCheckInterval HealthCheckProgram InactiveLimit JobSubmitPlugins
-    MaxArraySize MaxJobCount MaxNodeCount MaxTasksPerNode
+    MaxJobCount MaxNodeCount MaxTasksPerNode
     NodeFeaturesPlugins PowerParameters PowerPlugin PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin RebootProgram RequeueExit
     RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvOverRun
@@ -79,14 +79,15 @@ NODE_RELEVANT = frozenset(
 NODE_PLUMBING = frozenset("""BcastAddr CertToken CpuBind NodeAddr NodeHostname Port Reason TmpDisk""".split())
 
 PARTITION_MODELLED = frozenset(
-    """Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
+    """AllowAccounts AllowGroups AllowQos DenyAccounts DenyQos
+    Default DefaultTime DefMemPerCPU DefMemPerNode Exclusive ExclusiveUser GraceTime LLN
     MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes OverSubscribe
     OverTimeLimit PartitionName PreemptMode Priority PriorityJobFactor PriorityTier QOS
     SelectTypeParameters Shared State TRESBillingWeights""".split()
 )
 PARTITION_RELEVANT = frozenset(
-    """AllowAccounts AllowAssocs AllowGroups AllowQos AllocNodes Alternate DefCpuPerGPU
-    DefMemPerGPU DenyAccounts DenyQos DisableRootJobs ExclusiveTopo JobDefaults MaxCPUsPerSocket
+    """AllowAssocs AllocNodes Alternate DefCpuPerGPU DefMemPerGPU DisableRootJobs
+    ExclusiveTopo JobDefaults MaxCPUsPerSocket
     PowerDownOnIdle ReqResv ResumeTimeout RootOnly SuspendTime SuspendTimeout Topology""".split()
 )
 PARTITION_PLUMBING = frozenset("CpuBind Hidden".split())

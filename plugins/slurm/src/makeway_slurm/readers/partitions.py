@@ -16,6 +16,7 @@ from makeway.errors import nearest
 from makeway.model import Sharing
 from makeway_slurm.accounts.tres import parse_weights
 from makeway_slurm.check import of_partition, partition_select_is_ignored
+from makeway_slurm.limits.access import LISTS
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import Record, Setting, shown
 from makeway_slurm.readers.nodes import Nodes
@@ -213,6 +214,10 @@ class _Line:
             nothing: dict[str, float] = {}
             self.draft.read(weights, parse_weights, nothing)
             found["TRESBillingWeights"] = weights.value
+        for key in LISTS:
+            listed = self.record.get(key)
+            if listed is not None and listed.value.lower() not in ("", "all"):
+                found[key] = listed.value
         return found
 
 

@@ -14,7 +14,7 @@ from makeway.config import ClusterTable, McsTable, PolicyTable
 from makeway.errors import nearest
 from makeway.preemption import PreemptionTable
 from makeway_slurm.check import MIN_TIMESLICE, TIMESLICE
-from makeway_slurm.readers import priority
+from makeway_slurm.readers import limits, priority
 from makeway_slurm.readers.draft import Draft, one_of, reporting
 from makeway_slurm.readers.grammar import shown
 from makeway_slurm.readers.partitions import is_unit, mode_words, read_memory, select_parser, select_words
@@ -50,6 +50,9 @@ def read_policy(draft: Draft) -> PolicyTable:
     multifactor = priority.in_force(draft)
     if multifactor:
         settings[priority.NAME] = priority.read_priority(draft)
+    held = limits.read_limits(draft, _words(draft, "AccountingStorageEnforce"), _part_limits(draft))
+    if held is not None:
+        settings[limits.NAME] = held
     return PolicyTable(
         select=_select(draft),
         select_parameters=_select_parameters(draft),
@@ -59,6 +62,7 @@ def read_policy(draft: Draft) -> PolicyTable:
         preemption=_preemption(draft),
         mcs=_mcs(draft),
         priority=priority.NAME if multifactor else None,
+        plugins=(limits.NAME,) if held is not None else (),
         settings=settings,
     )
 
@@ -264,7 +268,6 @@ def _part_limits(draft: Draft) -> str | None:
     setting = draft.get("EnforcePartLimits")
     if setting is None:
         return None
-    draft.leave_out("EnforcePartLimits", setting)
     word = setting.value.upper()
     known = {
         "NO": "NO",
@@ -292,6 +295,11 @@ def _enforced(draft: Draft) -> Any:
             allowed = ", ".join(_ENFORCED[:-2])
             draft.refuser(setting)(f"got {shown(word)}; allowed: {allowed}{nearest(word, _ENFORCED)}")
     return words
+
+
+def _words(draft: Draft, key: str) -> list[str]:
+    setting = draft.get(key)
+    return [] if setting is None else _lower_words(setting.value)
 
 
 def _lower_words(text: str) -> list[str]:

@@ -36,6 +36,6 @@ def _limits(draft: Draft) -> Iterator[str]:
     if words & _LIMITS:
         draft.told.add("accountingstorageenforce")
         yield (
-            f"Slurm enforces limits of associations and QOS (AccountingStorageEnforce={setting.value}); "
-            "the replay has none, so that jobs start that Slurm would keep waiting"
+            f"Slurm enforces limits of associations and QOS (AccountingStorageEnforce={setting.value}): "
+            f"they come from `sacctmgr -P show qos` and {_TREE}"
         )

@@ -93,7 +93,7 @@ def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mappin
         Options(until=scenario.duration, snapshots=snapshots, after_step=reasons.look),
     )
     summary = dict(run.summary())
-    summary["refused"] = {job_id: why for job_id, why, *_ in run.recorder.unrunnable}
+    summary["refused"] = {job_id: why for job_id, _, why in run.recorder.unrunnable}
     summary["reasons"] = reasons.told(scenario.duration)
     return summary
 
@@ -236,6 +236,8 @@ def _of_reason(
         if change.state == "PENDING" and change.reason:
             end = changes[at + 1].t if at + 1 < len(changes) else change.t + _SHORT
             recorded[change.reason] = recorded.get(change.reason, 0.0) + end - change.t
+    if not recorded and "[" in name:
+        return  # a task that waits is part of its array's record, which the first of them keeps
     mine, other = _limit_of(recorded), _limit_of(spent)
     if mine != other:
         yield Difference(Aspect.REASON, name, None, mine or "no limit", other or "no limit")

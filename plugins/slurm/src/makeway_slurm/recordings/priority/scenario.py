@@ -26,7 +26,7 @@ from makeway_slurm.recordings.priority.recording import Recording
 from makeway_slurm.vendor import of_release
 
 DEFAULT_USER = "alice"
-LIMITS = "limits/slurm"
+
 _DEFAULTS = {
     "SelectType": "select/cons_tres",
     "PriorityType": "priority/basic",

@@ -1,0 +1,37 @@
+"""Hold jobs to the limits of QOS, associations and partitions, as Slurm does (slurm-priority-and-limits 6, 7).
+
+A job that a limit keeps out holds up nobody, and nobody makes way for it: limits are never lifted by preempting
+(11.2). What the job has to wait for is said in Slurm's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from makeway.hookspecs import hookimpl
+from makeway.model import Blocked, ClusterView, Job
+from makeway_slurm.limits.judge import Judge, admitted
+from makeway_slurm.limits.settings import Settings
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the class that holds the settings."""
+    return Settings
+
+
+@hookimpl
+def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
+    """Say which pending jobs a limit keeps out."""
+    return admitted(jobs, view)
+
+
+@hookimpl
+def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
+    """Refuse jobs that exceed what may be submitted, or that may never run."""
+    judge = view.book(Judge)
+    reasons = {job.id: judge.refused(job, view) for job in jobs}
+    return {job_id: why for job_id, why in reasons.items() if why}
+
+
+__all__ = ["Settings"]

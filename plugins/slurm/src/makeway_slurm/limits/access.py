@@ -1,0 +1,124 @@
+"""Say who may use a partition, and what is refused at the door (slurm-priority-and-limits 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from makeway.model import ClusterView, Job, Partition
+from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.limits.settings import Settings
+
+LISTS = ("AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos")
+"""Keys of a PartitionName line that say who may use it."""
+_ALL = ("", "all")
+ACCOUNT = "Job's account not permitted to use this partition"
+QOS = "Job's QOS not permitted to use this partition"
+NODES = "PartitionNodeLimit"
+TIME = "PartitionTimeLimit"
+GROUP = "User's group not permitted to use this partition"
+
+
+class Door:
+    """Who comes in where, in one run."""
+
+    def __init__(self, view: ClusterView, settings: Settings, usage: UsageBook) -> None:
+        self._settings = settings
+        self._usage = usage
+        self._lists = {
+            (partition.index, key): _names(partition.attributes.get(key, ""))
+            for partition in view.cluster.partitions
+            for key in LISTS
+        }
+        self._any = {
+            partition.index: any(self._lists[partition.index, key] for key in LISTS)
+            for partition in view.cluster.partitions
+        }
+
+    def shut(self, job: Job, partition: Partition) -> str:
+        """Return why a job may not run in a partition; empty: it may."""
+        flags = job.qos.flags if job.qos is not None else ()
+        most, wanted = partition.max_nodes, job.spec.max_nodes
+        if most is not None and wanted is not None and wanted > most and "PartitionMaxNodes" not in flags:
+            return NODES
+        longest, limit = partition.max_time, job.time_limit
+        if longest is not None and limit is not None and limit > longest and "PartitionTimeLimit" not in flags:
+            return TIME
+        if not self._any[partition.index]:
+            return ""
+        at = partition.index
+        groups = self._lists[at, "AllowGroups"]
+        if groups and job.user != "root" and not groups & self._groups(job):
+            return GROUP
+        accounts = self._accounts(job)
+        allowed, denied = self._lists[at, "AllowAccounts"], self._lists[at, "DenyAccounts"]
+        if allowed:
+            if not allowed & accounts:
+                return f"{ACCOUNT} ({_first(accounts)} not in AllowAccounts)"
+        elif denied & accounts:
+            return f"{ACCOUNT} ({_first(accounts)} in DenyAccounts)"
+        qos = job.qos.name.lower() if job.qos is not None else ""
+        allowed, denied = self._lists[at, "AllowQos"], self._lists[at, "DenyQos"]
+        if allowed:
+            if qos not in allowed:
+                return f"{QOS} ({qos or 'none'} not in AllowQos)"
+        elif qos in denied:
+            return f"{QOS} ({qos} in DenyQos)"
+        return ""
+
+    def _groups(self, job: Job) -> frozenset[str]:
+        listed: Iterable[str] = job.spec.attributes.get("groups", ())
+        own = (job.spec.group,) if job.spec.group is not None else ()
+        return frozenset(name.lower() for name in (*listed, *own))
+
+    def _accounts(self, job: Job) -> frozenset[str]:
+        """Return the account of a job, and those above it where the release looks there."""
+        node = self._usage.association_of(job)
+        if node is None:
+            return frozenset(filter(None, ((job.account or "").lower(),)))
+        return frozenset(
+            each.account for each in (node.chain if self._settings.covers_below else node.chain[:1])
+        )
+
+    def refused(self, job: Job) -> str:
+        """Return why a job is refused at its submission; empty: it is taken."""
+        settings = self._settings
+        last = job.spec.attributes.get("array_last")
+        if last is not None and int(last) >= settings.max_array_size:
+            return (
+                f"Invalid job array specification: index {last} of {settings.max_array_size - 1} at the most"
+            )
+        tree = self._usage.tree
+        if tree is not None and settings.associations and job.user != "root":
+            node = self._usage.association_of(job)
+            if node is None:
+                return "Invalid account or account/partition combination specified"
+            if settings.qos and node.qos and job.qos is not None and job.qos.name not in node.qos:
+                return "Invalid qos specification"
+        shut = [self.shut(job, partition) for partition in job.partitions]
+        return self._by_part_limits(shut)
+
+    def _by_part_limits(self, shut: list[str]) -> str:
+        closed = [why for why in shut if why]
+        if not closed:
+            return ""
+        if self._settings.part_limits == "ALL" or (
+            self._settings.part_limits == "ANY" and len(closed) == len(shut)
+        ):
+            return closed[0]
+        # 22.05 refuses a wrong group even where one of several partitions would do.
+        if not self._settings.groups_wait and GROUP in closed:
+            return GROUP if self._settings.part_limits == "ANY" or len(closed) == len(shut) else ""
+        return ""
+
+
+def _names(value: object) -> frozenset[str]:
+    words = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
+    names = [str(word).strip().lower() for word in words]
+    return frozenset() if any(name in _ALL for name in names) else frozenset(names)
+
+
+def _first(names: frozenset[str]) -> str:
+    return min(names, default="none")
+
+
+__all__ = ["LISTS", "Door"]

@@ -1,0 +1,135 @@
+"""Count what the limits of QOS and associations are about, at the same cost for each job (slurm-priority-and-limits 6).
+
+A job counts for its association and all above it, for its QOS, for its partition's QOS, and in each of the two for its
+user and its account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import NamedTuple
+
+from makeway import bitmap
+from makeway.model import ClusterView, Job
+from makeway_slurm.accounts.tres import NODE, held
+from makeway_slurm.accounts.usage import UsageBook
+
+Key = tuple[Hashable, ...]
+
+
+class Places(NamedTuple):
+    """Where one job counts."""
+
+    chain: tuple[int, ...]
+    """Its association and all above, by index."""
+    qos: tuple[str, ...]
+    """QOS that count for it, the first one first (6.1 no. 1)."""
+    account: str
+
+    def keys(self, user: str) -> Iterator[Key]:
+        """Yield all counts that the job is part of."""
+        for index in self.chain:
+            yield ("assoc", index)
+        for name in self.qos:
+            yield ("qos", name)
+            yield ("pu", name, user)
+            yield ("pa", name, self.account)
+
+
+class Count:
+    """What some active jobs hold together."""
+
+    __slots__ = ("jobs", "nodes", "present", "tres")
+
+    def __init__(self) -> None:
+        self.present = 0
+        """Jobs that were submitted and have not ended."""
+        self.jobs = 0
+        """Those of them that run or are suspended."""
+        self.tres: dict[str, int] = {}
+        self.nodes: dict[int, int] = {}
+        """Node -> how many of the jobs are on it."""
+
+    def used(self, name: str) -> int:
+        """Return how much of a TRES they hold; a node counts once, however many jobs are on it."""
+        return len(self.nodes) if name == NODE else self.tres.get(name, 0)
+
+
+_NOTHING = Count()
+
+
+class CountBook:
+    """The counts of one run. See `makeway.model.Roll`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._usage = view.book(UsageBook)
+        self._counts: dict[Key, Count] = {}
+        self._held: dict[str, tuple[tuple[Key, ...], Mapping[str, int], tuple[int, ...]]] = {}
+        self._present: dict[str, tuple[Key, ...]] = {}
+
+    def of(self, key: Key) -> Count:
+        """Return a count; an empty one if nobody is part of it."""
+        return self._counts.get(key, _NOTHING)
+
+    def places(self, job: Job) -> Places:
+        """Return where a job counts, in the partition where it runs or is tried."""
+        node = self._usage.association_of(job)
+        chain = tuple(each.index for each in node.chain) if node is not None else ()
+        account = node.account if node is not None else (job.account or "").lower()
+        return Places(chain, qos_of(job), account)
+
+    def _at(self, key: Key) -> Count:
+        found = self._counts.get(key)
+        if found is None:
+            found = self._counts[key] = Count()
+        return found
+
+    def came(self, job: Job, view: ClusterView) -> None:
+        """Count a job that was submitted."""
+        del view
+        keys = self._present[job.id] = tuple(self.places(job).keys(job.user))
+        for key in keys:
+            self._at(key).present += 1
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """Count it no longer."""
+        del view
+        for key in self._present.pop(job.id, ()):
+            self._at(key).present -= 1
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Count what a job holds that has started."""
+        keys = tuple(self.places(job).keys(job.user))
+        counts = held(job, view.cluster)
+        nodes = tuple(bitmap.indices(job.nodes))
+        self._held[job.id] = keys, counts, nodes
+        for key in keys:
+            count = self._at(key)
+            count.jobs += 1
+            for name, number in counts.items():
+                count.tres[name] = count.tres.get(name, 0) + number
+            for node in nodes:
+                count.nodes[node] = count.nodes.get(node, 0) + 1
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Count no longer what it held: at once, before its nodes are clean (11.1)."""
+        del view
+        keys, counts, nodes = self._held.pop(job.id)
+        for key in keys:
+            count = self._at(key)
+            count.jobs -= 1
+            for name, number in counts.items():
+                count.tres[name] -= number
+            for node in nodes:
+                if count.nodes[node] == 1:
+                    del count.nodes[node]
+                else:
+                    count.nodes[node] -= 1
+
+
+def qos_of(job: Job) -> tuple[str, ...]:
+    """Return the QOS that count for a job: the partition's first, unless its own says OverPartQOS (6.1 no. 1)."""
+    own, partition = job.qos.name if job.qos is not None else None, job.partition.qos
+    over = job.qos is not None and "OverPartQOS" in job.qos.flags
+    names = (own, partition) if over else (partition, own)
+    return tuple(dict.fromkeys(name for name in names if name is not None))

@@ -1,0 +1,250 @@
+"""Hold one job against the limits that hold for it (slurm-priority-and-limits 6.2, 6.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.model import Blocked, ClusterView, Exclusive, Job, Seconds, Sharing
+from makeway_slurm.accounts.limits import Limits, parse_limits
+from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, requested
+from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
+from makeway_slurm.limits.access import Door
+from makeway_slurm.limits.counts import CountBook, Places
+from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
+from makeway_slurm.limits.settings import Settings
+
+LIMIT = "limit"
+_AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
+
+
+@attrs.frozen
+class Asked:
+    """What a job asks for."""
+
+    counts: Mapping[str, int]
+    minutes: int | None
+    """Its time limit; None: unlimited."""
+    booked: int | None
+    """The same times UsageFactor, where the QOS says UsageFactorSafe."""
+    factor: float
+
+
+class Judge:
+    """The limits of one run, as a book that every call finds again (`ClusterView.book`)."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._settings = view.settings(Settings)
+        self._usage = view.book(UsageBook)
+        self._counts = view.book(CountBook)
+        limits: dict[str, Limits] = {qos.name: parse_limits(qos.attributes) for qos in view.cluster.qos}
+        self._qos = {qos.name: qos for qos in view.cluster.qos}
+        tree = self._usage.tree if self._settings.enforce else None
+        self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
+        self.door = Door(view, self._settings, self._usage)
+        self._arrays: dict[str, str] = {}
+        """Arrays whose first task has come -> why it was refused; empty: it was taken."""
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Others count."""
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Others count."""
+
+    # ----------------------------------------------------------------------------- waiting
+    def blocked(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Return the limit that keeps a pending job out; None: none does."""
+        shut = self.door.shut(job, job.partition)
+        if shut:
+            return Blocked(reason=shut, resource=LIMIT, detail=shut, keeps_nothing=True)
+        places = self._counts.places(job)
+        rules = self._rules.of(places)
+        if not rules.before and not rules.after:
+            return None
+        asked = self._asked(job, view)
+        self._usage.advance(view.now)
+        for rule in (*rules.before, *rules.after):
+            found = self._against(rule, job, places, asked, view)
+            if found is not None:
+                return found
+        return None
+
+    def _against(
+        self, rule: Rule, job: Job, places: Places, asked: Asked, view: ClusterView
+    ) -> Blocked | None:
+        """Hold a job against one limit."""
+        kind, most, name = rule.kind, rule.most, rule.name
+        if kind is Kind.JOBS:
+            have = self._counts.of(rule.count_key(job.user, places.account)).jobs
+            return _full(rule, 1, have) if have >= most else None
+        if kind is Kind.WALL:
+            short = asked.minutes is None or asked.minutes > most
+            return _full(rule, asked.minutes or 0, 0) if short and job.spec.time_limit is not None else None
+        if kind is Kind.USED_WALL:
+            return self._used_wall(rule, asked, view)
+        wanted = asked.counts.get(name, 0)
+        if kind is Kind.TRES:
+            return self._tres(rule, job, places, wanted)
+        if kind is Kind.JOB_TRES:
+            return _full(rule, wanted, 0) if wanted > most else None
+        if kind is Kind.NODE_TRES:
+            return _full(rule, wanted, 0) if wanted // max(1, asked.counts[NODE]) > most else None
+        if kind is Kind.LEAST_TRES:
+            return _full(rule, wanted, 0) if wanted < most else None
+        if kind is Kind.JOB_MINUTES:
+            return _full(rule, wanted, 0) if _minutes(asked, wanted) > most else None
+        if kind is Kind.USED_MINUTES:
+            return self._used_minutes(rule, asked, wanted, view)
+        return self._run_minutes(rule, asked, wanted, view)
+
+    def _entry(self, rule: Rule) -> Entry | None:
+        if rule.key == "assoc":
+            return self._usage.associations.get(int(rule.whose))
+        return self._usage.qos.get(str(rule.whose))
+
+    def _tres(self, rule: Rule, job: Job, places: Places, wanted: int) -> Blocked | None:
+        count = self._counts.of(rule.count_key(job.user, places.account))
+        have = count.used(rule.name)
+        if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
+            wanted = sum(1 for node in bitmap.indices(job.required) if node not in count.nodes)
+        return _full(rule, wanted, have) if wanted and have + wanted > rule.most else None
+
+    def _used_wall(self, rule: Rule, asked: Asked, view: ClusterView) -> Blocked | None:
+        entry = self._entry(rule)
+        used = int(entry.used(WALL) // 60) if entry is not None and asked.factor else 0
+        over = used >= rule.most
+        if self._settings.safe and not over:
+            over = asked.booked is None or used + asked.booked > rule.most
+        return _full(rule, asked.minutes or 0, used, self._again(rule)) if over else None
+
+    def _used_minutes(self, rule: Rule, asked: Asked, wanted: int, view: ClusterView) -> Blocked | None:
+        entry = self._entry(rule)
+        if entry is None or not wanted:
+            return None
+        used = int(entry.used(rule.name) // 60) if asked.factor else 0
+        over = used >= rule.most
+        if self._settings.safe and not over:
+            running = int(entry.may_use(rule.name) // 60) if asked.factor else 0
+            minutes = _minutes(asked, wanted)
+            over = minutes > rule.most or minutes + running > rule.most - used
+        return _full(rule, wanted, used, self._again(rule)) if over else None
+
+    def _run_minutes(self, rule: Rule, asked: Asked, wanted: int, view: ClusterView) -> Blocked | None:
+        entry = self._entry(rule)
+        if entry is None or not wanted:
+            return None
+        running = int(entry.may_use(rule.name) // 60) if asked.factor else 0
+        minutes = _minutes(asked, wanted)
+        over = running + minutes > rule.most
+        again = self._again(rule) if minutes <= rule.most else None
+        return _full(rule, int(min(minutes, 1e15)), running, again) if over else None
+
+    def _again(self, rule: Rule) -> Seconds | None:
+        """Return when time alone may lift a limit: at the next recalculation, if usage can go down."""
+        if not self._usage.counts or rule.most <= 0:
+            return None
+        return self._usage.next_at
+
+    def _asked(self, job: Job, view: ClusterView) -> Asked:
+        counts = requested(job, job.partition, view.cluster)
+        if _takes_whole_nodes(job):
+            counts = {**counts, CPU: max(counts[CPU], _cpus_of_whole_nodes(job, view))}
+            counts[BILLING] = int(billable(counts, job.partition))
+        limit = job.time_limit
+        minutes = None if limit is None else int(limit // 60)
+        factor = usage_factor(job.qos)
+        safe = job.qos is not None and "UsageFactorSafe" in job.qos.flags
+        booked = minutes if minutes is None or not safe else int(minutes * factor)
+        return Asked(counts, minutes, booked, factor)
+
+    # -------------------------------------------------------------------------- submission
+    def refused(self, job: Job, view: ClusterView) -> str:
+        """Return why a job is refused at its submission; empty: it is taken."""
+        array = job.spec.array_id
+        if array is not None and array in self._arrays:
+            return self._arrays[array]
+        found = self.door.refused(job) or self._over_count(job) or self._too_large(job, view)
+        if array is not None:
+            self._arrays[array] = found
+        return found
+
+    def _over_count(self, job: Job) -> str:
+        """Return which number of jobs it would exceed; of an array all tasks count (6.3 no. 2)."""
+        places = self._counts.places(job)
+        more = int(job.spec.attributes.get("array_size", 1)) - 1
+        for rule in self._rules.of(places).door:
+            if self._counts.of(rule.count_key(job.user, places.account)).present + more > rule.most:
+                return rule.reason
+        return ""
+
+    def _too_large(self, job: Job, view: ClusterView) -> str:
+        """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
+        places = self._counts.places(job)
+        flags = [self._qos[name].flags for name in places.qos if name in self._qos]
+        if flags and not any("DenyOnLimit" in each for each in flags):
+            return ""
+        asked = self._asked(job, view)
+        rules: Rules = self._rules.of(places)
+        for rule in (*rules.before, *rules.after):
+            wanted = asked.counts.get(rule.name, 0)
+            if rule.kind in (Kind.USED_MINUTES, Kind.RUN_MINUTES, Kind.JOB_MINUTES):
+                over = _minutes(asked, wanted) > rule.most
+            elif rule.kind is Kind.NODE_TRES:
+                over = wanted // max(1, asked.counts[NODE]) > rule.most
+            elif rule.kind in _AS_MAXIMUM:
+                over = wanted > rule.most
+            elif rule.kind is Kind.LEAST_TRES:
+                over = wanted < rule.most
+            elif rule.kind is Kind.WALL:
+                over = job.spec.time_limit is not None and (asked.minutes or 0) > rule.most
+            else:
+                over = False
+            if over:
+                return rule.reason
+        return ""
+
+
+def _minutes(asked: Asked, wanted: int) -> float:
+    """Return the TRES-minutes that a job asks for."""
+    return float("inf") if asked.booked is None else float(asked.booked * wanted)
+
+
+def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) -> Blocked:
+    whose = f"QOS {rule.whose}" if isinstance(rule.whose, str) else "its account"
+    what = f" of {rule.name}" if rule.name else ""
+    return Blocked(
+        reason=rule.reason,
+        resource=LIMIT,
+        wanted=wanted,
+        available=max(0, rule.most - have),
+        detail=f"{rule.reason}: {wanted:g}{what} wanted, {have:g} of {rule.most} taken ({whose})",
+        keeps_nothing=True,
+        ask_again_at=again,
+    )
+
+
+def _takes_whole_nodes(job: Job) -> bool:
+    return job.spec.exclusive is Exclusive.NODE or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
+
+
+def _cpus_of_whole_nodes(job: Job, view: ClusterView) -> int:
+    nodes = job.required or job.partition.nodes
+    sizes = sorted(view.cluster.nodes[at].cpus for at in bitmap.indices(nodes))
+    return sum(sizes[: job.size])
+
+
+def admitted(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    """Return which of some pending jobs a limit keeps out."""
+    judge = view.book(Judge)
+    found = {}
+    for job in jobs:
+        blocked = judge.blocked(job, view)
+        if blocked is not None:
+            found[job.id] = blocked
+    return found
+
+
+__all__ = ["Judge", "admitted"]

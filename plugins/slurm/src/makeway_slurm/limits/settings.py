@@ -1,0 +1,30 @@
+"""The settings of ``limits/slurm`` (slurm-priority-and-limits 6, 7)."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """Keys of ``[policy.settings."limits/slurm"]``."""
+
+    enforce: bool = True
+    """Whether limits of QOS and associations hold (limits or safe in AccountingStorageEnforce)."""
+    safe: bool = False
+    """Whether a job starts only if it can use up its whole time limit (safe)."""
+    associations: bool = False
+    """Whether a user without an association to the account is refused (associations, limits, safe)."""
+    qos: bool = False
+    """Whether a QOS that is not in the list of the association is refused (qos)."""
+    part_limits: str = attrs.field(default="NO", validator=attrs.validators.in_(("NO", "ANY", "ALL")))
+    """EnforcePartLimits."""
+    max_array_size: int = attrs.field(default=1001, validator=attrs.validators.ge(0))
+    """MaxArraySize: indices from 0 to one less."""
+    groups_wait: bool = True
+    """Whether a user outside AllowGroups waits where EnforcePartLimits is NO (since 23.02); False: he is refused."""
+    covers_below: bool = True
+    """Whether an account in AllowAccounts or DenyAccounts covers those below it (since 23.02)."""
+
+
+__all__ = ["Settings"]

@@ -1,0 +1,47 @@
+"""Turn what a slurm.conf says about limits into settings of ``limits/slurm`` (slurm-priority-and-limits 6, 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from makeway_slurm.limits.access import LISTS
+from makeway_slurm.readers.draft import Draft
+from makeway_slurm.readers.values import parse_count
+
+NAME = "limits/slurm"
+_LIMITS = frozenset(("limits", "safe", "all", "2"))
+"""Words of AccountingStorageEnforce with which 22.05.8 enforces limits."""
+_QOS = frozenset(("qos", "all"))
+_SAFE = frozenset(("safe",))
+_ASSOCIATIONS = _LIMITS | _QOS | {"associations", "wckeys", "1"}
+
+
+def read_limits(draft: Draft, words: list[str], part_limits: str | None) -> dict[str, Any] | None:
+    """Return the settings; None: the file limits nobody in this way.
+
+    :param words: those of AccountingStorageEnforce, in small letters.
+    """
+    given = frozenset(words)
+    lists = any(
+        record.get(key) is not None for record in draft.conf.records("PartitionName") for key in LISTS
+    )
+    enforce = bool(given & _LIMITS)
+    array = draft.get("MaxArraySize")
+    if not (enforce or given & _ASSOCIATIONS or lists or array is not None):
+        return None
+    found: dict[str, Any] = {"enforce": enforce}
+    if given & _SAFE:
+        found["safe"] = True
+    if given & _ASSOCIATIONS:
+        found["associations"] = True
+    if given & _QOS:
+        found["qos"] = True
+    if part_limits not in (None, "NO"):
+        found["part_limits"] = part_limits
+    if array is not None:
+        found["max_array_size"] = draft.read(
+            array, parse_count, 1001, f"policy.settings.{NAME}.max_array_size"
+        )
+    if not draft.since("23.02"):
+        found |= {"groups_wait": False, "covers_below": False}
+    return found

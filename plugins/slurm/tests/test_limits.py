@@ -1,0 +1,409 @@
+"""Limits of QOS, associations and partitions by hand (slurm-priority-and-limits 14, L1 to L11, X1 to X3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway.arrays import parse_array, tasks_of
+from makeway.config import Config
+from makeway.model import JobSpec
+from makeway.replay import Options, Run, replay
+from makeway.settings import structure
+
+NAME = "limits/slurm"
+FOUR: dict[str, Any] = {"name": "n[1-4]", "cpus": 4, "cores_per_socket": 4, "memory_mb": 1000}
+
+
+def site(
+    qos: Mapping[str, Mapping[str, Any]] | None = None,
+    accounts: Sequence[Mapping[str, Any]] = (),
+    *,
+    partitions: Sequence[Mapping[str, Any]] = ({"name": "main", "default": True, "max_time": 3600.0},),
+    own: Mapping[str, Any] | None = None,
+    nodes: Mapping[str, Any] = FOUR,
+    scheduler: Mapping[str, Any] | None = None,
+    **policy: Any,
+) -> Config:
+    """Return a cluster of 4 nodes with 4 CPUs; QOS by name, with limits in sacctmgr's words."""
+    tables = {
+        "cluster": {"attributes": {"associations": list(accounts)}},
+        "node": [nodes],
+        "partition": list(partitions),
+        "qos": [_qos(name, table) for name, table in (qos or {}).items()],
+        "policy": {
+            "select": "select/cons_tres",
+            "select_parameters": ["CR_CPU"],
+            "plugins": [NAME],
+            **policy,
+            "settings": {NAME: dict(own or {}), **policy.get("settings", {})},
+        },
+        "scheduler": {"type": "backfill", **(scheduler or {})},
+    }
+    return structure(tables, Config, "test")
+
+
+def _qos(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    known = {"priority", "preempt", "flags", "preempt_mode"}
+    return {
+        "name": name,
+        **{key: value for key, value in table.items() if key in known},
+        "attributes": {key: value for key, value in table.items() if key not in known},
+    }
+
+
+def job(id: str, cpus: int = 1, run_time: float = 10, minutes: float = 5, **more: Any) -> JobSpec:
+    """Return a job on as few nodes as it needs."""
+    return JobSpec(id=id, tasks=cpus, run_time=run_time, time_limit=minutes * 60, **more)
+
+
+def starts(run: Run) -> dict[str, float | None]:
+    """Return the first start of each job; None: it never started."""
+    found: dict[str, float | None] = {}
+    for job_id, told in run.summary()["jobs"].items():
+        begun = [each["start"] for each in told["intervals"] if each["state"] == "RUNNING"]
+        found[job_id] = begun[0] if begun else None
+    return found
+
+
+def reasons(run: Run) -> dict[str, str]:
+    """Return why each job waits in the end."""
+    return {each.id: each.reason for each in run.engine.ledger.pending}
+
+
+def refused(run: Run) -> dict[str, str]:
+    """Return which jobs were refused, and why."""
+    return {job_id: why for job_id, _, why in run.recorder.unrunnable}
+
+
+def play(config: Config, *jobs: JobSpec, until: float | None = None) -> Run:
+    """Replay jobs."""
+    return replay(config, jobs, (), Options(until=until))
+
+
+# ------------------------------------------------------------------------------------ L1 to L5
+def test_l1_jobs_of_a_user() -> None:
+    """MaxJobsPU=2: 10, 20, 10, 10 s at 0 start at 0, 0, 10, 20; another user's at 0."""
+    config = site({"q": {"MaxJobsPU": 2}})
+    lengths = {"a": 10, "b": 20, "c": 10, "d": 10}
+    jobs = [job(name, run_time=length, qos="q") for name, length in lengths.items()]
+    run = play(config, *jobs, job("other", user="bob", qos="q"))
+    assert starts(run) == {"a": 0.0, "b": 0.0, "c": 10.0, "d": 20.0, "other": 0.0}
+
+
+def test_l2_cpus_of_a_user() -> None:
+    """MaxTRESPU=cpu=4: the 1-CPU job passes the 2-CPU job; 5 CPUs wait for ever, or are refused."""
+    config = site({"q": {"MaxTRESPU": "cpu=4"}, "deny": {"MaxTRESPU": "cpu=4", "flags": ["DenyOnLimit"]}})
+    run = play(
+        config,
+        job("three", 3, 12, qos="q"),
+        job("two", 2, qos="q"),
+        job("one", 1, 30, qos="q"),
+        job("five", 5, qos="q", user="bob"),
+        job("denied", 5, qos="deny"),
+        until=100,
+    )
+    assert starts(run) == {"three": 0.0, "two": 12.0, "one": 0.0, "five": None, "denied": None}
+    assert reasons(run) == {"five": "QOSMaxCpuPerUserLimit"}
+    assert refused(run) == {"denied": "QOSMaxCpuPerUserLimit"}
+
+
+CAPPED: list[dict[str, Any]] = [{"Account": "acct", "GrpTRES": "cpu=6"}, {"Account": "acct", "User": "user"}]
+
+
+def test_l3_cpus_of_an_account() -> None:
+    """GrpTRES=cpu=6: 4 and 2 start at once, the 3 in between when the 4 has ended."""
+    jobs = (job("four", 4, 12), job("three", 3), job("two", 2, 30))
+    run = play(site(accounts=CAPPED), *(attrs.evolve(each, account="acct") for each in jobs), until=11)
+    assert starts(run) == {"four": 0.0, "three": None, "two": 0.0}
+    assert reasons(run) == {"three": "AssocGrpCpuLimit"}
+    run = play(site(accounts=CAPPED), *(attrs.evolve(each, account="acct") for each in jobs))
+    assert starts(run)["three"] == 12.0
+
+
+def test_l4_distinct_nodes() -> None:
+    """GrpTRES=node=1: two jobs on n1 run together, one on n2 waits."""
+    config = site({"q": {"GrpTRES": "node=1"}})
+    run = play(
+        config,
+        job("one", required_nodes=("n1",), qos="q"),
+        job("too", required_nodes=("n1",), qos="q"),
+        job("other", required_nodes=("n2",), qos="q"),
+    )
+    assert starts(run) == {"one": 0.0, "too": 0.0, "other": 10.0}
+
+
+MULTIFACTOR = "priority/multifactor"
+
+
+def counting(**settings: Any) -> dict[str, Any]:
+    """Return the policy that counts usage, recalculated at 56, 116, ... s, without decay."""
+    return {
+        "priority": MULTIFACTOR,
+        "settings": {
+            MULTIFACTOR: {"calc_period": 60.0, "calc_phase": 56.0, "decay_half_life": 0.0, **settings}
+        },
+    }
+
+
+def test_l5_run_minutes() -> None:
+    """GrpTRESRunMins=cpu=10, two 5-min jobs: a 2-min job starts at the recalculation at 56 s (488 div 60 + 2 = 10)."""
+    config = site({"q": {"GrpTRESRunMins": "cpu=10"}}, **counting())
+    run = play(
+        config,
+        job("a", run_time=250, qos="q"),
+        job("b", run_time=85, qos="q"),
+        job("two", minutes=2, run_time=20, qos="q"),
+        job("five", run_time=20, qos="q"),
+        until=300,
+    )
+    assert starts(run) == {"a": 0.0, "b": 0.0, "two": 56.0, "five": 85.0}
+
+
+# ----------------------------------------------------------------------------------- L6 to L11
+def test_l6_minutes_used_up() -> None:
+    """GrpTRESMins=cpu=3 without decay: at 60 s 112 s are used, 1 < 3: a job starts; at 120 s 4 >= 3: none does."""
+    config = site({"q": {"GrpTRESMins": "cpu=3"}}, **counting())
+    run = play(
+        config,
+        job("runs", 2, 500, minutes=10, qos="q"),
+        job("early", run_time=20, submit_at=60, qos="q"),
+        job("late", run_time=20, submit_at=120, qos="q"),
+        until=400,
+    )
+    assert starts(run) == {"runs": 0.0, "early": 60.0, "late": None}
+    assert reasons(run) == {"late": "QOSGrpCPUMinutesLimit"}
+
+
+def test_l6_safe() -> None:
+    """With safe and 5 minutes: of 3, 3 and 2 minutes the second waits (3 + 3 > 5), the third runs (3 + 2)."""
+    config = site({"q": {"GrpTRESMins": "cpu=5"}}, own={"safe": True}, **counting())
+    run = play(
+        config,
+        job("a", run_time=40, minutes=3, qos="q"),
+        job("b", run_time=40, minutes=3, qos="q"),
+        job("c", run_time=40, minutes=2, qos="q"),
+        until=30,
+    )
+    assert starts(run) == {"a": 0.0, "b": None, "c": 0.0}
+
+
+L7: list[dict[str, Any]] = [
+    {"Account": "acct", "GrpTRES": "cpu=2", "MaxTRES": "cpu=3", "MaxJobs": 1, "MaxWall": 2},
+    {"Account": "acct", "User": "user"},
+]
+
+
+def test_l7_a_qos_hides_the_limits_of_associations() -> None:
+    """Three wide jobs of 4, 4 and 1 CPUs and 10 min run; normal ones wait, the second for the number of jobs."""
+    config = site(
+        {
+            "normal": {},
+            "wide": {"GrpTRES": "cpu=12", "MaxTRESPerJob": "cpu=8", "MaxJobsPU": 5, "MaxWall": 30},
+        },
+        L7,
+    )
+    wide = [
+        job(f"w{cpus}{at}", cpus, 60, 10, qos="wide", account="acct") for at, cpus in enumerate((4, 4, 1))
+    ]
+    first = play(config, job("n1", 4, minutes=1, qos="normal", account="acct"), until=10)
+    assert reasons(first) == {"n1": "AssocMaxCpuPerJobLimit"}
+    run = play(config, *wide, job("n", 1, minutes=1, qos="normal", account="acct"), until=10)
+    assert [starts(run)[each.id] for each in wide] == [0.0, 0.0, 0.0]
+    assert reasons(run) == {"n": "AssocMaxJobsLimit"}
+
+
+@pytest.mark.parametrize(("flags", "there"), [((), 4), (("OverPartQOS",), 2)])
+def test_l8_the_qos_of_the_partition_comes_first(flags: tuple[str, ...], there: int) -> None:
+    """Partition QOS 4 CPUs for each user, job QOS 2: the user gets 4 in the partition, with OverPartQOS the job's 2."""
+    config = site(
+        {"part": {"MaxTRESPU": "cpu=4"}, "own": {"MaxTRESPU": "cpu=2", "flags": list(flags)}},
+        partitions=(
+            {"name": "fast", "default": True, "qos": "part", "max_time": 3600.0},
+            {"name": "main", "max_time": 3600.0},
+        ),
+    )
+    run = play(config, *(job(str(at), qos="own") for at in range(6)), until=5)
+    assert sum(at is not None for at in starts(run).values()) == there
+
+
+def test_l9_a_limited_job_keeps_nothing() -> None:
+    """GrpJobs=1 is reached: a 2-node job of that QOS waits, and a 50-min job of another starts on the free node."""
+    config = site({"one": {"GrpJobs": 1}, "normal": {}}, nodes={**FOUR, "name": "n[1-2]"})
+    whole: dict[str, Any] = {"cpus": 4, "run_time": 60}
+    limited = play(
+        config,
+        job("first", minutes=2, qos="one", **whole),
+        JobSpec(
+            id="wide", submit_at=1, min_nodes=2, max_nodes=2, tasks=8, run_time=10, time_limit=120, qos="one"
+        ),
+        job("long", 4, 50, 50, submit_at=2, qos="normal"),
+        until=30,
+    )
+    assert starts(limited) == {"first": 0.0, "wide": None, "long": 2.0}
+    room = play(
+        config,
+        job("first", minutes=2, qos="normal", **whole),
+        JobSpec(
+            id="wide",
+            submit_at=1,
+            min_nodes=2,
+            max_nodes=2,
+            tasks=8,
+            run_time=10,
+            time_limit=120,
+            qos="normal",
+        ),
+        job("long", 4, 50, 50, submit_at=2, qos="normal"),
+        until=30,
+    )
+    assert starts(room) == {"first": 0.0, "wide": None, "long": None}
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "reason"),
+    [
+        ({"MaxWall": 2}, {"minutes": 5}, "QOSMaxWallDurationPerJobLimit"),
+        ({"MaxTRES": "cpu=2"}, {"cpus": 4}, "QOSMaxCpuPerJobLimit"),
+        ({"GrpTRES": "cpu=3"}, {"cpus": 4}, "QOSGrpCpuLimit"),
+        ({"MaxJobsPU": 0}, {}, ""),
+    ],
+)
+def test_l10_deny_on_limit(limit: dict[str, Any], asked: dict[str, Any], reason: str) -> None:
+    """What a job can never satisfy is refused; what others use up is waited for."""
+    config = site({"q": {**limit, "flags": ["DenyOnLimit"]}, "waits": limit})
+    run = play(config, job("denied", qos="q", **asked), job("waits", qos="waits", **asked), until=5)
+    assert refused(run) == ({"denied": reason} if reason else {})
+    assert starts(run)["waits"] is None
+
+
+def test_l11_arrays_count_as_their_tasks() -> None:
+    """MaxSubmitJobsPU=4: an array of 5 is refused, of 4 taken, then one more is refused."""
+    config = site({"q": {"MaxSubmitJobsPU": 4}})
+    base = JobSpec(id="a", run_time=5, time_limit=60, qos="q", user="ann")
+    five = tasks_of(base, parse_array("1-5"))
+    four = tasks_of(JobSpec(id="b", run_time=5, time_limit=60, qos="q"), parse_array("1-4"))
+    run = play(config, *five, *four, job("more", submit_at=1, qos="q"))
+    assert sorted(refused(run)) == ["a_1", "a_2", "a_3", "a_4", "a_5", "more"]
+    assert [starts(run)[each.id] for each in four] == [0.0] * 4
+
+
+def test_l11_tasks_at_a_time() -> None:
+    """``%2`` of 5 tasks of 8 s: starts at 0, 0, 8, 8, 16."""
+    tasks = tasks_of(JobSpec(id="a", run_time=8, time_limit=60), parse_array("0-4%2"))
+    assert list(starts(play(site(), *tasks)).values()) == [0.0, 0.0, 8.0, 8.0, 16.0]
+
+
+def test_an_index_beyond_max_array_size_is_refused() -> None:
+    """MaxArraySize=11: the largest index is 10."""
+    config = site(own={"max_array_size": 11})
+    largest = tasks_of(JobSpec(id="a", run_time=1), parse_array("10"))
+    beyond = tasks_of(JobSpec(id="b", run_time=1), parse_array("0-11"))
+    assert len(refused(play(config, *largest, *beyond))) == 12
+
+
+# ---------------------------------------------------------------------------------- X1 to X3
+PREEMPTING: dict[str, Any] = {
+    "preempt": "preempt/qos",
+    "preempt_mode": ["requeue"],
+}
+
+
+def whole(id: str, qos: str, run_time: float, **more: Any) -> JobSpec:
+    """Return a job that needs a whole node of 4 CPUs."""
+    return job(id, 4, run_time, qos=qos, min_nodes=1, max_nodes=1, **more)
+
+
+def test_x1_a_limited_preemptor_preempts_nobody() -> None:
+    """MaxJobsPU=1: the first high job preempts, the second waits, and starts on its node when it has ended."""
+    config = site(
+        {"low": {}, "high": {"priority": 10, "preempt": ["low"], "MaxJobsPU": 1}},
+        nodes={**FOUR, "name": "n[1-2]"},
+        scheduler={"clockwork": {"requeue_delay": 1000.0}},
+        **PREEMPTING,
+    )
+    run = play(
+        config,
+        whole("l1", "low", 200),
+        whole("l2", "low", 200),
+        whole("h1", "high", 20, submit_at=5, user="ann"),
+        whole("h2", "high", 20, submit_at=6, user="ann"),
+        until=100,
+    )
+    assert (starts(run)["h1"], starts(run)["h2"]) == (5.0, 25.0)
+    assert len(run.recorder.preemptions) == 1
+
+
+def test_x2_nobody_makes_way_for_a_limit() -> None:
+    """A high job of a capped account waits for its own low job, though it may preempt it."""
+    accounts: list[dict[str, Any]] = [
+        {"Account": "capped", "GrpTRES": "cpu=4"},
+        {"Account": "capped", "User": "user"},
+    ]
+    config = site(
+        {"low": {}, "high": {"priority": 10, "preempt": ["low"]}},
+        accounts,
+        nodes={**FOUR, "name": "n[1-2]"},
+        **PREEMPTING,
+    )
+    run = play(
+        config,
+        whole("low", "low", 20, account="capped"),
+        whole("high", "high", 10, submit_at=5, account="capped"),
+    )
+    assert starts(run) == {"low": 0.0, "high": 20.0}
+    assert run.recorder.preemptions == []
+
+
+def test_x3_ageing_makes_waiting_jobs_preempt() -> None:
+    """WITHIN: B preempts A at 55 (530 > 1), and A, eligible again at 62, preempts B at 175 (1130 > 530)."""
+    settings = {"weight_age": 6000, "max_age": 600.0, "calc_phase": 55.0, "calc_period": 60.0}
+    config = site(
+        {"normal": {}},
+        nodes={**FOUR, "name": "n1"},
+        scheduler={"clockwork": {"requeue_delay": 7.0}, "slurm_release": "22.05"},
+        priority=MULTIFACTOR,
+        preempt="preempt/qos",
+        preempt_mode=["requeue", "within"],
+        settings={MULTIFACTOR: settings},
+    )
+    run = play(
+        config,
+        whole("A", "normal", 400, minutes=10),
+        whole("B", "normal", 400, minutes=10, submit_at=2),
+        until=180,
+    )
+    assert [(each.at, each.preemptor, each.victim) for each in run.recorder.preemptions] == [
+        (55.0, "B", "A"),
+        (175.0, "A", "B"),
+    ]
+
+
+# ---------------------------------------------------------------------------------- partitions
+@pytest.mark.parametrize(
+    ("part_limits", "partitions", "refusal", "start"),
+    [
+        ("NO", ("closed",), "", None),
+        ("ANY", ("closed",), "Job's account not permitted", None),
+        ("ALL", ("closed", "main"), "Job's account not permitted", None),
+        ("ANY", ("closed", "main"), "", 0.0),
+    ],
+)
+def test_who_may_use_a_partition(
+    part_limits: str, partitions: tuple[str, ...], refusal: str, start: float | None
+) -> None:
+    """AllowAccounts under EnforcePartLimits NO, ANY and ALL."""
+    config = site(
+        partitions=(
+            {"name": "main", "default": True},
+            {"name": "closed", "attributes": {"AllowAccounts": "other"}},
+        ),
+        own={"part_limits": part_limits},
+    )
+    run = play(config, job("j", account="acct", partitions=partitions), until=5)
+    assert starts(run) == {"j": start}
+    assert refused(run).get("j", "").startswith(refusal)
+    assert bool(refused(run)) == bool(refusal)
