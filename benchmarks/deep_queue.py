@@ -24,7 +24,9 @@ SITES = Path(__file__).parent / "sites"
 _SEED = 20130101
 
 
-def _plain(scheduler: str, select: str, preempt: str = "preempt/none", mode: Sequence[str] = ("off",)) -> Config:
+def _plain(
+    scheduler: str, select: str, preempt: str = "preempt/none", mode: tuple[str, ...] = ("off",)
+) -> Config:
     """Return 100 nodes of 8 cores with two partitions, of which the second may preempt the first if anybody may."""
     cores = select == "select/cons_tres"
     return Config(
@@ -107,16 +109,13 @@ class Case:
     jobs: Callable[[int], list[JobSpec]]
 
 
-def _site(name: str, file: str, nodes: str | None = None, **changed: str) -> Config:
+def _site(name: str, file: str, nodes: str | None = None) -> Config:
     folder = SITES / name
-    config = load_config(folder / file, None, folder / nodes if nodes else None).config
-    policy = attrs.evolve(config.policy, **{key: value for key, value in changed.items() if key == "select"})
-    scheduler = attrs.evolve(config.scheduler, type=changed.get("scheduler", config.scheduler.type))
-    return attrs.evolve(config, policy=policy, scheduler=scheduler)
+    return load_config(folder / file, None, folder / nodes if nodes else None).config
 
 
-def _plain_case(*given: str) -> Case:
-    return Case(lambda: _plain(*given), _jobs)
+def _plain_case(scheduler: str, select: str) -> Case:
+    return Case(lambda: _plain(scheduler, select), _jobs)
 
 
 CASES = {

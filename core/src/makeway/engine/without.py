@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -22,15 +23,18 @@ class Without:
         if ledger.heterogeneous:
             removed = [(part, mode) for job, mode in removed for part in ledger.components(job)]
         self._removed = removed
-        kills = {id(job) for job, mode in removed if mode is not PreemptMode.SUSPEND}
-        stops = {id(job) for job, _ in removed} - kills
         self.made_way = tuple(job for job, _ in removed)
-        self.active = ledger.active
-        if not removed:
-            return
-        self.active = tuple(
+
+    @functools.cached_property
+    def active(self) -> Sequence[Job]:
+        """The jobs that would still be there, in job-table order; those that make way by suspension as suspended."""
+        if not self._removed:
+            return self._ledger.active
+        kills = {id(job) for job, mode in self._removed if mode is not PreemptMode.SUSPEND}
+        stops = {id(job) for job, _ in self._removed} - kills
+        return tuple(
             attrs.evolve(job, state=JobState.SUSPENDED) if id(job) in stops else job
-            for job in ledger.active
+            for job in self._ledger.active
             if id(job) not in kills
         )
 

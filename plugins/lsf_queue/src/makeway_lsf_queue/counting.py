@@ -2,12 +2,17 @@
 
 Active jobs are counted as they would be once those that make way have done so. Slots that pending jobs reserve
 count as well, for the jobs behind these; a backfilling job does not count against limits per host.
+
+`Counted.used` and `Counted.used_on` take what they can from `sums`; `counted_one_by_one` and `counted_on_hosts` say
+what they come to, and count where jobs backfill.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -15,9 +20,10 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job, JobState, Node, PreemptMode
 from makeway_lsf_queue import jobs, reserve
-from makeway_lsf_queue.limits import Counts, Limit, limits_of
+from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
+from makeway_lsf_queue.sums import Changed, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
@@ -49,20 +55,92 @@ class Counted:
 
     site: Site
     view: ClusterView
-    jobs: tuple[tuple[Job, bool], ...]
-    """Each with whether it is suspended."""
+    modes: Callable[[Job], PreemptMode]
+    """How those make way that do."""
     reserved: tuple[reserve.Reservation, ...]
+    sums: Sums
+    """The same as sums; shared with others, and brought to `summed` before each use."""
+    summed: Sequence[tuple[Job, bool]] | None
+    """None: `jobs`."""
+    changed: Changed = attrs.field(factory=dict)
+    """Who makes way, where the sums are of the jobs as they are."""
+    answers: dict[object, Any] = attrs.field(factory=dict)
+    """What was said of jobs that ask for the same; see `request`."""
 
     @classmethod
     def of(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         """Look at `view`; whoever makes way does so as `modes` say, whatever the view shows."""
-        gone = {job.id: job for job in view.made_way}
-        kept = [(job, job.state is JobState.SUSPENDED) for job in view.active if job.id not in gone]
-        stopped = [(job, True) for job in gone.values() if modes(job) is PreemptMode.SUSPEND]
-        return cls(site, view, (*kept, *stopped), reserve.reservations(site, view))
+        known = _MEMO.get(site, view)
+        if known is None:
+            known = _MEMO.keep(view, cls._new(site, view, modes))
+        reserved = reserve.reservations(site, view)
+        return attrs.evolve(known, view=view, reserved=reserved, answers={}) if reserved else known
+
+    @classmethod
+    def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
+        base = _MEMO.base(site, view)
+        if base is None:
+            return cls(site, view, modes, (), _MEMO.sums_of(site), None)
+        changed = {job.id: modes(job) is PreemptMode.SUSPEND for job in view.made_way}
+        return cls(site, view, modes, (), base.sums, base.summed or base.jobs, changed)
+
+    @functools.cached_property
+    def jobs(self) -> tuple[tuple[Job, bool], ...]:
+        """All of them, each with whether it is suspended."""
+        gone = {job.id: job for job in self.view.made_way}
+        kept = [(job, job.state is JobState.SUSPENDED) for job in self.view.active if job.id not in gone]
+        stopped = [(job, True) for job in gone.values() if self.modes(job) is PreemptMode.SUSPEND]
+        return (*kept, *stopped)
+
+    def brought(self) -> Sums:
+        """Return the sums, of the jobs that they are to be of."""
+        self.sums.follow(self.jobs if self.summed is None else self.summed)
+        return self.sums
+
+    def _but(self, job: Job) -> Changed:
+        """Return who is to be left out of the sums, or counted as suspended, when `job` is judged."""
+        return {**self.changed, job.id: False} if job.allocation is not None else self.changed
+
+    def request(self, job: Job) -> object | None:
+        """Return what decides for a pending job, whoever it is; None: nothing is known beforehand."""
+        if self.reserved or job.allocation is not None:
+            return None
+        spec = job.spec
+        who = job.partition.name, job.user, spec.group
+        return (*who, _where(job), spec.cpus, job.size, spec.memory_mb_per_node, spec.memory_mb_per_cpu)
+
+    def _is_summed(self, limit: Limit) -> bool:
+        """Whether no job counts less for being one that backfills."""
+        concerned = limit.of_hosts or (limit.per_host and limit.counts is Counts.SLOTS)
+        return not (concerned and self.site.may_backfill)
 
     def used(self, limit: Limit, key: str, besides: Job) -> Use:
         """Return how much of a limit is taken."""
+        if not self._is_summed(limit):
+            return self.counted_one_by_one(limit, key, besides)
+        running, stopped = self.brought().total((limit, key), self._but(besides))
+        found = self._use(limit, besides, running, stopped)
+        if self.reserved:
+            for held in self._reserved(limit, key, besides):
+                amount = sum(n for index, n in held.slots.items() if _within(index, limit.hosts))
+                found = found.plus(amount, reserved=True)
+        return found
+
+    def _use(self, limit: Limit, besides: Job, running: float, stopped: float) -> Use:
+        if limit.suspended and not self._resumes_beside(limit, besides):
+            return Use(running + stopped, stopped)
+        return Use(running)
+
+    def used_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, Use]:
+        """Return the same host by host."""
+        if not self._is_summed(limit) or self.reserved:
+            return self.counted_on_hosts(limit, key, besides)
+        found = self.brought().on_hosts((limit, key), self._but(besides))
+        return {index: self._use(limit, besides, *pair) for index, pair in found.items()}
+
+    # --------------------------------------------------------------------------- one by one
+    def counted_one_by_one(self, limit: Limit, key: str, besides: Job) -> Use:
+        """Return how much of a limit is taken, job by job."""
         found = _NOTHING
         for job, suspended in self._sharing(limit, key, besides):
             if limit.of_hosts and reserve.backfills(job, self.site, self.view):
@@ -73,7 +151,7 @@ class Counted:
             found = found.plus(amount, reserved=True)
         return found
 
-    def used_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, Use]:
+    def counted_on_hosts(self, limit: Limit, key: str, besides: Job) -> Mapping[int, Use]:
         """Return the same host by host."""
         found: dict[int, Use] = {}
         nodes = self.view.cluster.nodes
@@ -109,10 +187,9 @@ class Counted:
         """Yield the reservations that count: of jobs before `besides`, and none if it runs already."""
         if limit.counts is not Counts.SLOTS or besides.allocation is not None:
             return
+        mine = reserve.rank(besides, self.site)
         for held in self.reserved:
-            if held.job.id == besides.id or reserve.rank(held.job, self.site) > reserve.rank(
-                besides, self.site
-            ):
+            if held.job.id == besides.id or reserve.rank(held.job, self.site) > mine:
                 return
             if limit.member(held.job) != key:
                 continue
@@ -128,14 +205,78 @@ class Counted:
         return reserve.may_backfill(job, self.site, reserve.starts_at(reserving, self.view, now), now)
 
     def _amount(self, job: Job, limit: Limit) -> float:
-        if limit.hosts is not None and not job.nodes & limit.hosts:
-            return 0.0
-        if limit.counts is Counts.JOBS:
-            return 1.0
-        if limit.counts is Counts.SLOTS and limit.hosts is None:
-            return jobs.slots(job, self.view.cluster.nodes)
-        nodes, hosts = self.view.cluster.nodes, job.nodes & (-1 if limit.hosts is None else limit.hosts)
-        return sum(_amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
+        return _amount(job, limit, self.view.cluster.nodes)
+
+
+class _Memo:
+    """The active jobs as they were looked at last: as they are, and as they would be without some of them."""
+
+    def __init__(self) -> None:
+        self._site: Site | None = None
+        self._view: ClusterView | None = None
+        self._version = -1
+        self._found: dict[tuple[int, ...], Counted] = {}
+        """By the identities of those who make way."""
+        self._sums: Sums | None = None
+
+    def get(self, site: Site, view: ClusterView) -> Counted | None:
+        """Return what is known of `view`; None: nothing, or it is of another moment."""
+        gone = tuple(map(id, view.made_way))
+        if not gone and not (self._site is site and self._view is view and self._version == view.version):
+            self._site, self._view, self._version = site, view, view.version
+            self._found.clear()
+        elif gone and self.base(site, view) is None:
+            return None
+        return self._found.get(gone)
+
+    def keep(self, view: ClusterView, counted: Counted) -> Counted:
+        """Remember it for as long as nobody comes or goes."""
+        if not view.made_way or self.base(counted.site, view) is not None:
+            self._found[tuple(map(id, view.made_way))] = counted
+        return counted
+
+    def base(self, site: Site, view: ClusterView) -> Counted | None:
+        """Return the jobs as they are, of whom `view` leaves some out; None: that is not known."""
+        base = self._found.get(())
+        if base is None or not view.made_way or self._site is not site or self._version != view.version:
+            return None
+        return base if base.brought().knows(view.made_way) else None
+
+    def sums_of(self, site: Site) -> Sums:
+        """Return the sums of a site, whoever they were of last."""
+        if self._sums is None or self._sums.site is not site:
+            self._sums = Sums(site, _amounts_of(site))
+        return self._sums
+
+
+_MEMO = _Memo()
+
+
+def _amount(job: Job, limit: Limit, nodes: Sequence[Node]) -> float:
+    """Return how much an active job takes of a limit."""
+    if limit.hosts is not None and not job.nodes & limit.hosts:
+        return 0.0
+    if limit.counts is Counts.JOBS:
+        return 1.0
+    if limit.counts is Counts.SLOTS and limit.hosts is None:
+        return jobs.slots(job, tuple(nodes))
+    hosts = job.nodes & (-1 if limit.hosts is None else limit.hosts)
+    return sum(_amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
+
+
+def _amounts_of(site: Site) -> Callable[[Job, Limit], tuple[float, Mapping[int, float]]]:
+    """Return what `Sums` asks how much a job takes."""
+    nodes = site.cluster.nodes
+
+    def amounts(job: Job, limit: Limit) -> tuple[float, Mapping[int, float]]:
+        if not limit.per_host:
+            return _amount(job, limit, nodes), {}
+        taken = {
+            index: _amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(job.nodes)
+        }
+        return 0.0, taken
+
+    return amounts
 
 
 def _within(index: int, hosts: NodeBits | None) -> bool:
@@ -194,11 +335,7 @@ def _what_counts(limit: Limit) -> str:
 
 def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
     """Yield what each limit that is about `job` says, in the order of the files."""
-    for limit in limits_of(site):
-        key = limit.member(job)
-        bound = limit.bound(key) if key is not None else None
-        if key is None or bound is None:
-            continue
+    for limit, key, bound in counted.sums.about(job):
         if limit.hosts is not None and not _where(job) & limit.hosts:
             continue
         if limit.per_host:
@@ -211,19 +348,21 @@ def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
 
 def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
     """Return the verdict for the host of the limit that has most room under it."""
-    used, nodes = counted.used_on(limit, key, job), counted.view.cluster.nodes
-    found = [
-        Verdict(
-            limit=limit,
-            bound=_bound_on(limit, bound, nodes[index]),
-            wanted=_least_on(job, index, limit, nodes[index].cpus),
-            use=used.get(index, _NOTHING),
-            host=nodes[index].name,
-            setting=_setting(limit, key) or f"node[{index}]",
-        )
-        for index in bitmap.indices(_where(job) & (-1 if limit.hosts is None else limit.hosts))
-    ]
-    return max(found, key=lambda each: each.bound - each.use.total - each.wanted)
+    used = counted.used_on(limit, key, job)
+    best, most = -1, -math.inf
+    for index, at_most, wanted in _rows(counted, limit, job, bound):
+        room = at_most - (used[index].total if index in used else 0.0) - wanted
+        if room > most:
+            best, most = index, room
+    nodes = counted.view.cluster.nodes
+    return Verdict(
+        limit=limit,
+        bound=_bound_on(limit, bound, nodes[best]),
+        wanted=_least_on(job, best, limit, nodes[best].cpus),
+        use=used.get(best, _NOTHING),
+        host=nodes[best].name,
+        setting=_setting(limit, key) or f"node[{best}]",
+    )
 
 
 def _setting(limit: Limit, key: str) -> str:
@@ -233,6 +372,17 @@ def _setting(limit: Limit, key: str) -> str:
 
 def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
     """Return the first limit that keeps `job` out; None: none does."""
+    request = counted.request(job)
+    if request is None:
+        return _blocked(site, counted, job)
+    answers, key = counted.answers, ("blocked", request)
+    if key not in answers:
+        answers[key] = _blocked(site, counted, job)
+    found: Blocked | None = answers[key]
+    return found
+
+
+def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
     for verdict in verdicts(site, counted, job):
         limit = verdict.limit
         if verdict.fits or (limit.counts is Counts.JOBS and counted.view.made_way):
@@ -267,8 +417,19 @@ def leaves_other_hosts(limit: Limit, job: Job) -> bool:
 
 def closed(site: Site, counted: Counted, job: Job) -> NodeBits:
     """Return the hosts on which a limit per host, or on some hosts, leaves `job` no room."""
+    request = counted.request(job)
+    if request is None:
+        return _closed(counted, job)
+    answers, key = counted.answers, ("closed", request)
+    if key not in answers:
+        answers[key] = _closed(counted, job)
+    bits: NodeBits = answers[key]
+    return bits
+
+
+def _closed(counted: Counted, job: Job) -> NodeBits:
     bits = 0
-    for limit in limits_of(site):
+    for limit, _, _ in counted.sums.about(job):
         if limit.per_host or limit.hosts is not None:
             bits |= closed_by(counted, limit, job)
     return bits
@@ -286,13 +447,31 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
             return 0
         use = counted.used(limit, key, job)
         return hosts if use.total + _wanted(job, limit, counted) > bound else 0
-    nodes, used = counted.view.cluster.nodes, counted.used_on(limit, key, job)
-    full = []
-    for index in bitmap.indices(hosts):
-        wanted = _least_on(job, index, limit, nodes[index].cpus)
-        if used.get(index, _NOTHING).total + wanted > _bound_on(limit, bound, nodes[index]):
-            full.append(index)
-    return bitmap.of(full)
+    used = counted.used_on(limit, key, job)
+    rows = _rows(counted, limit, job, bound)
+    return bitmap.of(
+        [
+            index
+            for index, most, wanted in rows
+            if (used[index].total if index in used else 0.0) + wanted > most
+        ]
+    )
+
+
+def _rows(counted: Counted, limit: Limit, job: Job, bound: float) -> Sequence[tuple[int, float, float]]:
+    """Return each host that a job is on, or may go to, with the bound there and what the job takes there."""
+    nodes, spec = counted.view.cluster.nodes, job.spec
+    hosts = _where(job) & (limit.hosts if limit.hosts is not None else -1)
+    key = limit, bound, hosts, spec.cpus, spec.memory_mb_per_node, spec.memory_mb_per_cpu
+    known = counted.sums.rows.get(key) if job.allocation is None else None
+    if known is None:
+        known = [
+            (index, _bound_on(limit, bound, nodes[index]), _least_on(job, index, limit, nodes[index].cpus))
+            for index in bitmap.indices(hosts)
+        ]
+        if job.allocation is None:
+            counted.sums.rows[key] = known
+    return known
 
 
 def _where(job: Job) -> NodeBits:

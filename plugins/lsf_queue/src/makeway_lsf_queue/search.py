@@ -47,7 +47,8 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     """Return whom to preempt and where the job then starts; None: it would not help."""
     site = site_of(view)
     survey = survey_of(site, view)
-    request = (*_request(attempt.job), *map(id, candidates.jobs))
+    named = any(candidates is each for each in survey.named.values())
+    request = (*_request(attempt.job), *((id(candidates),) if named else map(id, candidates.jobs)))
     if request in survey.futile:
         return None
     prober = _Prober(attempt, candidates, site, view)

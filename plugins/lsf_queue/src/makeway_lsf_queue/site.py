@@ -150,6 +150,11 @@ class Site:
         """Whether jobs of any queue collect slots."""
         return any(queue.reserve_turns is not None for queue in self.queues.values())
 
+    @functools.cached_property
+    def may_backfill(self) -> bool:
+        """Whether jobs of any queue may use slots that another one's collect."""
+        return self.anybody_reserves and any(queue.backfill for queue in self.queues.values())
+
     def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job."""
         return self.queues[job.partition.name]

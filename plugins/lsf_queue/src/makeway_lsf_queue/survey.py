@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, JobState
+from makeway.model import Candidates, ClusterView, Job, JobState
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
@@ -30,6 +30,8 @@ class Survey:
         """Queue -> the first hosts of its jobs that the system suspended."""
         self.kept_slots: dict[str, dict[int, int]] = {}
         """Queue -> host -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
+        self.named: dict[object, Candidates] = {}
+        """What was said at `futile_at` to jobs that may preempt the same others; filled by `victims`."""
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = view.now
@@ -86,5 +88,5 @@ def survey_of(site: Site, view: ClusterView) -> Survey:
     if known is None or known.site is not site or known.version != view.version:
         known = _Memo.survey = Survey(site, view)
     if known.futile_at != view.now:
-        known.futile, known.futile_at = set(), view.now
+        known.futile, known.named, known.futile_at = set(), {}, view.now
     return known

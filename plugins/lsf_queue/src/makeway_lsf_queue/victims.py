@@ -21,8 +21,25 @@ from makeway_lsf_queue.survey import Survey, survey_of
 
 
 def candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
-    """Return the candidates of `preemptor`."""
+    """Return the candidates of `preemptor`; the same for all who ask alike until somebody comes or goes."""
     site = site_of(view)
+    if site.anybody_reserves or site.level_of(preemptor).delay:
+        return _candidates(site, preemptor, view, now)
+    named, key = survey_of(site, view).named, _asks(preemptor)
+    known = named.get(key)
+    if known is None:
+        known = named[key] = _candidates(site, preemptor, view, now)
+    return known
+
+
+def _asks(preemptor: Job) -> object:
+    """Return all that its candidates depend on, where nobody collects slots."""
+    wants = bool(jobs.gpus(preemptor)), bool(preemptor.spec.attributes.get("resize"))
+    kinds = jobs.is_exclusive(preemptor), jobs.is_parallel(preemptor)
+    return (preemptor.partition.name, jobs.hosts_of(preemptor), *kinds, *wants)
+
+
+def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     held_back = _held_back(site, preemptor, now)
     lapses = _slots_let_go(site, preemptor, view, now)
     opens = pacing.opens_at(site, preemptor, view)

@@ -1,0 +1,136 @@
+"""Keep what limits count, as jobs come and go (spec lsf 5.1).
+
+`counting.Counted` says what counts, job by job; this module comes to the same sums without going through all active
+jobs at each question. `tests/test_sums.py` holds one to the other. The sums are of whole slots, jobs and megabytes, so
+that taking a job out again leaves no rounding behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from makeway.model import Allocation, Job
+from makeway_lsf_queue.limits import Limit, limits_of
+from makeway_lsf_queue.site import Site
+
+Share = tuple[Limit, str]
+"""A limit, and the key of those who share it."""
+Amounts = Callable[[Job, Limit], tuple[float, Mapping[int, float]]]
+"""Returns how much of a limit an active job takes in all, and on each of its hosts."""
+Changed = Mapping[str, bool]
+"""Id of a job -> whether it is counted as suspended; else it is left out."""
+Pair = list[float]
+"""What running jobs take, and what suspended ones do."""
+
+_NOWHERE: Mapping[int, Pair] = {}
+
+
+@attrs.frozen
+class _Part:
+    """What one active job adds to the sums."""
+
+    job: Job
+    suspended: bool
+    allocation: Allocation | None
+    takes: Mapping[Share, tuple[float, Mapping[int, float]]]
+
+
+class Sums:
+    """What active jobs take of each limit, and on which hosts."""
+
+    def __init__(self, site: Site, amounts: Amounts) -> None:
+        self.site = site
+        self._amounts = amounts
+        self._followed: Sequence[tuple[Job, bool]] | None = None
+        self._parts: dict[str, _Part] = {}
+        self._totals: dict[Share, Pair] = {}
+        self._on: dict[Share, dict[int, Pair]] = {}
+        self.rows: dict[object, list[tuple[int, float, float]]] = {}
+        """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
+        self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
+
+    def about(self, job: Job) -> tuple[tuple[Limit, str, float], ...]:
+        """Return each limit that is about a job, in the order of the files, with the key and the bound."""
+        who = job.partition.name, job.user, job.spec.group
+        known = self._about.get(who)
+        if known is None:
+            known = self._about[who] = tuple(
+                (limit, key, bound)
+                for limit in limits_of(self.site)
+                if (key := limit.member(job)) is not None and (bound := limit.bound(key)) is not None
+            )
+        return known
+
+    def follow(self, jobs: Sequence[tuple[Job, bool]]) -> None:
+        """Let the sums be those of `jobs`, each with whether it is suspended; only who changed is counted anew."""
+        if jobs is self._followed:
+            return
+        self._followed = jobs
+        parts = self._parts
+        for job, suspended in jobs:
+            known = parts.get(job.id)
+            if known is not None:
+                if known.job is job and known.suspended is suspended and known.allocation is job.allocation:
+                    continue
+                self._book(known, -1)
+            self._enter(job, suspended)
+        if len(parts) > len(jobs):
+            here = {job.id for job, _ in jobs}
+            for job_id in [each for each in parts if each not in here]:
+                self._book(parts.pop(job_id), -1)
+
+    def _enter(self, job: Job, suspended: bool) -> None:
+        takes = {(limit, key): self._amounts(job, limit) for limit, key, _ in self.about(job)}
+        part = self._parts[job.id] = _Part(job, suspended, job.allocation, takes)
+        self._book(part, 1)
+
+    def _book(self, part: _Part, sign: int) -> None:
+        side = 1 if part.suspended else 0
+        for share, (amount, on) in part.takes.items():
+            self._totals.setdefault(share, [0.0, 0.0])[side] += sign * amount
+            if on:
+                hosts = self._on.setdefault(share, {})
+                for index, count in on.items():
+                    hosts.setdefault(index, [0.0, 0.0])[side] += sign * count
+
+    def knows(self, jobs: Sequence[Job]) -> bool:
+        """Whether all of `jobs` are in the sums as they are now."""
+        parts = self._parts
+        return all((known := parts.get(job.id)) is not None and known.job is job for job in jobs)
+
+    def total(self, share: Share, changed: Changed) -> tuple[float, float]:
+        """Return how much running and suspended jobs take.
+
+        :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
+        """
+        running, stopped = self._totals.get(share, (0.0, 0.0))
+        for job_id, stops in changed.items():
+            part = self._parts.get(job_id)
+            if part is None or share not in part.takes:
+                continue
+            amount = part.takes[share][0]
+            if part.suspended:
+                stopped -= amount
+            else:
+                running -= amount
+            if stops:
+                stopped += amount
+        return running, stopped
+
+    def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
+        """Return the same host by host."""
+        on: Mapping[int, Pair] = self._on.get(share, _NOWHERE)
+        found: dict[int, Pair] | None = None
+        for job_id, stops in changed.items():
+            part = self._parts.get(job_id)
+            if part is None or share not in part.takes:
+                continue
+            if found is None:
+                found = {index: list(pair) for index, pair in on.items()}
+            for index, count in part.takes[share][1].items():
+                found[index][1 if part.suspended else 0] -= count
+                if stops:
+                    found[index][1] += count
+        return on if found is None else found

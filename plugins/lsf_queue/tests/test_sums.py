@@ -1,0 +1,148 @@
+"""Hold the sums that are kept as jobs come and go to counting all active jobs one by one."""
+
+from __future__ import annotations
+
+import functools
+from random import Random
+
+import pytest
+
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.engine.engine import Engine
+from makeway.engine.without import Without
+from makeway.model import Job, JobSpec, JobState, PreemptMode
+from makeway.replay import Options, replay
+from makeway_lsf_queue import counting
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.limits import limits_of
+from makeway_lsf_queue.victims import mode_of
+
+LIMITS = {
+    "normal": {"QJOB_LIMIT": "9", "UJOB_LIMIT": "5", "HJOB_LIMIT": "3", "PJOB_LIMIT": "0.75"},
+    "urgent": {"UJOB_LIMIT": "6"},
+}
+SETTINGS = {
+    "users": {"u1": {"MAX_JOBS": "7", "JL/P": "1"}, "g": {"MAX_JOBS": "11"}, "default": {"MAX_JOBS": "8"}},
+    "user_groups": {"g": ["u1", "u2"]},
+    "limits": [
+        {"NAME": "jobs", "PER_USER": "all", "JOBS": "4"},
+        {"NAME": "some_hosts", "QUEUES": "normal", "HOSTS": "h0 h1", "SLOTS": "5"},
+        {"NAME": "memory", "PER_QUEUE": "all", "PER_HOST": "all", "MEM": "5000"},
+        {"NAME": "of_hosts", "HOSTS": "h2", "SLOTS": "3"},
+    ],
+}
+
+
+def _config(*, collects: bool) -> Config:
+    queues = {
+        "urgent": (60, {"PREEMPTION": "PREEMPTIVE[normal]", **LIMITS["urgent"]}),
+        "normal": (30, {"PREEMPTION": "PREEMPTABLE", **LIMITS["normal"]}),
+        "idle": (10, {"BACKFILL": "Y"} if collects else {}),
+    }
+    if collects:
+        queues["urgent"][1]["SLOT_RESERVE"] = "MAX_RESERVE_TIME[20]"
+    return Config(
+        node=tuple(
+            NodeTable(name=f"h{at}", cpus=4, memory_mb=8000, attributes={"JL/U": 3}) for at in range(4)
+        ),
+        partition=tuple(
+            PartitionTable(name=name, priority_tier=tier, attributes=attributes)
+            for name, (tier, attributes) in queues.items()
+        ),
+        policy=PolicyTable(
+            select="select/cons_tres",
+            select_parameters=("CR_Core_Memory",),
+            preempt="lsf/queue",
+            preempt_mode=("suspend",),
+            settings={"lsf/queue": SETTINGS},
+        ),
+        scheduler=SchedulerTable(type="greedy", clockwork={"requeue_delay": 1.0}),
+    )
+
+
+def _jobs(seed: int) -> list[JobSpec]:
+    chance = Random(seed)
+    instants = sorted(chance.randrange(900) for _ in range(40))
+    return [
+        JobSpec(
+            id=str(at + 1),
+            partitions=(chance.choice(("urgent", "normal", "normal", "idle")),),
+            user=chance.choice(("u1", "u2", "u3")),
+            group=chance.choice((None, "g")),
+            submit_at=float(instant),
+            run_time=float(chance.randint(5, 300)),
+            time_limit=float(chance.randint(300, 400)),
+            tasks=chance.choice((1, 1, 2, 5)),
+            memory_mb_per_cpu=chance.choice((None, 500, 1500)),
+        )
+        for at, instant in enumerate(instants)
+    ]
+
+
+class _Witness:
+    """Asks after each step how much of each limit is taken, in both ways."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = Random(seed)
+        self.compared = self.taken = self.suspended = self.without = 0
+
+    def __call__(self, engine: Engine) -> None:
+        ledger = engine.ledger
+        site = site_of(ledger)
+        modes = functools.partial(mode_of, site=site)
+        self._compare(Counted.of(site, ledger, modes), list(ledger.jobs.values()))
+        active = list(ledger.active)
+        gone = self._chance.sample(active, self._chance.randint(0, len(active)))
+        if gone:
+            view = Without(ledger, [(job, PreemptMode.REQUEUE) for job in gone])
+            self._compare(Counted.of(site, view, modes), list(ledger.jobs.values()))  # type: ignore[arg-type]
+            self.without += 1
+            self._compare(Counted.of(site, ledger, modes), active)
+        self.suspended += sum(job.state is JobState.SUSPENDED for job in active)
+
+    def _compare(self, counted: Counted, jobs: list[Job]) -> None:
+        for job in jobs:
+            for limit in limits_of(counted.site):
+                key = limit.member(job)
+                if key is None or limit.bound(key) is None:
+                    continue
+                one = counted.counted_one_by_one(limit, key, job)
+                if not limit.per_host:
+                    assert counted.used(limit, key, job) == one, limit.label
+                on = counted.counted_on_hosts(limit, key, job) if limit.per_host else {}
+                quick = counted.used_on(limit, key, job) if limit.per_host else {}
+                nothing = counting.Use()
+                for index in {*on, *quick}:
+                    assert quick.get(index, nothing) == on.get(index, nothing), limit.label
+                self.compared += 1
+                self.taken += bool(one.total)
+
+
+@pytest.mark.parametrize("collects", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_are_what_counting_one_by_one_comes_to(seed: int, collects: bool) -> None:
+    """For every job and limit, as things stand and with some jobs gone; with jobs that collect slots too."""
+    witness = _Witness(seed)
+    replay(_config(collects=collects), _jobs(seed), (), Options(after_step=witness))
+    assert witness.compared > 1000
+    assert witness.taken > 100
+    assert witness.suspended
+    assert witness.without
+
+
+def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
+    """And to nobody else: each answer is the one without a memory."""
+
+    def look(engine: Engine) -> None:
+        ledger = engine.ledger
+        site = site_of(ledger)
+        counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
+        for job in ledger.pending:
+            assert counting.blocked(site, counted, job) == counting._blocked(site, counted, job)
+            assert counting.closed(site, counted, job) == counting._closed(counted, job)
+            asked.append(job.id)
+
+    asked: list[str] = []
+    replay(_config(collects=False), _jobs(7), (), Options(after_step=look))
+    assert len(asked) > 200
