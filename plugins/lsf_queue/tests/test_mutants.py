@@ -157,7 +157,7 @@ MUTANTS: Sequence[Any] = [
     ),
     pytest.param(
         "test_limits_hold",
-        [("counting", "Counted._sharing", _no_list)],
+        [("sums", "Sums.follow", _nothing)],
         id="nobody is counted",
     ),
     # ---- protections

@@ -94,6 +94,8 @@ class Ledger:
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         """All pending jobs by id, eligible or not; `makeway.engine.queue` keeps them."""
+        self.pending_now: tuple[Job, ...] | None = None
+        """The same in job-table order, to hand out; None: somebody came or went."""
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.up: NodeBits = bitmap.of([node.index for node in cluster.nodes if node.up])
         self._at_first = self.up
@@ -169,7 +171,9 @@ class Ledger:
     @property
     def pending(self) -> Sequence[Job]:
         """All pending jobs, in job-table order."""
-        return sorted(self.waiting.values(), key=_by_index)
+        if self.pending_now is None:
+            self.pending_now = tuple(sorted(self.waiting.values(), key=_by_index))
+        return self.pending_now
 
     @property
     def present(self) -> Sequence[Job]:

@@ -14,6 +14,7 @@ from makeway.model import Job, JobState, Plan, PreemptMode, Seconds, SuspendedBy
 from makeway.registry import Policies
 
 _TINY = 1e-6
+_WEEK: Seconds = 7 * 86400.0
 
 
 class MakingWay:
@@ -34,6 +35,8 @@ class MakingWay:
         self.leaving: tuple[Job, ...] = ()
         """Those told last who leave their nodes."""
         self.retries: list[Seconds] = []
+        self._quiet: tuple[int, int, Seconds] = (-1, -1, 0.0)
+        """Version of the books and number of jobs when something last came of asking, and when that was."""
         self._awaited: dict[str, tuple[Job, ...]] = {}
 
     # ------------------------------------------------------------------------ retry times
@@ -43,10 +46,24 @@ class MakingWay:
             heapq.heappush(self.retries, at)
 
     def next_retry(self, now: Seconds) -> Seconds | None:
-        """Return the next instant at which asking again may help; None: none is known."""
+        """Return the next instant at which asking again may help; None: none is known.
+
+        Jobs that can never start must not keep a replay going for ever: where nobody is active, and nothing has come
+        of asking for a week, the longest time in which windows repeat, asking waits until something happens.
+        """
+        if self._is_in_vain(now):
+            return None
         while self.retries and self.retries[0] <= now - _TINY:
             heapq.heappop(self.retries)
         return self.retries[0] if self.retries else None
+
+    def _is_in_vain(self, now: Seconds) -> bool:
+        ledger = self._ledger
+        version, count, since = self._quiet
+        if ledger.active_count or version != ledger.version or count != len(ledger.jobs):
+            self._quiet = ledger.version, len(ledger.jobs), now
+            return False
+        return now - since > _WEEK
 
     def due(self, now: Seconds) -> bool:
         """Whether an instant remembered has come; it is forgotten."""

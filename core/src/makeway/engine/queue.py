@@ -71,6 +71,7 @@ class Queue:
             has been given back later.
         """
         self.waiting[job.id] = job
+        self._ledger.pending_now = None
         if job.spec.array_id is not None:
             self.throttle.came(job)
             if job.restarts:
@@ -213,6 +214,7 @@ class Queue:
     def remove(self, job: Job) -> None:
         """Take a job out: it started or was cancelled."""
         del self.waiting[job.id]
+        self._ledger.pending_now = None
         if self._blockers:
             self._blockers.pop(job.id, None)
         self._drop_entries(job)
@@ -311,6 +313,7 @@ class Queue:
     def take_over(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
         """Let pending jobs stand where they stood in another queue."""
         waiting = self.waiting
+        self._ledger.pending_now = None
         waiting.clear()
         waiting.update((job.id, job) for job in jobs)
         if not memory["ranked"]:

@@ -6,6 +6,8 @@ it leave them alone, except jobs of BACKFILL queues that end before it can start
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -19,12 +21,15 @@ from makeway_lsf_queue.jobs import hosts_of, run_limit, slots_on
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used, held_on
 
+Rank = tuple[int, int, Seconds, int]
 _TINY = 1e-6
 
 
 def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
     """Return the hosts on which `job` might use slots that are reserved for jobs before it."""
     site = site_of(view)
+    if not site.anybody_reserves:
+        return 0
     reserving = [other for other in before if reserves(other, site, now)]
     if not reserving:
         return 0
@@ -44,20 +49,57 @@ def kept_from(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) 
 
 def reserves(job: Job, site: Site, now: Seconds) -> bool:
     """Whether a pending job holds on to slots: for the turns of its queue, then it lets go for one turn (7.1)."""
+    if site.queue_of(job).reserve_turns is None:
+        return False
+    known = _NOW.of(site, now)
+    found = known.get(id(job))
+    if found is None or found[0] is not job or found[1] != job.submit_at:
+        found = known[id(job)] = job, job.submit_at, _reserves(job, site, now)
+    return found[2]
+
+
+def _reserves(job: Job, site: Site, now: Seconds) -> bool:
     most = _longest(job, site)
     if most is None or opening.blocked(site, job, now) is not None:
         return False
     return most == 0 or _waited(job, site, most, now) < most - _TINY
 
 
-def lets_go_at(before: Sequence[Job], site: Site, now: Seconds) -> Seconds | None:
-    """Return when the first of the jobs that reserve now lets go for a turn; None: none does."""
-    found = [
-        now + most - _waited(job, site, most, now)
-        for job in before
-        if reserves(job, site, now) and (most := _longest(job, site)) and most < values.INFINITE
-    ]
-    return min(found, default=None)
+class _Now:
+    """Who reserves at one instant: only time changes that."""
+
+    def __init__(self) -> None:
+        self._at: tuple[Site, Seconds] | None = None
+        self._known: dict[int, tuple[Job, Seconds, bool]] = {}
+        self.reserved: tuple[object, tuple[Reservation, ...]] | None = None
+        """What all of them hold on to, and for which cluster and queue that was found."""
+        self.lapses: tuple[object, list[Rank], list[Seconds]] | None = None
+        """For which queue, the places of those who reserve, and when the first of all up to each lets go."""
+
+    def of(self, site: Site, now: Seconds) -> dict[int, tuple[Job, Seconds, bool]]:
+        """Return what is known of `now`, by the identity of a job."""
+        if self._at is None or self._at[0] is not site or self._at[1] != now:
+            self._at, self._known, self.lapses, self.reserved = (site, now), {}, None, None
+        return self._known
+
+
+def lets_go_at(preemptor: Job, site: Site, view: ClusterView, now: Seconds) -> Seconds | None:
+    """Return when the first of the jobs before `preemptor` that reserve now lets go for a turn; None: none does."""
+    pending = view.pending
+    _NOW.of(site, now)
+    known = _NOW.lapses
+    queue = pending, [job.priority for job in pending]
+    if known is None or known[0] != queue:
+        reserving = sorted(
+            (rank(job, site), now + most - _waited(job, site, most, now))
+            for job in pending
+            if reserves(job, site, now) and (most := _longest(job, site)) and most < values.INFINITE
+        )
+        first = list(itertools.accumulate((at for _, at in reserving), min))
+        known = _NOW.lapses = queue, [place for place, _ in reserving], first
+    _, places, first = known
+    before = bisect.bisect_left(places, rank(preemptor, site))
+    return first[before - 1] if before else None
 
 
 def _longest(job: Job, site: Site) -> Seconds | None:
@@ -83,7 +125,7 @@ class Reservation:
     """By host."""
 
 
-def rank(job: Job, site: Site) -> tuple[int, int, Seconds, int]:
+def rank(job: Job, site: Site) -> Rank:
     """Return the place of a pending job in the order in which jobs are tried."""
     return (-site.queue_of(job).priority, -job.priority, job.submit_at, job.index)
 
@@ -100,10 +142,14 @@ def reservations(site: Site, view: ClusterView) -> tuple[Reservation, ...]:
     waiting = [job for job in view.pending if job.reason in _WAITS_FOR_HOSTS and reserves(job, site, now)]
     if not waiting:
         return ()
-    free = _free(view)
-    return tuple(
-        Reservation(job, reserve(job, free)) for job in sorted(waiting, key=lambda job: rank(job, site))
-    )
+    gone = tuple(map(id, view.made_way))
+    asked = view.version, gone, waiting, [job.priority for job in waiting]
+    known = _NOW.reserved
+    if known is None or known[0] != asked:
+        free = _free(view)
+        waiting = sorted(waiting, key=lambda job: rank(job, site))
+        known = _NOW.reserved = asked, tuple(Reservation(job, reserve(job, free)) for job in waiting)
+    return known[1]
 
 
 def backfills(job: Job, site: Site, view: ClusterView) -> bool:
@@ -214,3 +260,6 @@ def expired(view: ClusterView, now: Seconds) -> Iterator[tuple[Job, Job]]:
 
 def _cpus(view: ClusterView, index: int) -> int:
     return view.cluster.nodes[index].cpus
+
+
+_NOW = _Now()

@@ -91,9 +91,7 @@ def _slots_let_go(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -
     """Return when a job before this one lets go of the slots that it collects (7.1), if it does."""
     if not site.anybody_reserves:
         return []
-    mine = reserve.rank(preemptor, site)
-    before = [job for job in view.pending if reserve.rank(job, site) < mine]
-    at = reserve.lets_go_at(before, site, now)
+    at = reserve.lets_go_at(preemptor, site, view, now)
     return [] if at is None else [at]
 
 
