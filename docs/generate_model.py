@@ -63,7 +63,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "GangVerb",
         ),
     ),
-    "What makes answers quicker and changes none": ("ForesightedSelector",),
+    "What makes answers quicker and changes none": ("ForesightedSelector", "ScreeningSelector"),
 }
 
 

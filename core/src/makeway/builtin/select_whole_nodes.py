@@ -6,7 +6,7 @@ Nobody shares a node, suspended jobs included. All is derived from the view.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import attrs
 
@@ -139,6 +139,10 @@ class WholeNodes:
         """Return those of `jobs` that ask for no more nodes than there are."""
         count = nodes.bit_count()
         return [job for job in jobs if job.size <= count]
+
+    def screen_key(self, job: Job) -> Hashable:
+        """Return nothing: `screen` looks at the number of nodes alone."""
+        return ()
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> WholeNodesAttempt:
         """Begin an attempt to place `job` on `nodes`."""

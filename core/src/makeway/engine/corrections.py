@@ -43,7 +43,7 @@ class Corrections:
         if job.spec.partitions:
             put(job, partition=job.partitions[0])
         self._queue.add(job, ledger.now)
-        put(job, reason=reason)
+        ledger.note_reason(job, reason)
         self._recorder.moved(job, JobState.PENDING, ledger.now)
 
     def went_on(self, job: Job, since: Seconds) -> None:

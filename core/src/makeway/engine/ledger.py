@@ -107,6 +107,8 @@ class Ledger:
         self._settings = settings
         self._rulings = rulings
         self._on_reason = on_reason
+        self.on_wait: Callable[[Job], None] | None = None
+        """Told of each job that waits for another reason; a scheduler's own index."""
         self._active: dict[str, Job] = {}
         self._active_sorted: list[Job] | None = None
         """By place in the job table; kept in order from the first time that anybody asks."""
@@ -336,9 +338,15 @@ class Ledger:
     def wait_for(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for."""
         if job.reason != reason:
-            put_field(job, "reason", reason)
+            self.note_reason(job, reason)
             if self._on_reason is not None:
                 self._on_reason(job, self.now)
+
+    def note_reason(self, job: Job, reason: str) -> None:
+        """Let `reason` be what a pending job waits for, without news of it."""
+        put_field(job, "reason", reason)
+        if self.on_wait is not None:
+            self.on_wait(job)
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import attrs
 
@@ -26,6 +26,19 @@ Entry = tuple[Key, Job, Partition]
 _PENDING = JobState.PENDING
 
 
+class Listener(Protocol):
+    """Keeps the eligible entries in an order of its own."""
+
+    def came(self, entry: Entry) -> None:
+        """An entry was added."""
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out, if it had any."""
+
+    def reordered(self) -> None:
+        """All entries may stand elsewhere."""
+
+
 class Queue:
     """Pending jobs; the eligible ones in order."""
 
@@ -35,6 +48,7 @@ class Queue:
         """Eligible jobs in the default order, or in that of their ranks."""
         self.arrivals: list[Entry] = []
         """Entries added since the last complete pass."""
+        self.listener: Listener | None = None
         self.bounced: list[Job] = []
         """Jobs sent back in the instant of their start; they wait until something is given back."""
         self._bounced_at: Seconds = 0.0
@@ -132,6 +146,8 @@ class Queue:
             entry = (self._key(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
+            if self.listener is not None:
+                self.listener.came(entry)
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
         if not tried:
             reason = "PartitionDown"
@@ -170,6 +186,8 @@ class Queue:
         """Go back to the default order for good."""
         self._rank = None
         self._ranks.clear()
+        if self.listener is not None:
+            self.listener.reordered()
         for entries in (self.entries, self.arrivals):
             entries[:] = sorted((key_of(job, partition), job, partition) for _, job, partition in entries)
 
@@ -223,6 +241,8 @@ class Queue:
 
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
+        if self.listener is not None:
+            self.listener.left(job)
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
             del entries[0]
         else:
@@ -276,6 +296,8 @@ class Queue:
         if not changed:
             return False
         self._ranks.clear()
+        if self.listener is not None:
+            self.listener.reordered()
         before = list(self.entries)
         for entries in (self.entries, self.arrivals):
             entries[:] = [(self._key(job, partition), job, partition) for _, job, partition in entries]
@@ -318,6 +340,8 @@ class Queue:
         waiting.update((job.id, job) for job in jobs)
         if not memory["ranked"]:
             self._rank = None
+        if self.listener is not None:
+            self.listener.reordered()
         self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
         self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
         if self._rank is not None:
@@ -344,7 +368,7 @@ class Queue:
             reason = job.reason
             self.add(job, now)
             if reason:
-                put(job, reason=reason)
+                self._ledger.note_reason(job, reason)
 
     def ordered(self) -> list[Entry]:
         """Return the eligible entries in their order."""

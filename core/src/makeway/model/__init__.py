@@ -27,7 +27,7 @@ from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Par
 from makeway.model.commands import Commands
 from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, Usage, UserSignal
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
-from makeway.model.speed import ForesightedSelector
+from makeway.model.speed import ForesightedSelector, ScreeningSelector
 from makeway.model.values import (
     NOTHING,
     PREEMPTIONS_KEPT,
@@ -84,6 +84,7 @@ __all__ = [
     "Qos",
     "QueuedGang",
     "Roll",
+    "ScreeningSelector",
     "Seconds",
     "Selector",
     "Sharing",

@@ -15,6 +15,17 @@ from makeway.model.parts import Selector
 from makeway.model.views import ClusterView
 
 
+class ScreeningSelector(Selector, Protocol):
+    """A selector that says which jobs are alike to its `screen`, so that a deep queue is looked at shape by shape."""
+
+    def screen_key(self, job: Job) -> Hashable:
+        """Return all that `screen` looks at in a pending job, beside its size and its partition.
+
+        Jobs of one size and partition for which it is the same stay or are dropped together, whenever `screen` is
+        asked. It never changes for a job.
+        """
+
+
 class ForesightedSelector(Selector, Protocol):
     """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
 

@@ -116,6 +116,10 @@ class ConsSelector(Known):
                 kept.append(job)
         return kept
 
+    def screen_key(self, job: Job) -> Hashable:
+        """Return the kind of `job`, which is all that `screen` looks at."""
+        return self.kind(job)
+
     def screen_without(
         self,
         jobs: Sequence[Job],

@@ -141,6 +141,10 @@ class LinearSelector:
             return jobs if jobs[0].size <= free else ()
         return [job for job in jobs if job.size <= free]
 
+    def screen_key(self, job: Job) -> Hashable:
+        """Return nothing: `screen` looks at the number of nodes alone."""
+        return ()
+
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
         """Begin an attempt; required nodes are usable while another job is still being cleaned from them."""
         if job.required & view.completing and view.rule("linear_takes_completing_required"):

@@ -15,7 +15,10 @@ from makeway.engine.schedulers.backfill import Backfill
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.easy import Easy
 from makeway.engine.schedulers.greedy import Greedy
+from makeway.engine.schedulers.lanes import Lanes
+from makeway.engine.schedulers.shapes import Shapes
 from makeway.engine.schedulers.strict import Strict, walks_raw
+from makeway.model import Selector
 from makeway.registry import Policies
 
 
@@ -34,9 +37,10 @@ class Schedulers:
         in_order_of_submission = placer.transitions.priorities.prioritizer is None
         raw = in_order_of_submission and walks_raw(ledger, scheduler)
         self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
-        self.strict = Strict(self.attempts)
+        kept_by_lane = scheduler.type in ("builtin", "backfill")
+        self.strict = Strict(self.attempts, Lanes(queue, ledger) if kept_by_lane else None)
         self.greedy = Greedy(self.attempts)
-        self.easy = Easy(self.attempts)
+        self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
         self.backfill = Backfill(self.attempts, clockwork)
         self._type = scheduler.type
 
@@ -64,6 +68,12 @@ class Schedulers:
         """Go on where another engine's passes stood."""
         for part in (self.attempts, self.greedy, self.strict):
             part.take_over(memory)
+
+
+def _shapes(queue: Queue, selector: Selector) -> Shapes | None:
+    """Return the index by shape, if the selector says which jobs are alike to it."""
+    screen_key = getattr(selector, "screen_key", None)
+    return None if screen_key is None else Shapes(queue, screen_key)
 
 
 __all__ = ["Schedulers"]

@@ -18,6 +18,7 @@ from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry, by_default, entry_of_plain, entry_to_plain
 from makeway.engine.schedulers.common import Attempts
+from makeway.engine.schedulers.shapes import Shape, Shapes, in_turn
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -28,13 +29,19 @@ _STARTED = Outcome.STARTED
 class Easy:
     """EASY over one run's queue."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: Attempts, shapes: Shapes | None = None) -> None:
+        """Be there for one run.
+
+        :param shapes: knows its queue by shape; None: each pass goes through all of it.
+        """
+        self._shapes = shapes
         self._attempts = attempts
         self._ledger = attempts.ledger
         self._queue = attempts.queue
         self._placer = attempts.placer
         self._screen = attempts.placer.selector.screen
         self._reserved: _Reserved | None = None
+        self._by_shape = attempts.placer.recorder.traced is None
         self._recorder = attempts.placer.recorder
         self._traces = self._recorder.traced is not None
         self._follow = self._follow_watched if self._traces else self._backfill
@@ -65,7 +72,10 @@ class Easy:
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self._reserved = self._reserve(entry, outcome)
-            self._follow(entries[at + 1 :], self._reserved)
+            if self._by_shape and live and self._shapes is not None and self._shapes.complete():
+                self._backfill_by_shape(entry, self._reserved, self._shapes)
+            else:
+                self._follow(entries[at + 1 :], self._reserved)
             return
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
@@ -145,6 +155,66 @@ class Easy:
                         reserved.spare = spare - bitmap.count(job.nodes & eligible)
                     rest = kept[at:]
                     left = set(map(id, self._could_start(rest, reserved))) if rest else set()
+
+    def _backfill_by_shape(self, head: Entry, reserved: _Reserved, shapes: Shapes) -> None:
+        """Come to the same as `_backfill` for all behind `head`, with a glance at each shape instead of each job."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        before = len(arrivals)
+        left = dict.fromkeys(shapes.behind(head), True)
+        after, going = head, True
+        while going:
+            going = False
+            left = self._open_shapes(left, reserved)
+            if not left:
+                return
+            forecast, now, shadow = reserved.forecast, ledger.now, reserved.shadow(ledger)
+            lists = [
+                listed
+                for shape, long in left.items()
+                for listed in shape.lists(now, None if long else shadow)
+            ]
+            for entry in in_turn(lists, after):
+                _, job, partition = after = entry
+                if len(arrivals) > before and entry in arrivals[before:]:
+                    continue  # somebody who has just been sent back, or let in
+                limit, spare = job.time_limit, reserved.spare
+                outlasts = forecast is not None and spare is None and (limit is None or now + limit > shadow)
+                allowed = ledger.all_nodes & ~forecast.nodes if outlasts and forecast else ledger.all_nodes
+                if job.state is _PENDING and self._start(job, partition, allowed, reserved):
+                    reserved.version = ledger.version
+                    if spare is not None and forecast is not None and (limit is None or now + limit > shadow):
+                        reserved.spare = spare - bitmap.count(job.nodes & forecast.eligible)
+                    going = True
+                    break
+
+    def _open_shapes(self, shapes: Mapping[Shape, bool], reserved: _Reserved) -> dict[Shape, bool]:
+        """Return those shapes for which there is room, each with whether its jobs may outlast the reservation.
+
+        :param shapes: with whether that was so a moment ago; nothing was given back since.
+        """
+        ledger = self._ledger
+        usable = ledger.up & ~ledger.completing
+        able = self._glance([shape for shape in shapes if shape.entries], usable)
+        if able and not reserved.settled:
+            self._settle(reserved)
+        forecast, spare = reserved.forecast, reserved.spare
+        if forecast is None:
+            return dict.fromkeys(able, True)
+        if spare is not None:
+            eligible = forecast.eligible
+            return {
+                shape: shapes[shape] and (shape.size <= spare or bool(shape.partition.nodes & ~eligible))
+                for shape in able
+            }
+        beside = set(self._glance([shape for shape in able if shapes[shape]], usable & ~forecast.nodes))
+        return {shape: shape in beside for shape in able}
+
+    def _glance(self, shapes: Sequence[Shape], nodes: NodeBits) -> list[Shape]:
+        """Return the shapes whose jobs might start on `nodes`."""
+        if not shapes:
+            return []
+        first = {id(job): shape for shape in shapes for job in (shape.entries[0][1],)}
+        return [first[id(job)] for job in self._screen([shape.entries[0][1] for shape in shapes], nodes)]
 
     def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""

@@ -6,6 +6,8 @@ slurm-gang-and-select 5.3).
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +16,9 @@ from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Question
+from makeway.engine.queue import Entry
 from makeway.engine.schedulers.common import Attempts
+from makeway.engine.schedulers.lanes import BEHIND, Lanes
 from makeway.model import Job, JobState, Partition, Seconds
 
 _TINY = 1e-6
@@ -25,10 +29,34 @@ _BUSY = Outcome.BUSY
 _RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
 
 
+class _Pass:
+    """What a pass has come to so far."""
+
+    __slots__ = ("closed", "done", "partitions", "started", "withdrawn")
+
+    def __init__(self, partitions: set[int]) -> None:
+        self.partitions = partitions
+        """Indices of all that jobs wait in."""
+        self.closed: set[int] = set()
+        self.withdrawn: NodeBits = 0
+        self.done: set[str] = set()
+        self.started = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody is tried any more."""
+        return len(self.closed) == len(self.partitions)
+
+
 class Strict:
     """The main scheduler of one run."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: Attempts, lanes: Lanes | None = None) -> None:
+        """Be there for one run.
+
+        :param lanes: knows its queue by partition; None: each pass goes through all of it.
+        """
+        self._lanes = lanes
         self._attempts = attempts
         self._ledger = attempts.ledger
         self._queue = attempts.queue
@@ -66,57 +94,95 @@ class Strict:
         self._queue.arrivals.clear()  # every entry is looked at anyway
         if self._asked:
             self._asked = {each: at for each, at in self._asked.items() if self._is_passed_over(each)}
-        closed: set[int] = set()
-        withdrawn: NodeBits = 0
-        done: set[str] = set()
-        started = False
-        partitions = {entry[2].index for entry in self._queue.entries}
-        for tried, (_, job, partition) in enumerate(self._attempts.ordered()):
-            if tried >= depth or len(closed) == len(partitions):
+        attempts = self._attempts
+        plain = self._lanes is None or attempts.custom_order or attempts.turns or self._raw
+        if (
+            self._lanes is not None
+            and not plain
+            and depth >= len(self._queue.entries)
+            and self._lanes.complete()
+        ):
+            return self._run_by_lane(self._lanes)
+        state = _Pass({entry[2].index for entry in self._queue.entries})
+        for entry in itertools.islice(attempts.ordered(), depth):
+            if state.is_over or not self._look(entry, state, het=het):
                 break
-            if job.state is _SUSPENDED:
-                started = self._attempts.turn(job) or started
-            if job.id in done or job.state is not _PENDING:
-                continue
-            if self._asked and self._is_passed_over(job.id):
-                continue
-            if partition.index in closed:
-                self._ledger.wait_for(job, "Priority")
-                if job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"):
-                    break
-                continue
-            if job.spec.het_id is not None:
-                if het and self._start_het(job, partition, withdrawn):
-                    started = True
-                else:
-                    closed.add(partition.index)
-                    withdrawn |= partition.nodes
-                continue
-            allowed = self._ledger.all_nodes & ~withdrawn
-            if job.required & ~allowed:
-                if (partition.nodes & allowed & self._ledger.up).bit_count() >= job.size:
-                    self._ledger.wait_for(job, "ReqNodeNotAvail")
-                    continue
-                outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
+        return state.started
+
+    def _run_by_lane(self, lanes: Lanes) -> bool:
+        """Come to the same without a look at those who stand behind somebody that waits."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        state = _Pass(set(lanes.lanes))
+        behind: list[Entry] = []
+        """Entries of closed partitions whose reason has yet to change, as a heap."""
+        after: Entry | None = None
+        while not state.is_over:
+            entry = lanes.next(after, state.closed)
+            if behind and (entry is None or behind[0] < entry):
+                entry = heapq.heappop(behind)
+                if entry[1].state is _PENDING:
+                    ledger.wait_for(entry[1], BEHIND)
+            elif entry is None:
+                break
+            elif not arrivals or entry not in arrivals:  # else it became eligible in this very pass
+                closed = len(state.closed)
+                self._look(entry, state, het=False)
+                if len(state.closed) > closed:
+                    for each in lanes.odd(entry[2].index, entry):
+                        if each not in arrivals:
+                            heapq.heappush(behind, each)
+            after = entry
+        return state.started
+
+    def _look(self, entry: Entry, state: _Pass, *, het: bool) -> bool:
+        """Try the job of an entry if its turn has come; say whether the pass goes on."""
+        _, job, partition = entry
+        closed = state.closed
+        if job.state is _SUSPENDED:
+            state.started = self._attempts.turn(job) or state.started
+        if job.id in state.done or job.state is not _PENDING:
+            return True
+        if self._asked and self._is_passed_over(job.id):
+            return True
+        if partition.index in closed:
+            self._ledger.wait_for(job, BEHIND)
+            return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
+        if job.spec.het_id is not None:
+            if het and self._start_het(job, partition, state.withdrawn):
+                state.started = True
             else:
-                outcome = self._placer.try_start(Question(job, partition, allowed))
-            if outcome is _STARTED:
-                started = True
-            elif outcome in (_BUSY, Outcome.PREEMPTING):
-                if outcome is Outcome.PREEMPTING:
-                    done.add(job.id)
-                    if self._raw:
-                        self._asked[job.id] = self._ledger.now
-                left = partition.nodes & allowed & self._ledger.up
-                if withdrawn and outcome is _BUSY and left.bit_count() < job.size:
-                    self._ledger.wait_for(job, _RESERVED)
-                required = job.required
-                if required and required.bit_count() >= job.size:
-                    withdrawn |= required
-                else:
-                    closed.add(partition.index)
-                    withdrawn |= partition.nodes
-        return started
+                closed.add(partition.index)
+                state.withdrawn |= partition.nodes
+            return True
+        self._try(job, partition, state)
+        return True
+
+    def _try(self, job: Job, partition: Partition, state: _Pass) -> None:
+        """Try a job; if it has to wait, it closes its partition, or withdraws the nodes that it requires."""
+        allowed = self._ledger.all_nodes & ~state.withdrawn
+        if job.required & ~allowed:
+            if (partition.nodes & allowed & self._ledger.up).bit_count() >= job.size:
+                self._ledger.wait_for(job, "ReqNodeNotAvail")
+                return
+            outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
+        else:
+            outcome = self._placer.try_start(Question(job, partition, allowed))
+        if outcome is _STARTED:
+            state.started = True
+        elif outcome in (_BUSY, Outcome.PREEMPTING):
+            if outcome is Outcome.PREEMPTING:
+                state.done.add(job.id)
+                if self._raw:
+                    self._asked[job.id] = self._ledger.now
+            left = partition.nodes & allowed & self._ledger.up
+            if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
+                self._ledger.wait_for(job, _RESERVED)
+            required = job.required
+            if required and required.bit_count() >= job.size:
+                state.withdrawn |= required
+            else:
+                state.closed.add(partition.index)
+                state.withdrawn |= partition.nodes
 
     def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
         allowed = self._ledger.all_nodes & ~withdrawn

@@ -1,0 +1,159 @@
+"""Find those in a deep queue who may be worth a try, without going through all of it.
+
+Waiting entries are kept by shape: all that a glance of the selector (`Selector.screen`), and a reservation counted in
+nodes, look at. One glance answers for all of a shape, so a pass costs what the shapes cost, however many wait. `Easy`
+says what it comes to without this, and `tests/test_deep_queues.py` holds one to the other.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+import attrs
+
+from makeway.engine.queue import Entry, Queue
+from makeway.model import Job, Partition, Seconds
+
+ScreenKey = Callable[[Job], Hashable]
+
+
+@attrs.define(eq=False)
+class Shape:
+    """Entries of one shape, in the order of the queue; never empty while it is kept."""
+
+    partition: Partition
+    size: int
+    """Nodes that each of the jobs wants."""
+    entries: list[Entry] = attrs.field(factory=list)
+    by_limit: dict[Seconds, list[Entry]] = attrs.field(factory=dict)
+    """The same, but for those without a time limit, by their time limits."""
+    limits: list[Seconds] = attrs.field(factory=list)
+    """These, ascending."""
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
+        bisect.insort(self.entries, entry)
+        limit = entry[1].time_limit
+        if limit is not None:
+            if limit not in self.by_limit:
+                self.by_limit[limit] = []
+                bisect.insort(self.limits, limit)
+            bisect.insort(self.by_limit[limit], entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Take an entry out."""
+        _take_out(self.entries, entry)
+        limit = entry[1].time_limit
+        if limit is not None:
+            _take_out(self.by_limit[limit], entry)
+            if not self.by_limit[limit]:
+                del self.by_limit[limit]
+                del self.limits[bisect.bisect_left(self.limits, limit)]
+
+    def lists(self, now: Seconds, by: Seconds | None) -> Iterator[list[Entry]]:
+        """Yield the entries in lists, each in order.
+
+        :param by: only of jobs that would be over by then, were they to start `now`; None: all.
+        """
+        if by is None:
+            yield self.entries
+            return
+        for limit in self.limits:
+            if now + limit > by:
+                return
+            yield self.by_limit[limit]
+
+
+def _take_out(listed: list[Entry], entry: Entry) -> None:
+    del listed[bisect.bisect_left(listed, entry)]
+
+
+class Shapes:
+    """The eligible entries of a queue by shape."""
+
+    def __init__(self, queue: Queue, screen_key: ScreenKey) -> None:
+        self._queue = queue
+        self._screen_key = screen_key
+        self._entry_of: dict[int, tuple[Hashable, Entry]] = {}
+        """By the place of a job in the job table, with the key of its shape."""
+        self._kept: dict[Hashable, Shape] = {}
+        self._several = 0
+        """How many entries are of jobs that are tried in several partitions, or together with others: not kept."""
+        self._stale = True
+        queue.listener = self
+
+    def complete(self) -> bool:
+        """Whether all who are eligible are here, each by itself; brings the shapes up to date."""
+        if self._stale:
+            self._build(self._queue.entries)
+        return not self._several
+
+    def behind(self, entry: Entry) -> list[Shape]:
+        """Return the shapes with any entry behind one in the queue."""
+        return [shape for shape in self._kept.values() if shape.entries[-1] > entry]
+
+    def _build(self, entries: Iterable[Entry]) -> None:
+        self._stale = False
+        self._kept.clear()
+        self._entry_of.clear()
+        self._several = 0
+        for entry in entries:
+            self.came(entry)
+
+    # ------------------------------------------------------------------------ listening to the queue
+    def reordered(self) -> None:
+        """All entries may stand elsewhere: they are looked at anew when they are wanted."""
+        self._stale = True
+
+    def came(self, entry: Entry) -> None:
+        """An entry was added to the queue."""
+        if self._stale:
+            return
+        _, job, partition = entry
+        if len(job.partitions) > 1 or job.spec.het_id is not None:
+            self._several += 1
+            return
+        key = partition.index, job.size, self._screen_key(job)
+        self._entry_of[job.index] = key, entry
+        shape = self._kept.get(key)
+        if shape is None:
+            shape = self._kept[key] = Shape(partition, job.size)
+        shape.add(entry)
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out, if it had any."""
+        if self._stale:
+            return
+        if len(job.partitions) > 1 or job.spec.het_id is not None:
+            self._stale = True  # few sites have them: counting anew is simple
+            return
+        known = self._entry_of.pop(job.index, None)
+        if known is not None:
+            key, entry = known
+            shape = self._kept[key]
+            shape.remove(entry)
+            if not shape.entries:
+                del self._kept[key]
+
+
+def in_turn(lists: Iterable[list[Entry]], after: Entry) -> Iterator[Entry]:
+    """Yield the entries of several lists that stand behind one in the queue, in its order.
+
+    The lists may change meanwhile: who has left is not met any more.
+    """
+    heads: list[tuple[Entry, list[Entry]]] = []
+    for listed in lists:
+        at = bisect.bisect_right(listed, after)
+        if at < len(listed):
+            heads.append((listed[at], listed))
+    heapq.heapify(heads)
+    while heads:
+        entry, listed = heads[0]
+        yield entry
+        at = bisect.bisect_right(listed, entry)
+        if at < len(listed):
+            heapq.heapreplace(heads, (listed[at], listed))
+        else:
+            heapq.heappop(heads)

@@ -1,0 +1,112 @@
+"""Hold schedulers that look at a deep queue by shape or by partition to the loops that go through all of it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.engine.schedulers.lanes import Lanes
+from makeway.engine.schedulers.shapes import Shapes
+from makeway.model import JobSpec
+from makeway.record import to_json
+from makeway.replay import Options, replay
+
+SELECTS = {
+    "select/linear": (),
+    "select/cons_tres": ("CR_Core_Memory",),
+    "select/whole_nodes": (),
+}
+
+
+def _config(scheduler: str, select: str, *, preempts: bool, seed: int) -> Config:
+    chance = Random(seed)
+    clockwork = {"preset": chance.choice(("ideal", "slurm"))}
+    return Config(
+        node=(
+            NodeTable(name="n[1-4]", cpus=4, memory_mb=8_000),
+            NodeTable(name="n[5-6]", cpus=8, memory_mb=16_000),
+        ),
+        partition=(
+            PartitionTable(name="low", default=True),
+            PartitionTable(name="small", nodes="n[1-3]"),
+            PartitionTable(name="high", priority_tier=2, nodes="n[2-6]"),
+        ),
+        policy=PolicyTable(
+            select=select,
+            select_parameters=SELECTS[select],
+            preempt="preempt/partition_prio" if preempts else "preempt/none",
+            preempt_mode=("requeue",) if preempts else ("off",),
+        ),
+        scheduler=SchedulerTable(type=scheduler, clockwork=clockwork),
+    )
+
+
+def _jobs(seed: int) -> list[JobSpec]:
+    chance = Random(seed)
+    instants = sorted(chance.choice((0, 0, chance.randrange(2_000))) for _ in range(60))
+    several = seed % 3 == 0
+    found = []
+    for at, instant in enumerate(instants):
+        run = chance.randrange(1, 400)
+        partitions = (
+            ("low", "small")
+            if several and chance.random() < 0.1
+            else (chance.choice(("low", "low", "small", "high")),)
+        )
+        found.append(
+            JobSpec(
+                id=str(at + 1),
+                user=f"u{chance.randrange(3)}",
+                partitions=partitions,
+                submit_at=float(instant),
+                run_time=float(run),
+                time_limit=chance.choice((None, float(60 * (run // 60 + 1)), 600.0)),
+                min_nodes=chance.choice((1, 1, 2, 3)),
+                cpus_per_task=chance.choice((1, 2, 4)),
+                memory_mb_per_node=chance.choice((500, 4_000)),
+                depends_on=(str(chance.randrange(1, at)),) if at > 5 and chance.random() < 0.1 else (),
+                priority=chance.choice((None, None, 10, 2_000_000)),
+            )
+        )
+    return found
+
+
+def _record(config: Config, jobs: list[JobSpec]) -> list[str]:
+    lines: list[str] = []
+    replay(config, jobs, (), Options(sink=lambda line: lines.append(to_json(line))))
+    return lines
+
+
+@pytest.mark.parametrize("preempts", [False, True])
+@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("scheduler", ["builtin", "backfill", "easy", "greedy"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_record(
+    seed: int, scheduler: str, select: str, preempts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reasons and decisions too, whoever is sent back, held back by another job, or in several partitions."""
+    config, jobs = _config(scheduler, select, preempts=preempts, seed=seed), _jobs(seed)
+    quick = _record(config, jobs)
+    for index in (Shapes, Lanes):
+        monkeypatch.setattr(index, "complete", lambda self: False)
+    assert quick == _record(config, jobs)
+    assert sum('"RUNNING"' in line for line in quick) >= 50
+
+
+@pytest.mark.parametrize(("scheduler", "index"), [("easy", Shapes), ("builtin", Lanes), ("backfill", Lanes)])
+def test_the_quick_way_is_taken(
+    scheduler: str, index: type[Shapes | Lanes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the test above would compare a loop with itself."""
+    asked: list[bool] = []
+    complete = index.complete
+
+    def noted(self: Shapes | Lanes) -> bool:
+        asked.append(complete(self))  # type: ignore[arg-type]
+        return asked[-1]
+
+    monkeypatch.setattr(index, "complete", noted)
+    replay(_config(scheduler, "select/linear", preempts=False, seed=1), _jobs(1), ())
+    assert asked.count(True) > 20
