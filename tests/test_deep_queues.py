@@ -95,7 +95,9 @@ def test_the_same_record(
     assert sum('"RUNNING"' in line for line in quick) >= 50
 
 
-@pytest.mark.parametrize(("scheduler", "index"), [("easy", Shapes), ("builtin", Lanes), ("backfill", Lanes)])
+@pytest.mark.parametrize(
+    ("scheduler", "index"), [("easy", Shapes), ("greedy", Shapes), ("builtin", Lanes), ("backfill", Lanes)]
+)
 def test_the_quick_way_is_taken(
     scheduler: str, index: type[Shapes | Lanes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from makeway.clockwork import Clockwork
@@ -14,11 +14,12 @@ from makeway.engine.queue import Queue
 from makeway.engine.schedulers.backfill import Backfill
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.easy import Easy
+from makeway.engine.schedulers.futile import NO_ROOM
 from makeway.engine.schedulers.greedy import Greedy
 from makeway.engine.schedulers.lanes import Lanes
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.engine.schedulers.strict import Strict, walks_raw
-from makeway.model import Selector
+from makeway.model import Job, Selector
 from makeway.registry import Policies
 
 
@@ -39,10 +40,23 @@ class Schedulers:
         self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
         kept_by_lane = scheduler.type in ("builtin", "backfill")
         self.strict = Strict(self.attempts, Lanes(queue, ledger) if kept_by_lane else None)
-        self.greedy = Greedy(self.attempts)
+        self.greedy = Greedy(self.attempts, self._without_room() if scheduler.type == "greedy" else None)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
         self.backfill = Backfill(self.attempts, clockwork)
         self._type = scheduler.type
+
+    def _without_room(self) -> Shapes | None:
+        """Return the index of those that found no room, where a glance is all that decides about them."""
+        placer = self.attempts.placer
+        if placer.preemption or not placer.order.glances:
+            return None
+        limited = placer.rulings.limited
+        shapes = _shapes(
+            self.attempts.queue, placer.selector, lambda job: job.reason != NO_ROOM or limited(job)
+        )
+        if shapes is not None:
+            self.attempts.ledger.on_wait = shapes.waits
+        return shapes
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.
@@ -70,10 +84,12 @@ class Schedulers:
             part.take_over(memory)
 
 
-def _shapes(queue: Queue, selector: Selector) -> Shapes | None:
+def _shapes(
+    queue: Queue, selector: Selector, by_themselves: Callable[[Job], bool] | None = None
+) -> Shapes | None:
     """Return the index by shape, if the selector says which jobs are alike to it."""
     screen_key = getattr(selector, "screen_key", None)
-    return None if screen_key is None else Shapes(queue, screen_key)
+    return None if screen_key is None else Shapes(queue, screen_key, by_themselves)
 
 
 __all__ = ["Schedulers"]

@@ -18,7 +18,7 @@ from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry, by_default, entry_of_plain, entry_to_plain
 from makeway.engine.schedulers.common import Attempts
-from makeway.engine.schedulers.shapes import Shape, Shapes, in_turn
+from makeway.engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 from makeway.model import Forecast, Job, JobState, Partition, Seconds
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -194,7 +194,7 @@ class Easy:
         """
         ledger = self._ledger
         usable = ledger.up & ~ledger.completing
-        able = self._glance([shape for shape in shapes if shape.entries], usable)
+        able = glance(self._screen, shapes, usable)
         if able and not reserved.settled:
             self._settle(reserved)
         forecast, spare = reserved.forecast, reserved.spare
@@ -206,15 +206,10 @@ class Easy:
                 shape: shapes[shape] and (shape.size <= spare or bool(shape.partition.nodes & ~eligible))
                 for shape in able
             }
-        beside = set(self._glance([shape for shape in able if shapes[shape]], usable & ~forecast.nodes))
+        beside = set(
+            glance(self._screen, [shape for shape in able if shapes[shape]], usable & ~forecast.nodes)
+        )
         return {shape: shape in beside for shape in able}
-
-    def _glance(self, shapes: Sequence[Shape], nodes: NodeBits) -> list[Shape]:
-        """Return the shapes whose jobs might start on `nodes`."""
-        if not shapes:
-            return []
-        first = {id(job): shape for shape in shapes for job in (shape.entries[0][1],)}
-        return [first[id(job)] for job in self._screen([shape.entries[0][1] for shape in shapes], nodes)]
 
     def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""

@@ -13,7 +13,7 @@ from makeway.engine.placing import Placer
 from makeway.model import Candidates, Job, JobState
 
 _NONE: frozenset[int] = frozenset()
-_BLOCKED = "Resources"
+NO_ROOM = "Resources"
 """Pending reason of jobs that found no room."""
 
 
@@ -56,7 +56,7 @@ class FutileTries:
 
     def _found_no_room(self, job: Job) -> bool:
         return (
-            job.reason == _BLOCKED
+            job.reason == NO_ROOM
             and job.state is JobState.PENDING
             and job.spec.het_id is None
             and len(job.partitions) == 1

@@ -10,6 +10,7 @@ from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry, entry_of_plain, entry_to_plain
 from makeway.engine.schedulers.common import Attempts, place_of
 from makeway.engine.schedulers.futile import FutileTries
+from makeway.engine.schedulers.shapes import Shapes, glance, in_turn
 from makeway.model import Job, JobState
 
 _MOST_ROUNDS = 1000
@@ -22,7 +23,11 @@ _STARTED = Outcome.STARTED
 class Greedy:
     """The greedy scheduler of one run."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: Attempts, shapes: Shapes | None = None) -> None:
+        """Be there for one run.
+
+        :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
+        """
         self._attempts = attempts
         self._ledger = attempts.ledger
         self._queue = attempts.queue
@@ -37,6 +42,7 @@ class Greedy:
         """Those that were tried and have to wait, in the order of the queue."""
         self._futile = FutileTries(attempts.placer)
         self._traces = attempts.placer.telling.traces
+        self._shapes = shapes if not (self._traces or self._wants_before) else None
 
     def run(self) -> None:
         """Make a pass.
@@ -47,16 +53,40 @@ class Greedy:
         """
         attempts = self._attempts
         arrivals = self._queue.take_arrivals()
-        if attempts.custom_order or attempts.turns or attempts.again or self._settled != self._ledger.freed:
-            entries = attempts.ordered()
+        own_order = attempts.custom_order or attempts.turns
+        if own_order or attempts.again or self._settled != self._ledger.freed:
             self._waiting = []
+            if self._shapes is not None and not own_order and self._shapes.complete():
+                self._go_through_shapes(self._shapes)
+            else:
+                self._go_through(attempts.ordered())
         else:
-            entries = sorted(arrivals, key=place_of)
-            self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
+            if self._wants_before:
+                self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
+            self._go_through(sorted(arrivals, key=place_of))
         attempts.again = False
-        self._go_through(entries)
         self._placer.rulings.before = ()
         self._settled = self._ledger.freed
+
+    def _go_through_shapes(self, shapes: Shapes) -> None:
+        """Try the same as `_go_through` would: whoever a glance does not judge, and whoever it sees room for."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        left = shapes.behind(None)
+        after: Entry | None = None
+        going = True
+        while going:
+            going = False
+            left = glance(self._placer.selector.screen, left, ledger.up & ~ledger.completing)
+            version = ledger.version
+            for entry in in_turn([shapes.apart, *(shape.entries for shape in left)], after):
+                after = entry
+                if arrivals and entry in arrivals:
+                    continue  # it became eligible in this very pass
+                if self._attempts.try_entry(entry) is not _STARTED:
+                    self._wait(entry)
+                if ledger.version != version:
+                    going = True
+                    break
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
@@ -118,7 +148,11 @@ class Greedy:
         jobs = self._ledger.jobs
         return {
             "settled": self._settled,
-            "waiting": [entry_to_plain(entry) for entry in self._waiting if entry[1].id in jobs],
+            "waiting": [
+                entry_to_plain(each)
+                for each in self._waiting
+                if jobs.get(each[1].id) is each[1] and each[1].state is _PENDING
+            ],
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:

@@ -2,17 +2,18 @@
 
 Waiting entries are kept by shape: all that a glance of the selector (`Selector.screen`), and a reservation counted in
 nodes, look at. One glance answers for all of a shape, so a pass costs what the shapes cost, however many wait. `Easy`
-says what it comes to without this, and `tests/test_deep_queues.py` holds one to the other.
+and `Greedy` say what they come to without this, and `tests/test_deep_queues.py` holds one to the other.
 """
 
 from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import attrs
 
+from makeway.bitmap import NodeBits
 from makeway.engine.queue import Entry, Queue
 from makeway.model import Job, Partition, Seconds
 
@@ -73,7 +74,16 @@ def _take_out(listed: list[Entry], entry: Entry) -> None:
 class Shapes:
     """The eligible entries of a queue by shape."""
 
-    def __init__(self, queue: Queue, screen_key: ScreenKey) -> None:
+    def __init__(
+        self, queue: Queue, screen_key: ScreenKey, by_themselves: Callable[[Job], bool] | None = None
+    ) -> None:
+        """Be there for one run.
+
+        :param by_themselves: which jobs a glance does not judge at present; to be told of changes by `waits`.
+        """
+        self._by_themselves = by_themselves
+        self.apart: list[Entry] = []
+        """Those whom a glance does not judge, in the order of the queue."""
         self._queue = queue
         self._screen_key = screen_key
         self._entry_of: dict[int, tuple[Hashable, Entry]] = {}
@@ -90,13 +100,14 @@ class Shapes:
             self._build(self._queue.entries)
         return not self._several
 
-    def behind(self, entry: Entry) -> list[Shape]:
-        """Return the shapes with any entry behind one in the queue."""
-        return [shape for shape in self._kept.values() if shape.entries[-1] > entry]
+    def behind(self, entry: Entry | None) -> list[Shape]:
+        """Return the shapes with any entry behind one in the queue; None: all."""
+        return [shape for shape in self._kept.values() if entry is None or shape.entries[-1] > entry]
 
     def _build(self, entries: Iterable[Entry]) -> None:
         self._stale = False
         self._kept.clear()
+        self.apart.clear()
         self._entry_of.clear()
         self._several = 0
         for entry in entries:
@@ -115,6 +126,10 @@ class Shapes:
         if len(job.partitions) > 1 or job.spec.het_id is not None:
             self._several += 1
             return
+        if self._by_themselves is not None and self._by_themselves(job):
+            self._entry_of[job.index] = None, entry
+            bisect.insort(self.apart, entry)
+            return
         key = partition.index, job.size, self._screen_key(job)
         self._entry_of[job.index] = key, entry
         shape = self._kept.get(key)
@@ -130,22 +145,43 @@ class Shapes:
             self._stale = True  # few sites have them: counting anew is simple
             return
         known = self._entry_of.pop(job.index, None)
-        if known is not None:
-            key, entry = known
+        if known is None:
+            return
+        key, entry = known
+        if key is None:
+            _take_out(self.apart, entry)
+        else:
             shape = self._kept[key]
             shape.remove(entry)
             if not shape.entries:
                 del self._kept[key]
 
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
+        known = self._entry_of.get(job.index)
+        if known is not None and self._by_themselves is not None:
+            key, entry = known
+            if (key is None) is not self._by_themselves(job):
+                self.left(job)
+                self.came(entry)
 
-def in_turn(lists: Iterable[list[Entry]], after: Entry) -> Iterator[Entry]:
-    """Yield the entries of several lists that stand behind one in the queue, in its order.
+
+def glance(screen: Callable[..., Sequence[Job]], shapes: Iterable[Shape], nodes: NodeBits) -> list[Shape]:
+    """Return the shapes whose jobs might start on `nodes`."""
+    first = {id(shape.entries[0][1]): shape for shape in shapes if shape.entries}
+    if not first:
+        return []
+    return [first[id(job)] for job in screen([shape.entries[0][1] for shape in first.values()], nodes)]
+
+
+def in_turn(lists: Iterable[list[Entry]], after: Entry | None) -> Iterator[Entry]:
+    """Yield the entries of several lists that stand behind one in the queue, in its order; None: all.
 
     The lists may change meanwhile: who has left is not met any more.
     """
     heads: list[tuple[Entry, list[Entry]]] = []
     for listed in lists:
-        at = bisect.bisect_right(listed, after)
+        at = 0 if after is None else bisect.bisect_right(listed, after)
         if at < len(listed):
             heads.append((listed[at], listed))
     heapq.heapify(heads)
