@@ -16,6 +16,7 @@ from typing import Any
 
 from makeway import registry
 from makeway.errors import MakewayError
+from makeway_testing.patience import Patience
 
 
 def packed(value: Any) -> bytes:
@@ -70,8 +71,6 @@ def _imported(module: str, file: str) -> ModuleType:
 
 
 def _record(scenario: Any, plugins: Mapping[str, Any]) -> str:
-    from makeway_testing.contracts.base import Patience  # which imports this module
-
     try:
         record: str = scenario.replay(plugins=plugins, checker=Patience()).record
     except MakewayError as error:

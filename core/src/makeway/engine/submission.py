@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from makeway.bitmap import NodeBits
 from makeway.config import McsTable, SchedulerTable
 from makeway.engine.exclusivity import label_of
-from makeway.engine.het import refuse
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
+from makeway.engine.schedulers.het import refuse
 from makeway.engine.transitions import Transitions
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Seconds, Selector

@@ -9,7 +9,7 @@ import pickle
 import subprocess
 import sys
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import hypothesis
@@ -20,13 +20,13 @@ from makeway import registry
 from makeway.config import Config
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, InvariantError, MakewayError, PluginError, PolicyError, RunnerError
-from makeway.model import Job, JobSpec
+from makeway.model import Job
 from makeway.record import Preemption
-from makeway.replay import Run
 from makeway_testing import builders, nuisances
 from makeway_testing.elsewhere import packed
 from makeway_testing.failures import BreachError, Broken, ContractError, source_of
 from makeway_testing.invariants import InvariantChecker
+from makeway_testing.patience import MOST_STEPS, Patience, endless
 from makeway_testing.profile import profile
 from makeway_testing.relay import relay
 from makeway_testing.scenario import TableRun
@@ -53,7 +53,6 @@ PURE_HOOKS = (
 """Hooks that give the same answer to the same arguments, whenever they are asked."""
 EXAMPLES = "MAKEWAY_EXAMPLES"
 """Environment variable: how many random runs each rule is held against."""
-MOST_STEPS = 5_000
 
 
 class Contract:
@@ -477,27 +476,7 @@ class PatientChecker(InvariantChecker):
         """Check after a step."""
         super().__call__(engine)
         if self.steps > MOST_STEPS:
-            raise _endless(engine)
-
-
-class Patience(InvariantChecker):
-    """Checks nothing, and ends a run that would never end."""
-
-    def __call__(self, engine: Engine) -> None:
-        """Count a step."""
-        self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise _endless(engine)
-
-    def finish(self, run: Run, specs: Iterable[JobSpec] = ()) -> None:
-        """Check nothing."""
-
-
-def _endless(engine: Engine) -> RunnerError:
-    counted = engine.recorder.metrics.preemptions
-    return RunnerError(
-        f"no end after {MOST_STEPS} steps: {counted} preemptions so far, at {engine.ledger.now:g} s"
-    )
+            raise endless(engine)
 
 
 # ------------------------------------------------------------------------------- other processes

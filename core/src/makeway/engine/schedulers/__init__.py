@@ -7,7 +7,6 @@ from typing import Any
 
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
-from makeway.engine.het import HetStarter
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
@@ -16,6 +15,7 @@ from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.easy import Easy
 from makeway.engine.schedulers.futile import NO_ROOM
 from makeway.engine.schedulers.greedy import Greedy
+from makeway.engine.schedulers.het import HetStarter
 from makeway.engine.schedulers.lanes import Lanes
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.engine.schedulers.strict import Strict, walks_raw

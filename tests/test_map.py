@@ -1,0 +1,83 @@
+"""The picture of the house is drawn from the imports as they are, and they go in no circle."""
+
+from __future__ import annotations
+
+import importlib.util
+import types
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def generator() -> types.ModuleType:
+    """Import the script that draws the picture."""
+    found = importlib.util.spec_from_file_location("generate_map", ROOT / "docs/generate_map.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def circles(uses: Mapping[str, set[str]]) -> set[str]:
+    """Return who imports itself by way of others, where who has nobody to import is taken out until nobody is."""
+    left = {one: {other for other in others if other != one} for one, others in uses.items()}
+    while True:
+        done = {one for one, others in left.items() if not others & left.keys()}
+        if not done:
+            break
+        left = {one: others for one, others in left.items() if one not in done}
+    # The same from the other end: who is imported by nobody in a circle is in none.
+    while True:
+        wanted = {other for others in left.values() for other in others}
+        if left.keys() <= wanted:
+            return set(left)
+        left = {one: others for one, others in left.items() if one in wanted}
+
+
+@pytest.mark.parametrize(
+    ("uses", "found"),
+    [
+        pytest.param({"a": {"b"}, "b": set()}, set(), id="a line"),
+        pytest.param({"a": {"b"}, "b": {"c"}, "c": {"b"}}, {"b", "c"}, id="a circle that is used"),
+        pytest.param({"a": {"b"}, "b": {"a", "c"}, "c": set()}, {"a", "b"}, id="a circle that uses"),
+    ],
+)
+def test_circles_are_found(uses: Mapping[str, set[str]], found: set[str]) -> None:
+    """The guard sees what it is there for."""
+    assert circles(uses) == found
+
+
+def drawn(generator: types.ModuleType) -> dict[str, set[str]]:
+    """Return which module of the core imports which others when it runs."""
+    known = generator.modules()
+    uses: dict[str, set[str]] = {module: set() for module in known}
+    for one, other, types_only in generator.imports(known):
+        if not types_only:
+            uses[one].add(other)
+    return uses
+
+
+def test_no_module_imports_itself_by_way_of_others(generator: types.ModuleType) -> None:
+    """Not even in functions."""
+    assert circles(drawn(generator)) == set()
+
+
+def test_no_room_imports_itself_by_way_of_others(generator: types.ModuleType) -> None:
+    """On each floor there is an order of the rooms in which all imports go down."""
+    uses = drawn(generator)
+    rooms = generator.rooms(generator.modules(), uses)
+    home = {module: f"{room.floor} {room.name}" for room in rooms for module in room.modules}
+    between: dict[str, set[str]] = {where: set() for where in home.values()}
+    for one, others in uses.items():
+        between[home[one]] |= {home[other] for other in others}
+    assert circles(between) == set()
+
+
+def test_the_picture_is_current(generator: types.ModuleType) -> None:
+    """Run docs/generate_map.py if this fails."""
+    assert generator.PICTURE.read_text(encoding="utf-8") == generator.render()
