@@ -94,6 +94,20 @@ def test_a_dependent_waits_for_all_to_end_however_they_end() -> None:
     assert waiting.reason("c") == "Dependency"
 
 
+def test_a_dependent_waits_for_all_components() -> None:
+    """Of a heterogeneous job, by its id; by the id of one component for that one alone."""
+    parts = [
+        JobSpec(id="h+0", run_time=10.0, het_id="h"),
+        JobSpec(id="h+1", run_time=30.0, het_id="h", het_offset=1),
+    ]
+    after = [
+        JobSpec(id="all", run_time=1.0, submit_at=1.0, depends_on=("h",)),
+        JobSpec(id="one", run_time=1.0, submit_at=1.0, depends_on=("h+0",)),
+    ]
+    run = replay_table([*parts, *after], cluster=cluster(4), config={"scheduler": "backfill"})
+    assert (run.starts("one"), run.starts("all")) == ((10.0,), (30.0,))
+
+
 def test_begin_time() -> None:
     """Not before, although the node is idle; others go first."""
     jobs = """

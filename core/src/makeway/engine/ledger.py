@@ -261,6 +261,10 @@ class Ledger:
         """Return a live job by id, or None."""
         return self.jobs.get(job_id)
 
+    def components_of(self, het_id: str) -> Sequence[Job]:
+        """Return what is left of a heterogeneous job; empty: nothing is, or there is none of this id."""
+        return tuple(self._het.get(het_id, ()))
+
     def components(self, job: Job) -> Sequence[Job]:
         """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
         return self._het[job.spec.het_id] if job.spec.het_id is not None else (job,)

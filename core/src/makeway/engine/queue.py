@@ -118,11 +118,12 @@ class Queue:
             self._insert(job)
 
     def _live(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the jobs named that have not ended; of an array all its tasks."""
+        """Yield the jobs named that have not ended; tasks or components, where an array or het job is named."""
         for name in names:
             if name in self._ledger.jobs:
                 yield name
             else:
+                yield from (part.id for part in self._ledger.components_of(name))
                 yield from self.throttle.tasks_of(name)
 
     def _next_tasks(self, job: Job, now: Seconds, *, ended: bool) -> bool:
