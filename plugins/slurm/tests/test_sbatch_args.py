@@ -9,13 +9,18 @@ import attrs
 import pytest
 
 from makeway.model import Exclusive, JobSpec, UserSignal
-from makeway_slurm.readers.sbatch_args import UNMODELLED, parse_sbatch
+from makeway_slurm.readers.sbatch_args import UNMODELLED, RefusedError, parse_sbatch
 
 
 def one(text: str, **base: Any) -> JobSpec:
     """Return the only job of a command line."""
     (spec,) = parse_sbatch(text.split(), **{"id": "1", **base})
     return spec
+
+
+def components(text: str) -> list[JobSpec]:
+    """Return the components of a command line."""
+    return parse_sbatch(text.split(), id="1")
 
 
 def changed(spec: JobSpec) -> dict[str, Any]:
@@ -220,3 +225,41 @@ def test_the_tasks_of_an_array() -> None:
     tasks = parse_sbatch("--array=4,0-2:2%3 -n2".split(), id="7", user="u")
     shown = [(task.id, task.array_id, task.array_task, task.array_limit, task.tasks) for task in tasks]
     assert shown == [("7_0", "7", 0, 3, 2), ("7_2", "7", 2, 3, 2), ("7_4", "7", 4, 3, 2)]
+
+
+def test_components_have_options_of_the_others() -> None:
+    """Those of the components before, and the first one those of the last (22.05.8, `scontrol show job`)."""
+    first, second, third = components("-n1 : -n2 --exclude=n2 --time=3 : -n3 --nice=7")
+    assert [each.excluded_nodes for each in (first, second, third)] == [("n2",)] * 3
+    assert [each.time_limit for each in (first, second, third)] == [180.0] * 3
+    assert (first.nice, second.nice, third.nice) == (7, 7, 7)
+    first, second, third = components("-n1 --nodelist=n4 : -n2 --exclude=n2 : -n3 --exclude=n5")
+    assert [each.excluded_nodes for each in (first, second, third)] == [("n5",), ("n2",), ("n5",)]
+    first, second = components("-n1 --exclude=n1 --exclusive : -n2 --exclude=n2 -c2")
+    assert (first.excluded_nodes, second.excluded_nodes) == (("n1",), ("n2",))
+    assert (first.cpus_per_task, second.cpus_per_task, second.exclusive) == (1, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("args", "per_node", "per_cpu"),
+    [
+        pytest.param("-n1 --mem=500 : -n2", [500, 500], [None, None], id="of the first"),
+        pytest.param("-n1 : -n2 --mem=300", [300, 300], [None, None], id="of the last"),
+        pytest.param("-n1 --mem-per-cpu=700 : -n2", [None, None], [700, None], id="per CPU: its own"),
+        pytest.param("-n1 --mem-per-cpu=700 : -n2 --mem=300", [None, 300], [700, None], id="per CPU first"),
+    ],
+)
+def test_memory_of_components(args: str, per_node: list[int | None], per_cpu: list[int | None]) -> None:
+    """--mem holds for the others, --mem-per-cpu does not (22.05.8, `scontrol show job`)."""
+    specs = components(args)
+    assert [each.memory_mb_per_node for each in specs] == per_node
+    assert [each.memory_mb_per_cpu for each in specs] == per_cpu
+
+
+@pytest.mark.parametrize(
+    "args", ["-n1 --mem=200 : -n2 --mem-per-cpu=700", "-n1 : -n2 --mem-per-cpu=700 : -n3 --mem=200"]
+)
+def test_memory_that_sbatch_refuses(args: str) -> None:
+    """Also where --mem stands in a later component."""
+    with pytest.raises(RefusedError, match="--mem-per-cpu"):
+        components(args)

@@ -40,11 +40,11 @@ _BARE = {"--exclusive": "--exclusive=node", "--nice": "--nice=100"}
 """What an option with an optional value means without one; argparse would take the next word."""
 
 _INHERITED = frozenset(
-    """account begin depends_on distribution excluded_nodes hold mcs_label name nice priority qos
-    requeue reservation signal time_limit""".split()
+    """account begin depends_on distribution excluded_nodes hold mcs_label memory_mb_per_node name nice priority
+    qos requeue reservation signal time_limit""".split()
 )
-"""Options of one component of a heterogeneous job that hold for those after it, as the page
-heterogeneous_jobs.html lists them."""
+"""Options of one component of a heterogeneous job that hold for the others, as the page heterogeneous_jobs.html lists
+them; and ``--mem``, as sbatch 22.05.8 does (recording het_options_of_others)."""
 
 _NODES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _WAIT = re.compile(r"now(?:\+([0-9]{1,9})(seconds?|minutes?|hours?|days?|weeks?)?)?")
@@ -67,14 +67,10 @@ def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
     ``afterany``.
 
     :param base: fields of JobSpec that the options do not say; at least `id`.
+    :raises RefusedError: sbatch itself would not submit the job.
     :raises ValueError: an option is unknown, not modelled, or has a wrong value.
     """
-    components: list[Options] = []
-    inherited: Options = {}
-    for words in _components(args):
-        options = inherited | _read_options(words)
-        inherited = {key: value for key, value in options.items() if key in _INHERITED}
-        components.append(options)
+    components = _inheriting([_read_options(words) for words in _components(args)])
     job_id = str(base["id"])
     if any("array" in options for options in components[1:]) or (
         len(components) > 1 and "array" in components[0]
@@ -95,6 +91,36 @@ def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
         )
         for offset, options in enumerate(components)
     ]
+
+
+class RefusedError(ValueError):
+    """sbatch would refuse the options, so that there is no job."""
+
+
+def _inheriting(components: list[Options]) -> list[Options]:
+    """Give each component of a heterogeneous job what the others say and it does not.
+
+    sbatch reads all components twice, and begins the second time with what the last one left: a component has the
+    options of those before it, and the first one those of the last.
+    """
+    inherited: Options = {}
+    if len(components) > 1:
+        for own in components:
+            inherited = _passed_on(inherited | own)
+    found: list[Options] = []
+    for own in components:
+        if found and "memory_mb_per_cpu" in own and "memory_mb_per_node" in inherited:
+            raise RefusedError("--mem-per-cpu: sbatch refuses it where --mem of another component holds, too")
+        whole = inherited | own
+        if "memory_mb_per_cpu" in own:
+            whole.pop("memory_mb_per_node", None)
+        found.append(whole)
+        inherited = _passed_on(inherited | own)
+    return found
+
+
+def _passed_on(options: Options) -> Options:
+    return {key: value for key, value in options.items() if key in _INHERITED}
 
 
 def _components(args: Sequence[str]) -> list[list[str]]:
