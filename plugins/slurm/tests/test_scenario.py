@@ -366,3 +366,19 @@ def test_scenarios_are_values(tmp_path: Path) -> None:
     first, second = load(SMALL, tmp_path), load(SMALL, tmp_path)
     assert first == second
     assert attrs.evolve(first, name="other") != second
+
+
+def test_a_slow_clean_up_is_as_recorded(tmp_path: Path) -> None:
+    """A second look (0.13 s) is noted for its start; 0.03 s is as modelled; requeues by hand have none."""
+    events = [
+        {"t": 2.0, "kind": "requeued", "job": "low"},
+        {"t": 5.26, "kind": "preempt_requeue", "job": "low"},
+        {"t": 5.39, "kind": "requeued", "job": "low"},
+        {"t": 15.26, "kind": "preempt_requeue", "job": "low"},
+        {"t": 15.29, "kind": "requeued", "job": "low"},
+    ]
+    phases = {"second": 0.4, "looks": [0.25], "backfills": []}
+    (job,) = load(SMALL, tmp_path, recorded(phases=phases, events=events)).jobs
+    assert job.attributes["cleaning_times"] == (None, pytest.approx(0.13), None)
+    (job,) = load(SMALL, tmp_path, recorded(phases=phases, events=events[3:])).jobs
+    assert "cleaning_times" not in job.attributes

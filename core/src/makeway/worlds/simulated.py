@@ -220,7 +220,10 @@ class SimulatedWorld:
             self._schedule(now + delay, Cleaned(job.id, others, incarnation))
         if job.spec.het_id is not None and not job.spec.het_offset:
             later += self._clockwork.leader_delay
-        self._schedule(now + delay + later, Cleaned(job.id, None, incarnation))
+        known = _cleaning_time(job, incarnation) if job.spec.attributes else None
+        self._schedule(
+            now + (delay + later if known is None else max(delay, known)), Cleaned(job.id, None, incarnation)
+        )
 
     def _save(self, job: Job) -> None:
         self._saving.add(job.id)
@@ -332,6 +335,12 @@ class SimulatedWorld:
 
 def _natural_end(job: Job) -> JobState:
     return _ENDS.get(job.spec.attributes.get("ends_as", ""), _COMPLETED)
+
+
+def _cleaning_time(job: Job, incarnation: int) -> Seconds | None:
+    """Return how long the last node of a killed job was seen to take; None: not known."""
+    known: Sequence[Seconds | None] = job.spec.attributes.get("cleaning_times", ())
+    return known[incarnation - 1] if incarnation <= len(known) else None
 
 
 _HARMLESS = frozenset({"CONT", "CHLD", "URG", "WINCH"})
