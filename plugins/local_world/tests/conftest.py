@@ -21,7 +21,6 @@ from click.testing import CliRunner, Result
 
 from makeway.cli import cli
 
-HERE = Path(__file__).parent
 PATIENCE = 60.0
 """Seconds after which a test gives up, on whatever machine."""
 CONFIG = """
@@ -39,7 +38,7 @@ preempt_mode = ["suspend", "gang"]
 type = "backfill"
 clockwork = { kill_wait = 1.0 }
 [world]
-name = "world/plain"
+name = "world/local"
 """
 """Two CPUs, whatever the machine has; jobs of ``urgent`` suspend those of ``normal``."""
 
@@ -61,7 +60,6 @@ class Site:
     def up(self, *arguments: str, wait: bool = True) -> subprocess.Popen[bytes]:
         """Start the daemon as ``makeway up --foreground`` does; return once it answers."""
         command = [sys.executable, "-m", "makeway", "up", "--foreground", *arguments, str(self.config)]
-        command += ["--plugin", f"world/plain={HERE / 'worlds/plain.py'}"]
         with open(self.directory / "daemon.log", "ab") as log:
             process = subprocess.Popen(
                 command, env=self.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -99,12 +97,6 @@ class Site:
                 return found
             time.sleep(0.02)
         raise AssertionError(f"{what or 'it'} did not come about; the log says\n{self.log()}")
-
-    def for_replays(self) -> str:
-        """Write the configuration without its world, and return its path."""
-        path = self.directory / "replay.toml"
-        path.write_text(self.config.read_text().partition("[world]")[0])
-        return str(path)
 
     def log(self) -> str:
         """Return what the daemons said."""

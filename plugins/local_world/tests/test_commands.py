@@ -28,9 +28,16 @@ def test_an_urgent_job_stops_a_normal_one_and_lets_it_go_on(up: Site) -> None:
     assert up.ok("logs", victim) == "begun\ndone\n"
 
 
-def test_wait_leaves_with_1_if_the_job_failed(up: Site) -> None:
-    assert up.run("submit", "--wait", "--", "false").exit_code == 1
+def test_wait_leaves_with_the_status_of_the_job(up: Site) -> None:
+    """Its exit code, 128 + n for a signal, 1 for one that was cancelled before it began."""
+    assert up.run("submit", "--wait", "--", "sh", "-c", "exit 7").exit_code == 7
+    assert up.run("submit", "--wait", "--", "sh", "-c", "kill -9 $$").exit_code == 137
     assert up.run("submit", "--wait", "--", "true").exit_code == 0
+    held = up.submit("--hold", "--", "true")
+    up.ok("cancel", held)
+    assert up.run("wait", held).exit_code == 1
+    assert re.search(r" FAILED +7:0 ", up.ok("history"))
+    assert re.search(r" FAILED +0:9 ", up.ok("history"))
 
 
 def test_exit_statuses(site: Site) -> None:
@@ -207,7 +214,7 @@ def test_history_as_rows_of_sacct_is_read_by_replay(up: Site) -> None:
     rows = up.ok("history", "-P")
     assert "|odd/name|" in rows
     (up.directory / "june.sacct").write_text(rows)
-    told = up.ok("replay", up.for_replays(), "june.sacct")
+    told = up.ok("replay", str(up.config), "june.sacct")
     assert told.startswith("1 job of june.sacct")
     assert re.search(r"^rows unusable +0$", told, re.MULTILINE)
 
@@ -220,7 +227,7 @@ def test_the_journal_answers_what_another_policy_would_have_done(up: Site) -> No
     up.ok("cancel", low)
     up.until(lambda: not up.jobs())
     told = up.ok(
-        "replay", up.for_replays(), str(up.state / "journal.db"), "--compare", "policy.preempt=lsf/queue"
+        "replay", str(up.config), str(up.state / "journal.db"), "--compare", "policy.preempt=lsf/queue"
     )
     assert "preempt=lsf/queue" in told
     assert "2 jobs of journal.db" in told

@@ -8,6 +8,13 @@ module       what it owns
 plugin       what makeway finds: the world, its settings
 submission   what to run for a job and as whom
 processes    the world itself, from the engine's actions to what keepers are asked for
+daemon       the process that decides, writes down and answers; imports aiohttp
+commands     what people type
+places       where state and socket are
+requests     what people submit
+default      the configuration of a machine that nobody has configured
+doctor       what the machine can and cannot do
+units        systemd units
 keeping      the processes that hold jobs; nothing but the standard library (spec 1-3)
 ============ ========================================================================
 """

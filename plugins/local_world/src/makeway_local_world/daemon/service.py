@@ -30,6 +30,7 @@ from makeway_local_world.daemon.views import Displacers, Shown
 from makeway_local_world.daemon.waiting import Waiting
 from makeway_local_world.daemon.why import Known, story, whom
 from makeway_local_world.places import Places
+from makeway_local_world.processes.ends import end_of
 from makeway_local_world.requests import Request, parse_after, specs
 
 T = TypeVar("T")
@@ -163,12 +164,39 @@ class Service:
         """
         found = next((each for each in await self.ask(self._look) if each["id"] == job_id), None)
         if found is None:
-            found = await self.elsewhere(self.past.job, job_id)
+            found = await self.elsewhere(self._ended, job_id)
         if found is None:
             raise NoJob(job_id)
         if not self.rules.may_see(caller.uid, str(found["user"])):
             return veiled(found)
         return found
+
+    def _ended(self, job_id: str) -> dict[str, Any] | None:
+        """Return a job that has ended, with what its last incarnation came to; None: it is unknown."""
+        found = self.past.job(job_id)
+        return None if found is None else self._with_end(found)
+
+    def _with_end(self, job: dict[str, Any]) -> dict[str, Any]:
+        end = (
+            end_of(self.places.state, str(job["id"]), int(job["incarnation"])) if job["incarnation"] else None
+        )
+        if end is None:
+            return {
+                **job,
+                "exit_code": None,
+                "exit_signal": None,
+                "why": "",
+                "cpu_seconds": None,
+                "peak_kb": None,
+            }
+        return {
+            **job,
+            "exit_code": end.code,
+            "exit_signal": end.signal,
+            "why": end.why,
+            "cpu_seconds": round(end.user_seconds + end.system_seconds, 3),
+            "peak_kb": end.peak_kb,
+        }
 
     async def elsewhere(self, work: Callable[..., T], *values: Any) -> T:
         """Have something done in a thread of its own, such as reading the journal."""
@@ -276,8 +304,11 @@ class Service:
         self, caller: Caller, since: float, until: float, user: str | None, limit: int
     ) -> dict[str, Any]:
         """Return jobs that have ended."""
-        found = await self.elsewhere(self.past.ended, since, until, user, limit)
-        return {"jobs": veil(self.rules, caller.uid, found)}
+
+        def look() -> list[dict[str, Any]]:
+            return [self._with_end(job) for job in self.past.ended(since, until, user, limit)]
+
+        return {"jobs": veil(self.rules, caller.uid, await self.elsewhere(look))}
 
     # ------------------------------------------------------------------------------ looking ahead
     async def why(self, caller: Caller, job_id: str) -> dict[str, Any]:
@@ -359,10 +390,17 @@ class Service:
             waits_for=self.waiting.stand(mine.id) if mine is not None else {},
             drained=None if drain is None else attrs.asdict(drain),
             trouble=self.trouble,
+            failed=self._last_failure(job),
             words=engine.policies.vocabulary(),
         )
         state = engine.hand_over()
         return known, attrs.evolve(state, at=max(state.at, engine.ledger.now)), engine.config
+
+    def _last_failure(self, job: dict[str, Any]) -> str:
+        """Return how the last incarnation that is over ended, if it did not end well."""
+        last = int(job.get("incarnation") or 0)
+        end = end_of(self.places.state, str(job["id"]), last) if last else None
+        return "" if end is None else end.why
 
     # --------------------------------------------------------------------------------- logs
     async def logs(self, caller: Caller, job_id: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import attrs
 
 from makeway.model import JobState
 from makeway_local_world.keeping import words
-from makeway_local_world.submission import directory_of
+from makeway_local_world.submission import directory_of, file_name
 
 
 @attrs.frozen(kw_only=True)
@@ -118,11 +118,14 @@ def end_of_plain(told: dict[str, Any]) -> End:
 
 def end_of(state: Path, job_id: str, incarnation: int) -> End | None:
     """Return how an incarnation ended; None: it has not, or that is not known."""
-    path = directory_of(state, job_id) / f"exit.{incarnation}"
-    try:
-        return end_of_plain(words.unpack(path.read_bytes()))
-    except (OSError, words.WordError):
-        return None
+    kept = directory_of(state, job_id) / f"exit.{incarnation}"
+    fresh = state / "run" / f"{file_name(job_id)}.{incarnation}" / words.EXIT
+    for path in (kept, fresh, kept):  # it is copied before the directory of the incarnation is taken away
+        try:
+            return end_of_plain(words.unpack(path.read_bytes()))
+        except (OSError, words.WordError):
+            continue
+    return None
 
 
 __all__ = ["End", "end_of", "end_of_plain", "failure_text"]

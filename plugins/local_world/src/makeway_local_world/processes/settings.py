@@ -47,5 +47,11 @@ class Settings:
     )
     """How much rather than others the kernel takes jobs when memory runs out."""
 
+    operators: tuple[str, ...] = ()
+    """Who may do everything with all jobs, beside root and the daemon's user: user names, and ``@group`` for all
+    members of a group."""
+    private: bool = False
+    """Whether names and commands of others' jobs are hidden from all but operators."""
+
 
 __all__ = ["Settings"]
