@@ -6,6 +6,7 @@ them, in a fresh clone and a fresh environment of Python: that takes a network a
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -13,6 +14,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -133,8 +136,23 @@ def test_blocks_that_install_nothing(block: Block, copy: Path) -> None:
     if any("mutation" in line for line in block.here) and not (copy / ".git").exists():
         _commit(copy)
     environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    printed = _run(block.here, copy, environment, 600)
+    with _state(environment):
+        printed = _run(block.here, copy, environment, 600)
     assert all(f"+ {line}\n" in printed for line in block.here)
+
+
+@contextlib.contextmanager
+def _state(environment: dict[str, str]) -> Iterator[None]:
+    """Give daemons that a block starts a state directory of their own, and end them."""
+    with tempfile.TemporaryDirectory(prefix="mw-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        environment["MAKEWAY_STATE"] = folder
+        environment.pop("MAKEWAY_SOCKET", None)
+        try:
+            yield
+        finally:
+            if Path(folder, "socket").exists():
+                command = ["makeway", "down", "--kill", "--timeout", "30"]
+                subprocess.run(command, env=environment, timeout=120, check=False)
 
 
 def _commit(folder: Path) -> None:
