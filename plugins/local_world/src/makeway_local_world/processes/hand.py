@@ -455,8 +455,7 @@ class Hand:
     def _lost(self, case: Case, look: Found) -> None:
         why, rule = self.lose(look)
         self._forget(case)
-        if case.start is not None:
-            case.place.close(None)
+        if case.start is not None:  # it may have begun: its directory says so until the journal does
             self.refused(case.key, case.start, why)
             return
         self.tell(news.Lost(case.key, why, rule))

@@ -229,6 +229,8 @@ class LocalWorld:
 
     def _refused(self, piece: news.Refused, told: Told) -> list[Event]:
         action, job_id = piece.action, piece.key[0]
+        if isinstance(action, Start):
+            self._reported.append(piece.key)
         if isinstance(action, Start) and not told.killed:
             del self._told[job_id]
         elif isinstance(action, Suspend | Resume) and not told.killed:
