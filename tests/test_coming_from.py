@@ -79,10 +79,10 @@ def test_the_generated_parts_are_current() -> None:
 
 
 def test_every_parameter_of_slurm_conf_has_a_row() -> None:
-    """Those that the reader uses are not absent, save three that only plugins may look at."""
+    """Those that the reader uses are not absent, save one that only plugins may look at."""
     found = verdicts(*SLURM_CONF)
     assert set(found) == names.MODELLED | names.RELEVANT | names.PLUMBING
-    kept = {"AccountingStorageEnforce", "CompleteWait", "EnforcePartLimits"}
+    kept = {"CompleteWait"}
     assert {name for name in names.MODELLED if found[name] == "absent"} == kept
     assert {found[name] for name in names.RELEVANT | names.PLUMBING} == {"absent"}
 

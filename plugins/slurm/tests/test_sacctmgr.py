@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,7 +112,15 @@ Problems = Callable[..., list[str]]
 # ------------------------------------------------------------------------------- real files
 @pytest.mark.parametrize("name", ["qos.txt", "qos-all.txt"])
 def test_qos_of_a_real_database(name: str) -> None:
-    assert read_accounting([REAL / name]).qos == QOS
+    found = read_accounting([REAL / name]).qos
+    assert tuple(attrs.evolve(table, attributes={}) for table in found) == QOS
+
+
+def test_limits_of_a_real_database() -> None:
+    """Limits and UsageFactor stand in the QOS' attributes, in sacctmgr's words."""
+    found = {table.name: table.attributes for table in read_accounting([REAL / "qos-all.txt"]).qos}
+    assert found["low"] == {"UsageFactor": "0.500000", "MaxWall": "2-00:00:00"}
+    assert {name for name, limits in found.items() if limits} >= {"low"}
 
 
 @pytest.mark.parametrize("name", ["assoc.txt", "dump.cfg", "tree.txt", "users.txt"])
@@ -136,17 +145,9 @@ def test_a_dump_inherits_as_the_database_does() -> None:
 
 
 def test_what_is_not_modelled_is_named() -> None:
-    (warning,) = read_accounting([REAL / "qos-all.txt"]).warnings
-    assert warning == (
-        "not modelled, may matter: GrpTRES (qos-all.txt:9), MaxTRESPU (qos-all.txt:5), "
-        "MaxWall (qos-all.txt:4); not modelled, no influence: UsageFactor (qos-all.txt:4)"
-    )
+    assert read_accounting([REAL / "qos-all.txt"]).warnings == ()
     (warning,) = read_accounting([REAL / "dump.cfg"]).warnings
-    may, _, harmless = warning.partition("; ")
-    assert may == (
-        "not modelled, may matter: Fairshare (dump.cfg:18), GrpTRES (dump.cfg:18), MaxJobs (dump.cfg:27)"
-    )
-    assert harmless.startswith("not modelled, no influence: AdminLevel (dump.cfg:15, 21, 30), Coordinator")
+    assert warning.startswith("not modelled, no influence: AdminLevel (dump.cfg:15, 21, 30), Coordinator")
 
 
 # ------------------------------------------------------------------------------- values
@@ -374,7 +375,7 @@ def test_partitions_name_qos_in_any_case(tmp_path: Path) -> None:
     conf.write_text("ClusterName=q\nNodeName=n1\nPartitionName=p Nodes=n1 QOS=Part_All\n")
     config = load_config(conf, None, None, [REAL / "qos.txt"]).config
     assert config.partition[0].qos == "part_all"
-    assert config.qos == QOS
+    assert tuple(attrs.evolve(table, attributes={}) for table in config.qos) == QOS
 
 
 def test_the_config_counts_where_it_describes_a_qos() -> None:
@@ -431,10 +432,11 @@ def test_import_writes_qos(run: Callable[..., Any], tmp_path: Path) -> None:
     assert done.status == 0
     assert toml.read_text().startswith("# From qos.conf, qos-all.txt, dump.cfg, by `makeway import`.\n")
     config = parse_toml(toml.read_text(), "c.toml")
-    assert config.qos == QOS
+    assert tuple(attrs.evolve(table, attributes={}) for table in config.qos) == QOS
     assert config.workload.default_qos == DEFAULTS
-    assert "GrpTRES (qos-all.txt:9, dump.cfg:18)" in done.err
-    assert done.err.count("not modelled, may matter") == 1
+    assert "not modelled, may matter" not in done.err
+    accounts = {each["Account"] for each in config.cluster.attributes["associations"]}
+    assert {"root", "bio"} <= accounts
 
 
 def test_check_says_where_the_qos_is(run: Callable[..., Any]) -> None:

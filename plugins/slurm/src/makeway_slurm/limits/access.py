@@ -85,7 +85,7 @@ class Door:
         last = job.spec.attributes.get("array_last")
         if last is not None and int(last) >= settings.max_array_size:
             return (
-                f"Invalid job array specification: index {last} of {settings.max_array_size - 1} at the most"
+                f"Invalid job array specification: got index {last}; allowed: up to {settings.max_array_size - 1}"
             )
         tree = self._usage.tree
         if tree is not None and settings.associations and job.user != "root":

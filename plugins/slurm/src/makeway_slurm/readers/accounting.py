@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -15,6 +16,9 @@ from makeway.config import Config, QosTable
 from makeway.errors import ConfigError, Problem
 from makeway.model import NOTHING
 from makeway.readers.api import Imported
+from makeway_slurm.accounts.tree import ATTRIBUTE, build
+from makeway_slurm.readers.association_rows import Rows
+from makeway_slurm.readers.priority import NAME as PRIORITY
 
 FALLBACK = "normal"
 """QOS of jobs whose association has no default and allows several."""
@@ -62,6 +66,8 @@ class Accounting:
     associations: tuple[Association, ...] = ()
     default_accounts: Mapping[str, str] = NOTHING
     """By user, where it is known."""
+    rows: Rows = attrs.field(factory=Rows)
+    """Shares, limits and usage of accounts and users."""
     warnings: tuple[str, ...] = ()
     places: Mapping[str, str] = NOTHING
     """``qos[3].preempt``, counted in `qos`, -> ``file:line Preempt``."""
@@ -164,12 +170,43 @@ def merged(config: Config, accounting: Accounting) -> Imported:
         )
     tables = (*known.values(), *(QosTable(name=name) for name in missing))
     workload = attrs.evolve(config.workload, default_qos={**users, **config.workload.default_qos})
+    associations, told = _associations(config, accounting)
+    warnings += told
     at = {table.name: index for index, table in enumerate(tables) if table.name not in kept}
     return Imported(
-        config=attrs.evolve(config, qos=tables, workload=workload),
+        config=attrs.evolve(
+            config,
+            qos=tables,
+            workload=workload,
+            cluster=attrs.evolve(config.cluster, attributes={**associations, **config.cluster.attributes}),
+        ),
         warnings=(*accounting.warnings, *warnings),
         places=dict(_moved(accounting, at)),
     )
+
+
+_FAIRSHARE = "weight_fairshare"
+
+
+def _associations(config: Config, accounting: Accounting) -> tuple[dict[str, Any], list[str]]:
+    """Return the tree of accounts as an attribute of the cluster, and what is missing for fair share."""
+    tables = accounting.rows.tables(config.cluster.name, accounting.default_accounts)
+    settings = config.policy.settings.get(PRIORITY, {})
+    if not tables or not any(len(table) > 2 or "User" in table for table in tables):
+        return {}, []
+    build(tables)
+    warnings: list[str] = []
+    if settings.get(_FAIRSHARE) and not accounting.rows.known_parents:
+        warnings.append(
+            f"{accounting.source}: no file says which account stands below which, so that all stand below root; "
+            "`sacctmgr -P show assoc tree` does"
+        )
+    if settings.get(_FAIRSHARE) and not accounting.rows.usage:
+        warnings.append(
+            f"{accounting.source}: no file says what everybody had used when the replay begins (`sshare -a -l -P -m`, "
+            "taken then): fair share of the first one to two half lives is wrong"
+        )
+    return {ATTRIBUTE: tables}, warnings
 
 
 def _moved(accounting: Accounting, at: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -53,11 +53,14 @@ class SlurmConfReader:
     """QOS, which the file does not hold."""
     places: Mapping[str, str] = NOTHING
     """Path in the config, as ``qos[3].preempt``, -> where accounting says so."""
+    has_tree: bool = False
+    """Whether accounting says which accounts and users there are."""
 
     def asked(self, release: str | None, accounts: Accounting | None) -> SlurmConfReader:
         """Return the reader for a release, beside accounting."""
         told = accounts if isinstance(accounts, Accounting) else NO_ACCOUNTING
-        return attrs.evolve(self, release=release, qos=told.qos, places=told.places)
+        has_tree = bool(told.rows.found)
+        return attrs.evolve(self, release=release, qos=told.qos, places=told.places, has_tree=has_tree)
 
     def claims(self, name: str, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
@@ -75,7 +78,13 @@ class SlurmConfReader:
         if path is None:
             entries = parse_conf(source.text, source.name).entries
             found = config_from_entries(
-                entries, (), source.name, self.release, qos=self.qos, places=self.places
+                entries,
+                (),
+                source.name,
+                self.release,
+                qos=self.qos,
+                places=self.places,
+                has_tree=self.has_tree,
             )
         else:
             found = self.read(path)
@@ -97,7 +106,13 @@ class SlurmConfReader:
         """
         conf = read_conf(path)
         return config_from_entries(
-            conf.entries, (), conf.source, self.release, qos=self.qos, places=self.places
+            conf.entries,
+            (),
+            conf.source,
+            self.release,
+            qos=self.qos,
+            places=self.places,
+            has_tree=self.has_tree,
         )
 
 
@@ -126,6 +141,7 @@ def config_from_entries(
     qos: Sequence[QosTable] = (),
     licenses: Mapping[str, int] | None = None,
     places: Mapping[str, str] = NOTHING,
+    has_tree: bool = False,
 ) -> Imported:
     """Translate what the grammar read, together with what is described elsewhere.
 
@@ -134,11 +150,12 @@ def config_from_entries(
     :param qos: QOS, which slurm.conf never describes.
     :param licenses: licences beside those of the entries. None: none.
     :param places: path in the config -> where `qos` are described.
+    :param has_tree: whether accounts and users are described elsewhere.
     :raises ConfigError: with all problems, each with file and line.
     """
     _check_release(release, source)
     draft = Draft(SlurmConf(source=source, entries=tuple(entries)), release, places=dict(places))
-    matters = tuple(site.sentences(draft))
+    matters = tuple(site.sentences(draft, has_tree=has_tree, has_qos=bool(qos)))
     config = _build(draft, nodes, qos, licenses or {})
     _check_keys(draft)
     _warn_of_duplicates(draft)

@@ -18,8 +18,10 @@ import attrs
 from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
 from makeway.errors import ConfigError, Problem, place_of
 from makeway.readers.lines import Line, read_head, read_lines, shown
+from makeway_slurm.accounts.limits import parse_limits
 from makeway_slurm.readers import sacctmgr_names as names
 from makeway_slurm.readers.accounting import Accounting, Association
+from makeway_slurm.readers.association_rows import KEPT, OF_QOS, Rows, is_assoc_mgr, read_assoc_mgr
 from makeway_slurm.readers.draft import Draft, in_one_line
 from makeway_slurm.readers.grammar import Setting, SlurmConf
 from makeway_slurm.readers.partitions import mode_words
@@ -32,6 +34,10 @@ _MOST_COLUMNS = 1000
 _MOST_PROBLEMS = 1000
 _CLUSTERS_OWN = ("", "off", "cluster", "disabled")
 """Modes that mean the cluster's on a QOS (3.1)."""
+
+_USAGE: tuple[str, ...] = ("rawusage", "grptresraw")
+_DEPTH = "depth"
+"""Stands beside the columns: by how many blanks the account is indented."""
 
 Row = dict[str, Setting]
 """One line of a table by canonical column."""
@@ -57,6 +63,8 @@ class _Found:
     qos: dict[str, QosTable] = attrs.field(factory=dict)
     associations: dict[tuple[str, ...], Association] = attrs.field(factory=dict)
     default_accounts: dict[str, str] = attrs.field(factory=dict)
+    rows: Rows = attrs.field(factory=Rows)
+    qos_usage: dict[str, dict[str, str]] = attrs.field(factory=dict)
 
     def read(self, path: Path) -> None:
         """Read one file.
@@ -70,9 +78,13 @@ class _Found:
         while first[1].lstrip().startswith("#"):
             comments.append(first)
             first = next(lines, (first[0], ""))
+        self.rows.begin()
         if looks_so(first[1]) or (comments and not first[1]):
-            for each in read_dump(_all(first, lines), path.name, self.draft):
+            for each in read_dump(_all(first, lines), path.name, self.draft, self.rows):
                 self._add(each.association, each.default_account)
+            return
+        if is_assoc_mgr(first[1]):
+            self.qos_usage |= read_assoc_mgr((line[1] for line in _all(first, lines)), self.rows)
             return
         self._read_table(first, lines, path.name)
 
@@ -80,6 +92,8 @@ class _Found:
         number, text = first
         columns = [cell.strip() for cell in text.split("|")]
         known = [names.canonical(column) for column in columns]
+        if "rawusage" in known and "normshares" in known:
+            return self._read_shares(columns, lines, file)
         users = "user" in known
         if not users and "name" not in known:
             return self._problem(f"{file}:{number}", _no_header(text))
@@ -126,11 +140,44 @@ class _Found:
                 self._problem(f"{file}:{number}", f"{counts}; {hint}")
                 continue
             pairs = zip(keys, columns, cells, strict=True)
-            yield {
+            row = {
                 key: Setting(key=column, value=cell, file=file, line=number)
                 for key, column, cell in pairs
                 if column
             }
+            if "account" in row:
+                indented = text.split("|")[keys.index("account")]
+                depth = len(indented) - len(indented.lstrip(" "))
+                row[_DEPTH] = Setting(key=_DEPTH, value=str(depth), file=file, line=number)
+            yield row
+
+    def _read_shares(self, columns: Sequence[str], lines: Iterator[Line], file: str) -> None:
+        """Read ``sshare -a -l -P -m``: what everybody has used."""
+        twice: set[tuple[str, str]] = set()
+        seen: set[tuple[str, str]] = set()
+        partitions = "partition" in map(names.canonical, columns)
+        for row in self._rows(columns, lines, file):
+            account, user = row["account"].value, row["user"].value if "user" in row else ""
+            if (account, user) in seen and user and not partitions:
+                twice.add((account, user))
+            seen.add((account, user))
+            words: dict[str, str] = {key: row[key].value for key in _USAGE if key in row}
+            partition = row["partition"].value if "partition" in row else ""
+            self.rows.add("", account, user, partition, words)
+        if twice:
+            who = ", ".join(f"{user} in {account}" for account, user in sorted(twice)[:3])
+            text = f"{file}: {who}: several lines that say no partition; `sshare -m` tells them apart"
+            self.draft.warnings.append(text)
+
+    def _note(self, row: Row) -> None:
+        """Keep what a line says of shares, limits and usage."""
+
+        def value(column: str) -> str:
+            return row[column].value if column in row else ""
+
+        words = {key: setting.value for key, setting in row.items() if key in KEPT}
+        place = (value("cluster"), value("account"), value("user"), value("partition"))
+        self.rows.add(*place, words, int(value(_DEPTH) or 0))
 
     # ---------------------------------------------------------------------------------- a line
     def _read_qos(self, row: Row) -> None:
@@ -149,17 +196,35 @@ class _Found:
             grace_time=read(get("gracetime"), _parse_grace, 0.0, f"{at}.grace_time"),
             exempt_time=read(get("preemptexempttime"), _parse_exempt, None, f"{at}.exempt_time"),
             flags=read(get("flags"), _parse_names, nothing, f"{at}.flags"),
+            attributes=self._attributes(row),
         )
-        self._leave_out(row, names.QOS)
+        self._leave_out(row, (*names.QOS, *OF_QOS))
         if self.qos.setdefault(table.name, table) != table:
             self._problem(name.where, f"QOS {shown(table.name)} is there twice, and they differ")
         self.draft.places[at] = name.where
         return None
 
+    def _attributes(self, row: Row) -> dict[str, str]:
+        """Return limits and factors of a QOS, in sacctmgr's words."""
+        found = {
+            setting.key: setting.value
+            for key, setting in row.items()
+            if key in OF_QOS and setting.value not in ("", "-1", names.says_nothing(key))
+        }
+        name = row["name"]
+        try:
+            parse_limits(found)
+        except ValueError as error:
+            self._problem(name.where, str(error))
+            return {}
+        return found
+
     def _read_user(self, row: Row) -> None:
         def value(column: str) -> str:
             return row[column].value if column in row else ""
 
+        if value("account"):
+            self._note(row)
         if not value("user") or not value("account"):
             return  # the account itself; a user without any account
         at = row["user"]
@@ -172,7 +237,7 @@ class _Found:
             allowed=_parse_names(value("qos")),
             where=at.where,
         )
-        self._leave_out(row, names.USERS)
+        self._leave_out(row, (*names.USERS, *KEPT, _DEPTH))
         self._add(association, value("defaultaccount") or None)
 
     def _add(self, association: Association, default_account: str | None) -> None:
@@ -199,7 +264,10 @@ class _Found:
         :raises ConfigError: with all problems.
         """
         draft = self.draft
-        tables = tuple(self.qos.values())
+        tables = tuple(
+            attrs.evolve(table, attributes={**table.attributes, **self.qos_usage.get(table.name, {})})
+            for table in self.qos.values()
+        )
         if not draft.problems:
             draft.problems.extend(_wrong(tables, draft))
         if draft.problems:
@@ -211,6 +279,7 @@ class _Found:
             qos=tables,
             associations=tuple(self.associations.values()),
             default_accounts=self.default_accounts,
+            rows=self.rows,
             warnings=(*draft.warnings, *filter(None, ("; ".join(filter(None, (left_out, idle))),))),
             places=dict(draft.places),
         )

@@ -15,6 +15,7 @@ from makeway.errors import Problem, nearest
 from makeway.readers.lines import Line, shown
 from makeway_slurm.readers import sacctmgr_names as names
 from makeway_slurm.readers.accounting import Association
+from makeway_slurm.readers.association_rows import Rows, is_kept
 from makeway_slurm.readers.draft import Draft
 from makeway_slurm.readers.grammar import Setting
 
@@ -42,9 +43,9 @@ class Dumped:
     default_account: str | None = None
 
 
-def read_dump(lines: Iterable[Line], file: str, draft: Draft) -> Iterator[Dumped]:
-    """Yield the users' associations; what is wrong becomes problems of `draft`."""
-    reader = _Reader(file, draft)
+def read_dump(lines: Iterable[Line], file: str, draft: Draft, rows: Rows) -> Iterator[Dumped]:
+    """Yield the users' associations; what is wrong becomes problems of `draft`, shares and limits go to `rows`."""
+    reader = _Reader(file, draft, rows)
     for number, line in lines:
         if line.strip() and not line.lstrip().startswith("#"):
             yield from reader.read(number, line)
@@ -64,6 +65,7 @@ class _Reader:
 
     file: str
     draft: Draft
+    rows: Rows
     cluster: str = ""
     parent: str = ROOT
     accounts: dict[str, _Account] = attrs.field(factory=lambda: {ROOT: _Account()})
@@ -91,10 +93,12 @@ class _Reader:
             self.parent = name
         elif word == "Account":
             self.accounts[name] = self._below(options, self._above())
+            self._keep(name, "", options)
         else:
             yield self._user(number, name, options)
 
     def _user(self, number: int, name: str, options: dict[str, str]) -> Dumped:
+        self._keep(self.parent, name, options)
         its = self._below(options, self._above())
         association = Association(
             cluster=self.cluster,
@@ -106,6 +110,11 @@ class _Reader:
             where=f"{self.file}:{number} User",
         )
         return Dumped(association=association, default_account=options.get("defaultaccount"))
+
+    def _keep(self, account: str, user: str, options: dict[str, str]) -> None:
+        """Keep shares and limits; of an account also where it stands."""
+        words = dict(options) if user else {**options, "parentname": self.parent}
+        self.rows.add(self.cluster, account, user, options.get("partition", ""), words)
 
     def _above(self) -> _Account:
         return self.accounts.get(self.parent, _Account())
@@ -138,7 +147,7 @@ class _Reader:
             meant = names.mistyped(setting.key, modelled)
             if meant:
                 self.draft.problems.append(setting.problem(f"no such key; did you mean {meant!r}?"))
-            elif key in keys:
+            elif key in keys or is_kept(key, setting.value):
                 found[key] = setting.value
             elif key != "defaultaccount":
                 names.leave_out(self.draft, setting)

@@ -49,6 +49,11 @@ def mistyped(name: str, modelled: tuple[str, ...]) -> str:
     return known[close[0]] if close and canonical(name) not in known else ""
 
 
+def says_nothing(key: str) -> str:
+    """Return the value of a column that says nothing; empty: there is none beside an empty one."""
+    return _SAYS_NOTHING.get(key, "")
+
+
 def leave_out(draft: Draft, setting: Setting) -> None:
     """Note a column or key that is not modelled, unless its value says nothing."""
     key = canonical(setting.key)
