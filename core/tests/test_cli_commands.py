@@ -55,7 +55,7 @@ def test_check_tells_level_place_reason_and_section(run: Run, config: Path) -> N
 def test_warnings_fail_if_they_shall(run: Run, slurm_conf: Path) -> None:
     """A parameter that is not modelled and may matter is a warning; one a line, the file's name once."""
     slurm_conf.write_text(
-        slurm_conf.read_text() + "JobSubmitPlugins=lua\nMaxArraySize=5000\nInactiveLimit=0\n"
+        slurm_conf.read_text() + "JobSubmitPlugins=lua\nVSizeFactor=5\nInactiveLimit=0\n"
     )
     done = run("check", slurm_conf)
     assert done.status == 0
@@ -63,7 +63,7 @@ def test_warnings_fail_if_they_shall(run: Run, slurm_conf: Path) -> None:
     assert done.out.splitlines() == [
         "not modelled, may matter: 2 parameters of slurm.conf",
         f"  JobSubmitPlugins (line {last - 2})",
-        f"  MaxArraySize (line {last - 1})",
+        f"  VSizeFactor (line {last - 1})",
         f"{slurm_conf}: 2 warnings",
     ]
     assert run("check", slurm_conf, "--strict").status == 1

@@ -159,10 +159,10 @@ def test_backfill_keeps_nodes_for_a_het_job_that_waits(parts: int) -> None:
     ("one", "other", "reason"),
     [
         pytest.param(
-            {}, {"min_nodes": 9}, "component h+1: needs 9 nodes; partition p gives 2", id="the second"
+            {}, {"min_nodes": 9}, "component h+1: needs 9 nodes; partition p gives at most 2", id="the second"
         ),
         pytest.param(
-            {"min_nodes": 9}, {}, "component h+0: needs 9 nodes; partition p gives 2", id="the first"
+            {"min_nodes": 9}, {}, "component h+0: needs 9 nodes; partition p gives at most 2", id="the first"
         ),
         pytest.param(
             {}, {"cpus_per_task": 9}, "component h+1: needs 1 node with 9 CPUs; ", id="too large nodes"
