@@ -108,7 +108,7 @@ def configuration(machine: Machine, world: str = "world/local") -> Config:
             select_parameters=("CR_Core_Memory",),
             preempt="preempt/partition_prio",
             preempt_mode=("suspend", "gang"),
-            plugins=("modes/gpu_requeue",) if machine.gpus else (),
+            plugins=("preempt/gpu_requeue",) if machine.gpus else (),
         ),
         scheduler=SchedulerTable(type="backfill", clockwork={"kill_wait": KILL_WAIT}),
         world=WorldTable(name=world),

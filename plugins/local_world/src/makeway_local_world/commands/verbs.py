@@ -93,20 +93,15 @@ def cancel(
 @click.argument("changes", metavar="FIELD=VALUE...", nargs=-1, required=True)
 @options.json_option
 def update(job: str, changes: tuple[str, ...], as_json: bool) -> None:
-    """Change a job: priority=N, time=LIMIT, partition=NAME.
+    """Change a job: priority=N.
 
-    Plain users may only lower priorities and limits.
+    Plain users may only lower a priority.
     """
     wanted = {}
     for text in changes:
         field, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"got {text!r}; allowed: FIELD=VALUE, as in time=2:00:00")
-        if field == "time":
-            try:
-                value = str(options.seconds_of(value))
-            except ValueError as error:
-                raise click.UsageError(f"time: {error}") from None
+            raise click.UsageError(f"got {text!r}; allowed: FIELD=VALUE, as in priority=100")
         wanted[field] = value
     order("update", (job,), as_json, changes=wanted)
 

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from makeway.config import Config
+from makeway.errors import JournalError
 from makeway.worlds.drive import Live
 from makeway.worlds.recovery import live_of
+from makeway_local_world.daemon import backup
 from makeway_local_world.daemon.holding import Hold
 from makeway_local_world.daemon.people import Rules, rules_of
 from makeway_local_world.places import (
@@ -52,7 +54,7 @@ def serve(
     hold = Hold(places.state, {"socket": str(places.socket), "system": places.system})
     try:
         rules = rules_of(config, places, source, plugins)
-        live = live_of(config, places.state, plugins=plugins, sink=_unheard)
+        live = _recovered(config, places, plugins)
         try:
             _serve(live, places, rules, source, ready, plugins)
         finally:
@@ -62,6 +64,19 @@ def serve(
                 close()
     finally:
         hold.release()
+
+
+def _recovered(config: Config, places: Places, plugins: Mapping[str, Any] | None) -> Live:
+    """Build the loop where the last daemon ended, after a copy of its journal was made.
+
+    :raises JournalError: it is damaged; the text names the copy.
+    """
+    journal = places.state / "journal.db"
+    backup.make(journal)
+    try:
+        return live_of(config, places.state, plugins=plugins, sink=_unheard)
+    except JournalError as error:
+        raise JournalError(f"{error}{backup.hint(journal)}") from None
 
 
 def _unheard(_: object) -> None:

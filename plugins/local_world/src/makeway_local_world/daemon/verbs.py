@@ -16,7 +16,7 @@ from makeway_local_world.requests import parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 VERBS = (*PLAIN, "signal", "top", "update")
-UPDATES = ("partition", "priority", "time")
+UPDATES = ("priority",)
 
 
 class Unknown(Exception):  # noqa: N818  # an answer, not a fault
@@ -186,17 +186,9 @@ class Verbs:
         for what, value in order.changes:
             if what not in UPDATES:
                 return f"unknown field {what!r}; allowed: {', '.join(UPDATES)}{nearest(what, UPDATES)}"
-            if what == "priority":
-                if user is not None and not (value.isdigit() and int(value) <= job.priority):
-                    return "only operators may raise a priority"
-            elif what == "time":
-                try:
-                    limit = float(value)
-                except ValueError:
-                    return f"got {value!r} as time; allowed: seconds"
-                if user is not None and (job.time_limit is not None and limit > job.time_limit):
-                    return "only operators may raise a time limit"
-            commands.append(Command(what, job.id, user if what == "partition" else None, value))
+            if user is not None and not (value.isdigit() and int(value) <= job.priority):
+                return "only operators may raise a priority"
+            commands.append(Command(what, job.id, None, value))
         return commands
 
 

@@ -1,0 +1,52 @@
+"""Keep a copy of the journal as it was when the daemon started (spec local-world 8).
+
+A damaged journal is never replaced by an empty one: keepers may hold jobs that it knows of. The copy is what people
+can go back to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+from pathlib import Path
+
+NAME = "journal.backup.db"
+LARGEST = 256 << 20
+"""Bytes of a journal that is copied at each start; a larger one is left to the site's own backups."""
+_log = logging.getLogger("makeway")
+
+
+def make(journal: Path) -> bool:
+    """Copy a journal beside itself, whole or not at all; say whether there is a new copy.
+
+    One that is damaged, too large, or for which there is no room leaves the copy before in place.
+    """
+    copy = journal.with_name(NAME)
+    fresh = copy.with_suffix(".new")
+    try:
+        if journal.stat().st_size > LARGEST:
+            return False
+        fresh.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(journal, timeout=5.0, isolation_level=None)) as database:
+            database.execute("VACUUM INTO ?", (str(fresh),))
+        os.chmod(fresh, 0o600)
+        os.replace(fresh, copy)
+    except FileNotFoundError:
+        return False
+    except (OSError, sqlite3.Error) as error:
+        _log.warning("no copy of %s was made: %s", journal, error)
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def hint(journal: Path) -> str:
+    """Say where the copy is; empty: there is none."""
+    copy = journal.with_name(NAME)
+    return f"; {copy} is as it was when a daemon last started" if copy.exists() else ""
+
+
+__all__ = ["NAME", "hint", "make"]

@@ -1,0 +1,119 @@
+"""The configuration of a machine that nobody has configured, and the systemd units."""
+
+from __future__ import annotations
+
+import configparser
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.shell_completion import BashComplete
+
+from makeway.cli import cli
+from makeway.config import dump_toml, parse_toml
+from makeway.model import JobSpec
+from makeway.replay import Options, replay
+from makeway_local_world import default
+from makeway_local_world.units import unit
+
+Site = Any
+PLAIN = default.Machine(name="tower", cpus=4, memory_mb=16_000)
+GPUS = default.Machine(name="tower", cpus=4, memory_mb=16_000, gpus=2)
+
+
+def _victims(machine: default.Machine, jobs: list[JobSpec]) -> list[tuple[str, str, str]]:
+    """Return preemptor, victim and mode of each preemption, in the simulated world."""
+    config = default.configuration(machine, world="world/simulated")
+    run = replay(config, jobs, (), Options())
+    return [(str(each.preemptor), each.victim, each.mode.value) for each in run.recorder.preemptions]
+
+
+def test_it_reads_back_as_it_was_written() -> None:
+    for machine in (PLAIN, GPUS):
+        config = default.configuration(machine)
+        assert parse_toml(dump_toml(config), "default") == config
+
+
+def test_urgent_jobs_suspend_normal_ones() -> None:
+    """Jobs that ask for no memory leave room for one that makes way and one that takes its place."""
+    jobs = [
+        JobSpec(id="n", tasks=4, run_time=100.0),
+        JobSpec(id="u", tasks=4, partitions=("urgent",), submit_at=10.0, run_time=20.0),
+    ]
+    assert _victims(PLAIN, jobs) == [("u", "n", "suspend")]
+
+
+def test_urgent_jobs_do_not_displace_each_other() -> None:
+    jobs = [
+        JobSpec(id=name, tasks=4, partitions=("urgent",), submit_at=at, run_time=20.0)
+        for at, name in enumerate("ab")
+    ]
+    assert _victims(PLAIN, jobs) == []
+
+
+def test_a_job_that_wants_a_gpu_has_the_last_holder_requeued() -> None:
+    """Suspension would free none; one that may not be requeued keeps its GPU."""
+    gpu = {"gpu": 1}
+    jobs = [
+        JobSpec(id="first", gres=gpu, run_time=100.0),
+        JobSpec(id="last", gres=gpu, submit_at=5.0, run_time=100.0),
+        JobSpec(id="none", submit_at=6.0, run_time=100.0),
+        JobSpec(id="u", partitions=("urgent",), gres=gpu, submit_at=10.0, run_time=20.0),
+    ]
+    assert _victims(GPUS, jobs) == [("u", "last", "requeue")]
+    kept = [*jobs[:1], JobSpec(id="last", gres=gpu, submit_at=5.0, run_time=100.0, requeue=False), *jobs[2:]]
+    assert _victims(GPUS, kept) == [("u", "first", "requeue")]
+
+
+def test_units_keep_jobs_when_the_daemon_ends(tmp_path: Path) -> None:
+    """KillMode=process: systemd ends the daemon alone."""
+    for system in (False, True):
+        parser = configparser.ConfigParser(strict=False)
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+        parser.read_string(unit(system=system, config=tmp_path / "a b.toml"))
+        service = parser["Service"]
+        assert service["KillMode"] == "process"
+        assert service["Delegate"] == "yes"
+        assert ("--system" in service["ExecStart"]) is system
+        assert service["ExecStart"].endswith(f"'{tmp_path}/a b.toml'")
+        assert parser["Install"]["WantedBy"] == ("multi-user.target" if system else "default.target")
+
+
+def test_the_command_prints_unit_and_configuration_without_a_daemon(site: Site) -> None:
+    assert site.ok("up", "--print-unit").startswith("# ~/.config/systemd/user/makeway.service\n")
+    assert "[[partition]]" in site.ok("up", "--print-config")
+    assert not site.state.exists()
+
+
+def test_completion_names_jobs_and_partitions_and_is_silent_without_a_daemon(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """click's own, for bash, zsh and fish."""
+    monkeypatch.setenv("MAKEWAY_STATE", str(site.state))
+    shell = BashComplete(cli, {}, "makeway", "_MAKEWAY_COMPLETE")
+    assert shell.get_completions(["cancel"], "") == []
+    site.up()
+    job = site.submit("--hold", "-J", "train", "--", "true")
+    (found,) = shell.get_completions(["cancel"], "")
+    assert (found.value, found.help) == (job, "train PENDING")
+    assert [each.value for each in shell.get_completions(["submit", "-p"], "u")] == ["urgent"]
+    assert "doctor" in [each.value for each in shell.get_completions([], "do")]
+
+
+def test_json_everywhere(site: Site) -> None:
+    """Every command has it."""
+    site.up()
+    job = site.submit("--hold", "--", "true")
+    for command in (
+        ["queue"],
+        ["why", job],
+        ["whom"],
+        ["logs", job],
+        ["history"],
+        ["top", "99"],
+        ["drain"],
+        ["undrain"],
+    ):
+        result = site.run(*command, "--json")
+        assert isinstance(json.loads(result.stdout), dict), command

@@ -1,0 +1,103 @@
+"""What the daemon does when its disk is full or its journal is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway_local_world.daemon import backup
+from makeway_local_world.daemon.reserve import Reserve
+
+Site = Any
+
+
+@pytest.fixture
+def full(site: Site) -> Iterator[Site]:
+    """Return a site whose state is on a small disk of its own."""
+    if os.geteuid() or shutil.which("mount") is None:
+        pytest.skip("only root can mount")
+    small = site.directory / "d"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(small)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this machine lets nobody mount")
+    site.environ["MAKEWAY_STATE"] = str(small / "s")
+    try:
+        yield site
+    finally:
+        site.run("down", "--kill", "--timeout", "20")
+        for process in site.processes:
+            process.kill()
+            process.wait(10.0)
+        subprocess.run(["umount", "-l", str(small)], check=False)
+
+
+def test_a_full_disk_loses_no_end_and_starts_nothing(full: Site) -> None:
+    """Every command says so; once there is room again, jobs start by themselves."""
+    full.up()
+    job = full.submit("--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    full.until(lambda: full.state_of(job) == "RUNNING")
+    waits = full.submit("-n", "2", "--", "true")
+    filler = full.directory / "d/filler"
+    with open(filler, "wb", buffering=0) as stream, contextlib.suppress(OSError):
+        while stream.write(bytes(1 << 16)):
+            pass
+    (full.directory / "go").touch()
+    full.until(lambda: job not in full.jobs(), "the end, in the journal")
+    result = full.until(lambda: r if (r := full.run("queue")).stderr else None)
+    assert "nothing is started now" in result.stderr
+    assert "the disk is full" in result.stderr
+    refused = full.run("submit", "--", "true")
+    assert refused.exit_code == 1
+    assert "nothing can be stored" in refused.stderr
+    assert full.state_of(waits) == "PENDING"
+    filler.unlink()
+    assert full.run("wait", waits, "--timeout", "60").exit_code == 0
+    assert full.run("wait", job).exit_code == 0
+
+
+def test_a_reserve_is_taken_given_and_taken_again(tmp_path: Path) -> None:
+    reserve = Reserve(tmp_path, size=1 << 16, margin=0)
+    assert reserve.path.stat().st_size == 1 << 16
+    assert reserve.give("full")
+    assert reserve.why == "full"
+    assert not reserve.give("full")
+    assert reserve.take()
+    assert reserve.why == ""
+    too_much = Reserve(tmp_path / "none", size=1 << 62, margin=0)
+    assert "MiB are free" in too_much.why
+
+
+def test_a_damaged_journal_is_never_replaced(site: Site) -> None:
+    """The daemon refuses to start, and names the copy of its last start, which can be opened."""
+    site.up()
+    job = site.submit("--hold", "--", "true")
+    for _ in range(2):  # a copy is made at the start: the second one knows of the job
+        site.ok("down")
+        assert site.processes[-1].wait(60) == 0
+        site.up()
+    site.ok("down")
+    site.processes[-1].wait(60)
+    journal = site.state / "journal.db"
+    with open(journal, "r+b") as stream:
+        stream.seek(4096)
+        stream.write(b"\xff" * (journal.stat().st_size - 4096))
+    damaged = journal.read_bytes()
+    assert site.up(wait=False).wait(60) == 1
+    assert f"{site.state / backup.NAME} is as it was when a daemon last started" in site.log()
+    assert journal.read_bytes() == damaged
+    copy = sqlite3.connect(site.state / backup.NAME)
+    try:
+        assert copy.execute("SELECT id FROM jobs").fetchall() == [(job,)]
+    finally:
+        copy.close()
