@@ -9,7 +9,7 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.engine.engine import Engine
-from makeway.engine.without import Without
+from makeway.engine.view_without import ViewWithout
 from makeway.model import Job, JobSpec, JobState, PreemptMode
 from makeway.replay import Options, replay
 from makeway_lsf_queue import counting
@@ -95,7 +95,7 @@ class _Witness:
         active = list(ledger.active)
         gone = self._chance.sample(active, self._chance.randint(0, len(active)))
         if gone:
-            view = Without(ledger, [(job, PreemptMode.REQUEUE) for job in gone])
+            view = ViewWithout(ledger, [(job, PreemptMode.REQUEUE) for job in gone])
             self._compare(Counted.of(site, view, modes), list(ledger.jobs.values()))  # type: ignore[arg-type]
             self.without += 1
             self._compare(Counted.of(site, ledger, modes), active)

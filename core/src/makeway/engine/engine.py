@@ -14,7 +14,6 @@ from typing import Any
 from makeway import vendors
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_clockwork, build_cluster, parse_mode
-from makeway.engine import staying
 from makeway.engine.adoption import adopt, take_in
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
@@ -32,6 +31,7 @@ from makeway.engine.rulings import Rulings
 from makeway.engine.schedulers import Schedulers
 from makeway.engine.submission import Submission
 from makeway.engine.transitions import Transitions
+from makeway.engine.why_suspended import reasons_of
 from makeway.errors import RunnerError
 from makeway.model import (
     Gang,
@@ -299,7 +299,7 @@ class Engine:
 
     def stays(self, job: Job) -> list[Stay]:
         """Return why a suspended job stays suspended now; nothing is decided or changed."""
-        return staying.stays(job, self.gang, self.policies, self.ledger)
+        return reasons_of(job, self.gang, self.policies, self.ledger)
 
     # ---------------------------------------------------------------------------- waking
     @property

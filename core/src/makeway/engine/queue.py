@@ -20,7 +20,8 @@ from makeway.model import Job, JobState, Partition, Seconds
 from makeway.priorities import Priority
 
 Key = tuple[int, int, int, float, int, int]
-"""Rank, priority tier, priority, submission, job, partition: the lower goes first."""
+"""The order of the queue, the lower first: 1. rank, 2. priority tier, 3. priority, 4. submission, 5. place in the job
+table, 6. place of the partition."""
 Entry = tuple[Key, Job, Partition]
 
 _PENDING = JobState.PENDING

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from makeway.engine.ledger import Ledger
-from makeway.engine.without import Without
+from makeway.engine.view_without import ViewWithout
 from makeway.model import Blocked, ClusterView, Job, PreemptMode, Protection
 from makeway.registry import Policies
 
@@ -55,7 +55,7 @@ class Rulings:
         """Return the limit that keeps `job` out once these have made way; None: none does."""
         if not self.limited(job):
             return None
-        view = cast(ClusterView, Without(ledger, without)) if without else ledger
+        view = cast(ClusterView, ViewWithout(ledger, without)) if without else ledger
         return self._policies.admit((job,), view, self.before).get(job.id)
 
 

@@ -23,7 +23,7 @@ from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.known import Known
 from makeway_select_cons_tres.one_node import first_that_fits
 from makeway_select_cons_tres.request import MARKS, ONE_ROW
-from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Short
+from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
 
 
 class ConsAttempt:
@@ -42,7 +42,7 @@ class ConsAttempt:
         self.view = view
         self.kind = known.kind(job)
         self.books = known.books
-        self.short = Short()
+        self.short = Shortage()
         """What was missing in the last try."""
         self._removed = False
         self._exempt: Sequence[Job] | None = None
@@ -173,7 +173,7 @@ class ConsAttempt:
         nodes &= self.known.fitting.nodes(self.kind) & ~books.reserved_nodes
         if nodes:
             return first_that_fits(self.kind, nodes, books)
-        self.short = Short(1)
+        self.short = Shortage(1)
         return None
 
     def _running(self) -> NodeBits:

@@ -25,7 +25,7 @@ from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impo
 from makeway_select_cons_tres.one_node import cpus_on_one_node
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import Request, request_of
-from makeway_select_cons_tres.steps import CoreTest, Mode, Short
+from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
 from makeway_select_cons_tres.table import TableKey
 from makeway_slurm.preemption import exempt_time
 
@@ -61,7 +61,7 @@ class Known:
             partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
         }
         self._guards_overlay = self.mode.gang and self.mode.partition_prio
-        self._failed: dict[tuple[Kind, NodeBits], Short] = {}
+        self._failed: dict[tuple[Kind, NodeBits], Shortage] = {}
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
 
@@ -121,7 +121,7 @@ class Known:
         )
 
     # ----------------------------------------------------------------------------- memories
-    def failure(self, kind: Kind, nodes: NodeBits) -> Short | None:
+    def failure(self, kind: Kind, nodes: NodeBits) -> Shortage | None:
         """Return what was missing when a job of this kind found no place on `nodes` as things stand."""
         books = self.books
         books.sync()
@@ -130,7 +130,7 @@ class Known:
             self._failed.clear()
         return self._failed.get((kind, nodes))
 
-    def remember_failure(self, kind: Kind, nodes: NodeBits, short: Short) -> None:
+    def remember_failure(self, kind: Kind, nodes: NodeBits, short: Shortage) -> None:
         """Remember it until the books change; `failure` has been asked before."""
         if len(self._failed) >= _MOST_REMEMBERED:
             self._failed.clear()

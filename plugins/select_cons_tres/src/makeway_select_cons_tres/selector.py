@@ -23,8 +23,8 @@ from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.known import Known
+from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, RESERVED
-from makeway_select_cons_tres.staying import Staying
 
 _MOST_KINDS_OF_PREEMPTORS = 32
 _KILLS = frozenset((PreemptMode.REQUEUE, PreemptMode.CANCEL))
@@ -38,7 +38,7 @@ class ConsSelector(Known):
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
-        self._staying: dict[Hashable, Staying] = {}
+        self._staying: dict[Hashable, RemainingBooks] = {}
         """Who stays when a kind of preemptors displaces all whom it may."""
 
     # ----------------------------------------------------------------------------- notices
@@ -141,7 +141,7 @@ class ConsSelector(Known):
         if staying is None:
             if len(self._staying) >= _MOST_KINDS_OF_PREEMPTORS:
                 self._staying.clear()
-            staying = self._staying[kind] = Staying(self.layout)
+            staying = self._staying[kind] = RemainingBooks(self.layout)
         staying.follow(view.active, set(map(id, candidates.jobs)))
         fitting = staying.fitting
         return [job for job in jobs if self._has_room(self.kind(job), nodes, fitting)]

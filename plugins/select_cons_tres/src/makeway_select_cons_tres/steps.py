@@ -56,7 +56,7 @@ class Extra:
 
 
 @attrs.frozen(eq=False)
-class Short:
+class Shortage:
     """What was missing."""
 
     nodes: int = 0
@@ -99,7 +99,7 @@ class CoreTest:
         self._nodes = self._admitted(choice.among(nodes & kind.able))
         self._known: Cores = {}
         """Cores whose loss does not deny a node to a whole-node job."""
-        self.short: Short | None = None
+        self.short: Shortage | None = None
         """What was missing on that of the maps where the least was; None: nothing was tried."""
 
     # ---------------------------------------------------------------------- node filter (4.3.3)
@@ -322,27 +322,27 @@ class CoreTest:
         request = self._request
         count = ground.nodes.bit_count()
         if count < request.min_nodes or request.required & ~ground.nodes:
-            self._note(Short(max(1, request.min_nodes - count), "nodes", count))
+            self._note(Shortage(max(1, request.min_nodes - count), "nodes", count))
             return None
         if request.memory_per_cpu:
             ground = self._within_memory(ground)
         if self._counts:
             counted = self._counted(ground)
             if counted is None:
-                self._note(Short(1, "nodes", count))
+                self._note(Shortage(1, "nodes", count))
                 return None
             request = attrs.evolve(request, required=request.required | counted)
         pool = Pool(ground.nodes, ground.cpus, ground.like)
         taken = choose(request, pool, self._layout, first_fit=self._mode.first_fit)
         if taken is None:
-            self._note(Short(self._nodes_to_free(ground), "cpus", count))
+            self._note(Shortage(self._nodes_to_free(ground), "cpus", count))
             return None
         found = assign(request, taken, ground, self._books, self._kind.picker, why)
         if found is None:
-            self._note(Short(1, "memory", count))
+            self._note(Shortage(1, "memory", count))
         return found
 
-    def _note(self, short: Short) -> None:
+    def _note(self, short: Shortage) -> None:
         if self.short is None or short.nodes < self.short.nodes:
             self.short = short
 

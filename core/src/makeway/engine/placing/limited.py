@@ -13,7 +13,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger
-from makeway.engine.without import Without
+from makeway.engine.view_without import ViewWithout
 from makeway.model import (
     Attempt,
     Blocked,
@@ -69,7 +69,7 @@ class LimitedAttempt:
             if limit is not None:
                 return attrs.evolve(limit, resource=LIMIT)
         if self._before is not None:
-            view = cast(ClusterView, Without(self._ledger, self._removed))  # the rest is delegated
+            view = cast(ClusterView, ViewWithout(self._ledger, self._removed))  # the rest is delegated
             closed = self._policies.closed_nodes(job, self._before, view)
             if closed != self._closed:
                 self._closed = closed

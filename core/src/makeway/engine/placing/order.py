@@ -22,12 +22,12 @@ class Order:
         self.kind_of = policies.preemptor_kind(ledger)
         """Tells jobs apart that may displace different others; None: each is asked about by itself."""
         keeps_back = policies.implements("makeway_closed_nodes") or policies.implements("makeway_protect")
-        self.glances = policies.selector_searches and not keeps_back
+        self.selector_decides = policies.selector_searches and not keeps_back
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
 
     def nobody(self, job: Job) -> bool:
         """Whether `job` displaces nobody, whoever is there."""
-        return self.glances and self.kind_of is not None and self.kind_of(job) == ()
+        return self.selector_decides and self.kind_of is not None and self.kind_of(job) == ()
 
     def candidates(self, job: Job) -> Candidates:
         """Return whom `job` may displace, the protected ones taken out."""

@@ -48,7 +48,7 @@ class Schedulers:
     def _without_room(self) -> Shapes | None:
         """Return the index of those that found no room, where a glance is all that decides about them."""
         placer = self.attempts.placer
-        if placer.preemption or not placer.order.glances:
+        if placer.preemption or not placer.order.selector_decides:
             return None
         limited = placer.rulings.limited
         shapes = _shapes(

@@ -26,7 +26,7 @@ class FutileTries:
         self._selector = placer.selector
         self._kind = placer.order.kind_of
         self._screen_without = getattr(placer.selector, "screen_without", None)
-        self._applies = placer.order.glances and (self._kind is not None or not placer.preemption)
+        self._applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
 
     def among(self, jobs: Iterable[Job]) -> set[int] | frozenset[int]:
         """Return which of `jobs` need not be tried, by identity; nobody else's start makes room for them."""

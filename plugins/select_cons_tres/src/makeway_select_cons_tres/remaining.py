@@ -12,7 +12,7 @@ from makeway_select_cons_tres.books import Books, Layout
 from makeway_select_cons_tres.fitting import Fitting
 
 
-class Staying:
+class RemainingBooks:
     """The books of those who stay; brought up to date by what changed since they were last asked."""
 
     def __init__(self, layout: Layout) -> None:

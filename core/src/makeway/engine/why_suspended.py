@@ -11,7 +11,7 @@ from makeway.model import Allocation, Gang, Job, JobState, Stay, SuspendedBy
 from makeway.registry import Policies, guarded
 
 
-def stays(job: Job, gang: Gang | None, policies: Policies, ledger: Ledger) -> list[Stay]:
+def reasons_of(job: Job, gang: Gang | None, policies: Policies, ledger: Ledger) -> list[Stay]:
     """Return all reasons for which `job` is not resumed now; none if it is not suspended, or nothing is known.
 
     :raises PolicyError: the arbiter answers with something else than reasons.

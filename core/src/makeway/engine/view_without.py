@@ -15,7 +15,7 @@ from makeway.engine.usage import By, Sums, change
 from makeway.model import Blocked, Job, JobState, PreemptMode, Usage
 
 
-class Without:
+class ViewWithout:
     """The cluster as it would be if some active jobs had made way."""
 
     def __init__(self, ledger: Ledger, removed: Sequence[tuple[Job, PreemptMode]]) -> None:
@@ -74,4 +74,4 @@ class Without:
         return getattr(self._ledger, name)
 
 
-__all__ = ["Without"]
+__all__ = ["ViewWithout"]
