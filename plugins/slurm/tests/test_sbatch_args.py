@@ -234,7 +234,9 @@ def test_components_have_options_of_the_others() -> None:
     assert [each.time_limit for each in (first, second, third)] == [180.0] * 3
     assert (first.nice, second.nice, third.nice) == (7, 7, 7)
     first, second, third = components("-n1 --nodelist=n4 : -n2 --exclude=n2 : -n3 --exclude=n5")
-    assert [each.excluded_nodes for each in (first, second, third)] == [("n5",), ("n2",), ("n5",)]
+    assert [each.excluded_nodes for each in (first, second, third)] == [("n5",), ("n2", "n4"), ("n5", "n4")]
+    first, second = components("-n1 --nodelist=n3 : -n2 --exclude=n1")
+    assert (first.excluded_nodes, second.excluded_nodes) == (("n1",), ("n1", "n3"))
     first, second = components("-n1 --exclude=n1 --exclusive : -n2 --exclude=n2 -c2")
     assert (first.excluded_nodes, second.excluded_nodes) == (("n1",), ("n2",))
     assert (first.cpus_per_task, second.cpus_per_task, second.exclusive) == (1, 2, None)

@@ -57,7 +57,15 @@ class Limits:
 
 _ANYTHING = Limits()
 _HANDED_DOWN = (
-    *("max_tres", "max_tres_per_node", "max_tres_mins", "max_wall", "max_jobs", "max_submit", "max_jobs_accrue"),
+    *(
+        "max_tres",
+        "max_tres_per_node",
+        "max_tres_mins",
+        "max_wall",
+        "max_jobs",
+        "max_submit",
+        "max_jobs_accrue",
+    ),
 )
 
 

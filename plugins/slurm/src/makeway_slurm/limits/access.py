@@ -41,7 +41,12 @@ class Door:
         if most is not None and wanted is not None and wanted > most and "PartitionMaxNodes" not in flags:
             return NODES
         longest, limit = partition.max_time, job.time_limit
-        if longest is not None and limit is not None and limit > longest and "PartitionTimeLimit" not in flags:
+        if (
+            longest is not None
+            and limit is not None
+            and limit > longest
+            and "PartitionTimeLimit" not in flags
+        ):
             return TIME
         if not self._any[partition.index]:
             return ""

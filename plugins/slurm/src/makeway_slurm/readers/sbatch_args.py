@@ -116,7 +116,17 @@ def _inheriting(components: list[Options]) -> list[Options]:
             whole.pop("memory_mb_per_node", None)
         found.append(whole)
         inherited = _passed_on(inherited | own)
-    return found
+    return [_apart(whole, found) for whole in found]
+
+
+def _apart(component: Options, components: Sequence[Options]) -> Options:
+    """Exclude the nodes that other components require: slurmctld does so when the job is submitted."""
+    mine = component.get("required_nodes", ())
+    taken = {
+        name for other in components if other is not component for name in other.get("required_nodes", ())
+    }
+    excluded = (*component.get("excluded_nodes", ()), *sorted(taken - set(mine)))
+    return component | {"excluded_nodes": tuple(dict.fromkeys(excluded))} if taken else component
 
 
 def _passed_on(options: Options) -> Options:
