@@ -65,6 +65,21 @@ def test_each_start_is_a_new_incarnation() -> None:
     assert (again.job.id, again.serial, again.incarnation) == ("low", 4, 2)
 
 
+def test_what_has_succeeded_is_settled_with_all_that_came_before() -> None:
+    """The resumption settles the suspension and the start of its job; what nobody has heard of is nothing."""
+    engine = engine_of(preempt_mode="suspend,gang")
+    engine.step(0.0, [Submitted(LOW)])
+    engine.step(5.0, [Submitted(HIGH)])
+    engine.step(9.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
+    deeds = engine.deeds
+    assert deeds is not None
+    assert deeds.find(4) is not None
+    deeds.succeeded(99)
+    assert deeds.find(4) is not None
+    deeds.succeeded(4)
+    assert [deeds.find(serial) for serial in (1, 2, 4)] == [None, None, None]
+
+
 def test_a_start_elsewhere_waits_for_nobody() -> None:
     """Who is stopped on other cores is not in the way."""
     config = builders.config(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.model import JobState
+from makeway_moab_qos.expressions import jobs_named
 from makeway_moab_qos.priority import bypassed, start_priority
+from makeway_moab_qos.reservations import lock_end
 
 ONE_HOUR = "A(med,1p,run=7200,limit=7200)"
 """Ends one hour after the others come."""
@@ -77,6 +80,39 @@ def test_limits_that_a_qos_ignores(play: Any, flag: str, starts: float | None) -
     """The user may have one job; the QoS of the second one may ignore that."""
     more = f"USERCFG[ann] MAXJOB=1\nQOSCFG[free] PRIORITY=500 QFLAGS={flag}"
     assert _when(play("A(med,1p,user=ann)", "J(free,1p,user=ann)", more), "J") == [starts]
+
+
+@pytest.mark.parametrize(
+    ("limit", "starts"),
+    [
+        pytest.param("MAXPROC=5", None, id="3 + 3 processors are more than 5"),
+        pytest.param("MAXPROC=6", 0, id="and no more than 6"),
+        pytest.param("MAXNODE=1", None, id="they would be on two nodes"),
+        pytest.param("MAXNODE=2", 0, id="which may be"),
+        pytest.param("MAXJOB=1", None, id="two jobs"),
+    ],
+)
+def test_what_a_limit_counts(play: Any, limit: str, starts: float | None) -> None:
+    """Processors, nodes, or jobs; here one node has four processors, and a job takes three."""
+    run = play("A(med,3p,user=ann)", "J(med,3p,user=ann)", f"USERCFG[ann] {limit}", nodes="n1=4 n2=4")
+    assert _when(run, "J") == [starts]
+
+
+def test_a_lock_needs_a_waiting_job_that_asked(play: Any) -> None:
+    """Section 7.1: only a pending job keeps nodes, and only those that it has had freed."""
+    view = play("A(med,4p)", "W(med,4p)").table.engine.ledger
+    waiting = attrs.evolve(view.job("W"), asked_at=10.0, asked_nodes=0b1)
+    assert lock_end(waiting, view) is not None
+    for other in ({"asked_at": None}, {"asked_nodes": 0}, {"state": JobState.RUNNING}):
+        assert lock_end(attrs.evolve(waiting, **other), view) is None
+
+
+def test_commands_name_jobs(play: Any) -> None:
+    """A plain id that nobody has is the command's business; an expression that fits nobody names nobody."""
+    view = play("A(med,1p)", "B(med,4p)").table.engine.ledger
+    assert jobs_named("nobody", "cancel", None, view) is None
+    assert jobs_named("x[0-9]+", "cancel", None, view) == []
+    assert jobs_named("A,B", "cancel", None, view) == ["A", "B"]
 
 
 def test_runnow(play: Any) -> None:

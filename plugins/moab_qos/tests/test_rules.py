@@ -296,6 +296,25 @@ def test_parameters_that_switch_preemption_off(play: Any, line: str, code: str) 
     assert run.code("H", code).verdict == "fail"
 
 
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        pytest.param("", "pass", id="neither"),
+        pytest.param("JOBNODEMATCHPOLICY EXACTNODE", "fail", id="exact nodes"),
+        pytest.param(
+            "JOBNODEMATCHPOLICY EXACTNODE\nPREEMPTIONALGORITHM PREEMPTORCENTRIC",
+            "pass",
+            id="both: from 9.1 on",
+        ),
+        pytest.param("PREEMPTIONALGORITHM PREEMPTORCENTRIC", "pass", id="the algorithm alone"),
+    ],
+)
+def test_what_k11_says(play: Any, more: str, verdict: str) -> None:
+    """Of a preemptor that another condition keeps from preempting: L ranks higher."""
+    run = play("L(low,4p,q10)", "H(high,4p)", f"QOSWEIGHT 0\n{more}")
+    assert run.code("H", "K11").verdict == verdict
+
+
 def test_preemptorcentric_allows_exact_nodes(play: Any) -> None:
     """From 9.1 on."""
     more = "JOBNODEMATCHPOLICY EXACTNODE\nPREEMPTIONALGORITHM PREEMPTORCENTRIC"

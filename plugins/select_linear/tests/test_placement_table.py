@@ -54,6 +54,8 @@ TABLE = [
     ("-N2 -w n5", exactly(2) | {"required_nodes": ("n5",)}, "n[5-6]"),
     ("-N3 -w n5", exactly(3) | {"required_nodes": ("n5",)}, "n[5-6,8]"),
     ("-N2 -w n2", exactly(2) | {"required_nodes": ("n2",)}, "n[2,8]"),
+    ("-n4", {"tasks": 4}, "n[5-6]"),
+    ("-n4 --contiguous", {"tasks": 4, "contiguous": True}, "n[5-6]"),
     ("-n5", {"tasks": 5}, "n[1-3]"),
     ("-n7", {"tasks": 7}, "n[1-3,8]"),
     ("-N2 -x n8", exactly(2) | {"excluded_nodes": ("n8",)}, "n[5-6]"),
@@ -104,6 +106,29 @@ def weights() -> Config:
 def test_light_nodes_first(asked: dict[str, object], nodes: str) -> None:
     """L17: node sets by weight, cumulative."""
     assert place(engine(weights()), "asked", **asked) == nodes
+
+
+def test_a_block_that_just_suffices_is_the_best_fit_among_unlike_nodes() -> None:
+    """Four CPUs are asked for: n5 and n6 have exactly four, n1 to n3 six (section 4.2.5)."""
+    nodes = (NodeTable(name="n[1-6]", cpus=2), NodeTable(name="n7", cpus=4))
+    run = engine(attrs.evolve(TEN, node=nodes))
+    for busy in ("n4", "n7"):
+        assert place(run, busy, required_nodes=(busy,), **exactly(1)) == busy
+    assert place(run, "asked", tasks=4) == "n[5-6]"
+
+
+def test_a_glance_drops_the_jobs_that_are_too_large() -> None:
+    """Seven nodes are idle: whoever wants more is dropped, wherever it stands in the list."""
+    run = engine(TEN)
+    for busy in ("n4", "n7", "n9"):
+        place(run, busy, required_nodes=(busy,), **exactly(1))
+    for name, size in (("large", 8), ("small", 2), ("fits", 7)):
+        run.step(0.0, [Submitted(JobSpec(id=name, priority=0, **exactly(size)))])  # type: ignore[arg-type]
+    large, small, fits = (run.ledger.jobs[name] for name in ("large", "small", "fits"))
+    nodes = bitmap.of(range(10))
+    assert list(run.selector.screen([large, small, fits], nodes)) == [small, fits]
+    assert list(run.selector.screen([large], nodes)) == []
+    assert list(run.selector.screen([fits], nodes)) == [fits]
 
 
 def test_equal_sizes_stack_under_force() -> None:
