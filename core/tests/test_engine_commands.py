@@ -387,3 +387,12 @@ def test_a_person_sends_a_signal() -> None:
         "the job is pending, not active",
         "got 'rm -rf'; allowed: the name of a signal, as in USR1",
     ]
+
+
+def test_a_partition_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    """The person who submits sees what is allowed, and the nearest name."""
+    engine = _engine()
+    engine.step(0.0, [Submitted(JobSpec(id="a", partitions=("al",)))])
+    assert engine.recorder.unrunnable == [
+        ("a", "", "no partition named 'al'; allowed: all; did you mean 'all'?")
+    ]

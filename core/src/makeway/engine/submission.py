@@ -13,6 +13,7 @@ from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
 from makeway.engine.schedulers.het import refuse
 from makeway.engine.transitions import Transitions
+from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Seconds, Selector
 from makeway.obstacle import counted, length
@@ -175,7 +176,7 @@ class Submission:
         for name in names:
             partition = cluster.partition(name)
             if partition is None:
-                return any_one, f"no partition named {name!r}"
+                return any_one, unknown("partition", name, (each.name for each in cluster.partitions))
             found.append(partition)
         return tuple(found), ""
 
