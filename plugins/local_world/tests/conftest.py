@@ -35,7 +35,7 @@ select_parameters = ["CR_Core"]
 preempt = "preempt/partition_prio"
 preempt_mode = ["suspend", "gang"]
 [scheduler]
-type = "backfill"
+type = "easy"
 clockwork = { kill_wait = 1.0 }
 [world]
 name = "world/local"

@@ -110,7 +110,7 @@ def configuration(machine: Machine, world: str = "world/local") -> Config:
             preempt_mode=("suspend", "gang"),
             plugins=("preempt/gpu_requeue",) if machine.gpus else (),
         ),
-        scheduler=SchedulerTable(type="backfill", clockwork={"kill_wait": KILL_WAIT}),
+        scheduler=SchedulerTable(type="easy", clockwork={"kill_wait": KILL_WAIT}),
         world=WorldTable(name=world),
     )
     validate(config, "this machine")
