@@ -27,10 +27,13 @@ class Fixed:
     site: int = 0
     nice: int = 0
 
-    @property
-    def after_fairshare(self) -> tuple[float, ...]:
-        """Return what is added once age, association and fair share are in."""
-        return (self.size, self.partition, self.qos, *self.tres.values(), float(self.site), -float(self.nice))
+    after_fairshare: tuple[float, ...] = attrs.field(init=False, repr=False, eq=False)
+    """What is added once age, association and fair share are in; zeros change nothing."""
+
+    @after_fairshare.default
+    def _after_fairshare(self) -> tuple[float, ...]:
+        every = (self.size, self.partition, self.qos, *self.tres.values(), float(self.site), -float(self.nice))
+        return tuple(filter(None, every))
 
 
 def total(age: float, fixed: Fixed, fairshare: float) -> int:
@@ -38,7 +41,7 @@ def total(age: float, fixed: Fixed, fairshare: float) -> int:
     found = age + fixed.assoc + fairshare
     for each in fixed.after_fairshare:
         found += each
-    return min(int(max(found, 1.0)), HIGHEST)
+    return 1 if found < 1.0 else min(int(found), HIGHEST)
 
 
 class Weigher:

@@ -30,6 +30,8 @@ class Known:
     association: Association | None
     fixed: dict[str, Fixed]
     """By partition."""
+    alone: Fixed | None = None
+    """Those of its only partition; None: it has several."""
     age: float = 0.0
     """Weighted, as of the last computation."""
     fairshare: float = 0.0
@@ -116,13 +118,13 @@ class Multifactor:
         return self._classic is None
 
     def _fairshare(self, node: Association | None) -> float:
-        if node is None or not self.settings.weight_fairshare:
+        weight = self.settings.weight_fairshare
+        if node is None or not weight:
             return 0.0
         if self._classic is not None:
-            factor = self._classic.factor(node)
-        else:
-            factor = self.shares()[node.index].factor or 0.0
-        return factor * self.settings.weight_fairshare
+            return self._classic.factor(node) * weight
+        shares = self._shares if self._shares is not None else self.shares()
+        return (shares[node.index].factor or 0.0) * weight
 
     # ------------------------------------------------------------------------------ computing
     def fresh(self, jobs: Sequence[Job], occasion: Occasion, view: ClusterView) -> Sequence[Priority | None]:
@@ -154,7 +156,7 @@ class Multifactor:
             if known is None or known.qos != _qos_of(job):
                 known = self._look_at(job)
             self._known[job.id] = known
-            last = known.values
+            last = dict(known.values) if incr_only else {}
             found[job.id] = self._compute(job, known, second)
             if incr_only and last:
                 found[job.id] = self._not_below(job, known, last)
@@ -171,7 +173,8 @@ class Multifactor:
     def _look_at(self, job: Job) -> Known:
         node = self.book.association_of(job)
         fixed = {each.name: self._weigher.fixed(job, each, node) for each in job.partitions}
-        known = Known(qos=_qos_of(job), association=node, fixed=fixed)
+        alone = fixed[job.partition.name] if len(job.partitions) == 1 else None
+        known = Known(qos=_qos_of(job), association=node, fixed=fixed, alone=alone)
         self._known[job.id] = known
         return known
 
@@ -179,6 +182,10 @@ class Multifactor:
         weight = self.settings.weight_age
         known.age = 0.0 if cleared or not weight else self._accrual.age(job, second) * weight
         known.fairshare = fairshare = self._fairshare(known.association)
+        if known.alone is not None:
+            found = total(known.age, known.alone, fairshare)
+            known.values[job.partition.name] = found
+            return found
         known.values = {name: total(known.age, fixed, fairshare) for name, fixed in known.fixed.items()}
         return _answer(job, known.values)
 
