@@ -407,3 +407,14 @@ def test_who_may_use_a_partition(
     assert starts(run) == {"j": start}
     assert refused(run).get("j", "").startswith(refusal)
     assert bool(refused(run)) == bool(refusal)
+
+
+def test_explain_says_which_limit() -> None:
+    """The limit in Slurm's words, and how much of it is taken."""
+    config = site({"q": {"MaxJobsPU": 1}})
+    run = play(config, job("runs", run_time=50, qos="q"), job("waits", qos="q"), until=5)
+    engine = run.engine
+    (waiting,) = engine.ledger.pending
+    (told,) = engine.policies.explain(waiting, engine.ledger)
+    assert (told.code, told.verdict) == ("LI1", "fail")
+    assert told.found == "QOSMaxJobsPerUserLimit: 1 wanted, 1 of 1 taken (QOS q)"

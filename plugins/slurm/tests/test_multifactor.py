@@ -415,3 +415,41 @@ def test_another_engine_goes_on_with_what_was_used() -> None:
     assert entry.used() == pytest.approx(plain[0])
     book.advance(300.0)
     assert entry.used() == pytest.approx(plain[1])
+
+
+# --------------------------------------------------------------------------------- what is told
+def test_explain_says_what_makes_up_a_priority() -> None:
+    """The factors of the job, and those of the one in front of it."""
+    config = site({"weight_partition": 100, "weight_qos": 50}, qos=({"name": "high", "priority": 3},))
+    told: list[Any] = []
+
+    def look(engine: Engine) -> None:
+        waiting = next(job for job in engine.ledger.pending if job.id == "j")
+        told.extend(engine.policies.explain(waiting, engine.ledger))
+
+    jobs = (BLOCKER, job("j"), job("first", qos="high"))
+    replay(config, jobs, (), Options(snapshots={5.0: look}, until=6))
+    assert [(each.code, each.verdict, each.found) for each in told] == [
+        ("PF1", "pass", "100 = partition 100"),
+        ("PF2", "fail", "job first of user: 150 = partition 100 + QOS 50"),
+    ]
+
+
+def test_check_warns_that_jobs_preempt_as_they_age() -> None:
+    """With WITHIN and an age weight; not with CALCULATE_RUNNING."""
+    for flags, warned in (((), True), (("CALCULATE_RUNNING",), False)):
+        config = site(
+            {"weight_age": 100, "flags": list(flags)},
+            preempt="preempt/qos",
+            preempt_mode=["requeue", "within"],
+            qos=({"name": "normal"},),
+        )
+        found = Policies(config).findings(config, build_cluster(config))
+        assert any("preempt as they age" in each.message for each in found) is warned
+
+
+def test_check_warns_of_fair_share_without_accounts() -> None:
+    """The factor is 0 for everybody then."""
+    config = site({"weight_fairshare": 100})
+    found = Policies(config).findings(config, build_cluster(config))
+    assert ["no accounts are known" in each.message for each in found] == [True]

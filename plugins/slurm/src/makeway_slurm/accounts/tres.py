@@ -86,8 +86,13 @@ def totals(partition: Partition, cluster: Cluster) -> dict[str, int]:
     return found
 
 
-def requested(job: Job, partition: Partition, cluster: Cluster) -> dict[str, int]:
-    """Return what a pending job asks for, were it to run in `partition` (1.3)."""
+def requested(
+    job: Job, partition: Partition, cluster: Cluster, there: Counts | None = None
+) -> dict[str, int]:
+    """Return what a pending job asks for, were it to run in `partition` (1.3).
+
+    :param there: `totals` of the partition, for who has them at hand.
+    """
     spec, size = job.spec, job.size
     memory = memory_request(spec, partition, cluster)
     if memory.per_cpu is not None:
@@ -96,7 +101,8 @@ def requested(job: Job, partition: Partition, cluster: Cluster) -> dict[str, int
         mem = memory.per_node * size
     else:
         nodes = partition.nodes.bit_count()
-        mem = totals(partition, cluster)[MEM] * size // nodes if nodes else 0
+        all_memory = (there if there is not None else totals(partition, cluster))[MEM]
+        mem = int(all_memory * size // nodes) if nodes else 0
     found = {CPU: spec.cpus, MEM: mem, NODE: size}
     for name, count in spec.gres.items():
         found[f"gres/{name}"] = count * size

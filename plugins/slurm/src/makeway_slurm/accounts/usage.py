@@ -165,6 +165,7 @@ class UsageBook:
         """What ranks by usage; None: nothing does."""
         self.ticks = 0
         """How many recalculations there were."""
+        self._frozen: Callable[[], object] | None = None
         self._before: list[Callable[[], None]] = []
         self._after: list[Callable[[int], None]] = []
 
@@ -197,6 +198,10 @@ class UsageBook:
         if before is not None:
             self._before.append(before)
         self._after.append(after)
+
+    def ask_before(self, frozen: Callable[[], object]) -> None:
+        """Call `frozen` before anything changes that was counted at the last recalculation."""
+        self._frozen = frozen
 
     def advance(self, now: Seconds) -> None:
         """Make the recalculations that are due."""
@@ -285,6 +290,8 @@ class UsageBook:
         charge = self._charges.pop(job.id, None)
         if charge is None:
             return
+        if self._frozen is not None:
+            self._frozen()
         young = self._young.pop(job.id, None) is not None
         rest = self._rest(charge)
         if self._runs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, ClusterView, Job
+from makeway.model import Blocked, Check, ClusterView, Job
 from makeway_slurm.limits.judge import Judge, admitted
 from makeway_slurm.limits.settings import Settings
 
@@ -32,6 +32,16 @@ def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
     judge = view.book(Judge)
     reasons = {job.id: judge.refused(job, view) for job in jobs}
     return {job_id: why for job_id, why in reasons.items() if why}
+
+
+@hookimpl
+def makeway_explain(job: Job, view: ClusterView) -> list[Check]:
+    """Say which limit keeps a job out that waits, and how much of it is taken."""
+    blocked = view.book(Judge).blocked(job, view)
+    question = "does a limit of a QOS, an association or the partition keep it out?"
+    if blocked is None:
+        return [Check(code="LI1", verdict="pass", question=question, found="none does")]
+    return [Check(code="LI1", verdict="fail", question=question, found=blocked.detail)]
 
 
 __all__ = ["Settings"]

@@ -89,9 +89,7 @@ class Door:
         settings = self._settings
         last = job.spec.attributes.get("array_last")
         if last is not None and int(last) >= settings.max_array_size:
-            return (
-                f"Invalid job array specification: got index {last}; allowed: up to {settings.max_array_size - 1}"
-            )
+            return f"Invalid job array specification: got index {last}; allowed: up to {settings.max_array_size - 1}"
         tree = self._usage.tree
         if tree is not None and settings.associations and job.user != "root":
             node = self._usage.association_of(job)

@@ -9,7 +9,7 @@ import attrs
 from makeway import bitmap
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Seconds, Sharing
 from makeway_slurm.accounts.limits import Limits, parse_limits
-from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, requested
+from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.counts import CountBook, Places
@@ -45,14 +45,26 @@ class Judge:
         tree = self._usage.tree if self._settings.enforce else None
         self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
         self.door = Door(view, self._settings, self._usage)
+        self._totals: dict[int, dict[str, int]] = {}
+        self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
 
-    def started(self, job: Job, view: ClusterView) -> None:
+    def came(self, job: Job, view: ClusterView) -> None:
         """Others count."""
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Others count; what it asked for is no longer needed."""
+        del view
+        self._of_job.pop(job.id, None)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Others count."""
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """Forget what it asked for."""
+        del view
+        self._of_job.pop(job.id, None)
 
     # ----------------------------------------------------------------------------- waiting
     def blocked(self, job: Job, view: ClusterView) -> Blocked | None:
@@ -64,7 +76,7 @@ class Judge:
         rules = self._rules.of(places)
         if not rules.before and not rules.after:
             return None
-        asked = self._asked(job, view)
+        asked = self._known(job, view)
         self._usage.advance(view.now)
         for rule in (*rules.before, *rules.after):
             found = self._against(rule, job, places, asked, view)
@@ -148,8 +160,22 @@ class Judge:
             return None
         return self._usage.next_at
 
+    def _known(self, job: Job, view: ClusterView) -> Asked:
+        """Return what a pending job asks for, as long as it stays as it is from the last time."""
+        before = self._of_job.get(job.id)
+        mark = (job.spec, job.partition, job.qos, job.time_limit)
+        if before is not None and all(one is other for one, other in zip(before[0], mark, strict=True)):
+            return before[1]
+        asked = self._asked(job, view)
+        self._of_job[job.id] = mark, asked
+        return asked
+
     def _asked(self, job: Job, view: ClusterView) -> Asked:
-        counts = requested(job, job.partition, view.cluster)
+        at = job.partition.index
+        there = self._totals.get(at)
+        if there is None:
+            there = self._totals[at] = totals(job.partition, view.cluster)
+        counts = requested(job, job.partition, view.cluster, there)
         if _takes_whole_nodes(job):
             counts = {**counts, CPU: max(counts[CPU], _cpus_of_whole_nodes(job, view))}
             counts[BILLING] = int(billable(counts, job.partition))

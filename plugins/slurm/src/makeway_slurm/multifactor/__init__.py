@@ -6,11 +6,17 @@ jobs are worked out when they come or change, and every `Settings.calc_period` s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.config import Config
+from makeway.errors import Finding
 from makeway.hookspecs import hookimpl
-from makeway.model import ClusterView
+from makeway.model import Check, Cluster, ClusterView, Job
 from makeway.priorities import Prioritizer
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.multifactor.prioritizer import Multifactor
+from makeway_slurm.multifactor.telling import checks, findings
 
 
 @hookimpl
@@ -23,6 +29,18 @@ def makeway_settings() -> type[Settings]:
 def makeway_priority(view: ClusterView) -> Prioritizer:
     """Build what computes priorities."""
     return Multifactor(view)
+
+
+@hookimpl
+def makeway_explain(job: Job, view: ClusterView) -> list[Check]:
+    """Say what makes up the priority of a job that waits, and who stands in front of it."""
+    return checks(job, view)
+
+
+@hookimpl
+def makeway_check(config: Config, cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
+    """Find what is odd about priorities."""
+    return list(findings(config, cluster, settings[Settings]))
 
 
 __all__ = ["Multifactor", "Settings"]

@@ -32,7 +32,14 @@ class Fixed:
 
     @after_fairshare.default
     def _after_fairshare(self) -> tuple[float, ...]:
-        every = (self.size, self.partition, self.qos, *self.tres.values(), float(self.site), -float(self.nice))
+        every = (
+            self.size,
+            self.partition,
+            self.qos,
+            *self.tres.values(),
+            float(self.site),
+            -float(self.nice),
+        )
         return tuple(filter(None, every))
 
 
@@ -85,7 +92,7 @@ class Weigher:
         there = self._totals.get(partition.index)
         if there is None:
             there = self._totals[partition.index] = totals(partition, self._cluster)
-        wanted = requested(job, partition, self._cluster)
+        wanted = requested(job, partition, self._cluster, there)
         found = {}
         for name, weight in weights.items():
             key = name.lower()

@@ -36,70 +36,88 @@ class FairTree:
             if newest
             else (lambda node: (node.account, node.user, node.partition))
         )
-        self._children: dict[int, list[Association]] = {
-            node.index: sorted(node.fs_children, key=key) for node in tree.nodes if node.fs_children
+        self._children: dict[int, list[int]] = {
+            node.index: [child.index for child in sorted(node.fs_children, key=key)]
+            for node in tree.nodes
+            if node.fs_children
         }
+        self._users = [bool(node.user) for node in tree.nodes]
+        self._places = [
+            (
+                node.fs_parent.index if node.fs_parent is not None else tree.root.index,
+                node.norm_shares,
+                bool(node.user) and node.by_parent,
+            )
+            for node in tree.nodes
+        ]
+        """Of each association: whose level it stands in, its share, and whether it is endlessly well off."""
+
+    def factors(self, usage: Sequence[float]) -> Sequence[float]:
+        """Return the factor of each user, by index of the association; those of accounts mean nothing.
+
+        :param usage: what each association has used, by index, in whatever unit.
+        """
+        return self._walk(self._levels(usage)[1])
 
     def rank(self, usage: Sequence[float]) -> Mapping[int, Share]:
-        """Return the share of each association, by index.
-
-        :param usage: what each has used, by index.
-        """
-        tree = self._tree
-        total = usage[tree.root.index]
-        used: list[float] = []
-        level: list[float] = []
-        for node in tree.nodes:
-            above = usage[node.fs_parent.index] if node.fs_parent is not None else total
-            part = usage[node.index] / above if above else 0.0
-            used.append(part)
-            level.append(_level_fs(node, part))
-        factors = self._walk(used, level)
+        """Return the share of each association, by index."""
+        total = usage[self._tree.root.index]
+        used, level = self._levels(usage)
+        factors = self._walk(level)
         return {
             node.index: Share(
                 used=used[node.index] if node.parent is not None else 1.0,
                 level_fs=None if node.parent is None or node.by_parent else level[node.index],
-                factor=factors.get(node.index),
+                factor=factors[node.index] if node.user else None,
                 norm_usage=usage[node.index] / total if total else 0.0,
             )
-            for node in tree.nodes
+            for node in self._tree.nodes
         }
 
-    def _walk(self, used: Sequence[float], level: Sequence[float]) -> dict[int, float]:
+    def _levels(self, usage: Sequence[float]) -> tuple[list[float], list[float]]:
+        """Return of each association its part of what its level has used, and its share over that."""
+        used: list[float] = []
+        level: list[float] = []
+        for mine, (above, share, endless) in zip(usage, self._places, strict=True):
+            total = usage[above]
+            part = mine / total if total else 0.0
+            used.append(part)
+            if endless:
+                level.append(math.inf)
+            elif not share:
+                level.append(0.0)
+            else:
+                level.append(share / part if part else math.inf)
+        return used, level
+
+    def _walk(self, level: Sequence[float]) -> list[float]:
         """Go down the tree, the best off first; equals share a rank."""
         count = len(self._tree.users)
         rank = left = count
-        found: dict[int, float] = {}
-        stack: list[tuple[Association, bool]] = []
-
-        def push(account: Association, tied: bool) -> None:
-            children = self._children.get(account.index, [])
-            ordered = sorted(children, key=lambda node: (-level[node.index], not node.user))
-            ties = [
-                tied if at == 0 else level[node.index] == level[ordered[at - 1].index]
-                for at, node in enumerate(ordered)
-            ]
-            stack.extend(reversed(list(zip(ordered, ties, strict=True))))
-
-        push(self._tree.root, False)
+        found = [0.0] * len(level)
+        users, children = self._users, self._children
+        stack: list[tuple[int, bool]] = [(self._tree.root.index, False)]
         while stack:
-            node, tied = stack.pop()
-            if not node.user:
-                push(node, tied)
+            index, tied = stack.pop()
+            if users[index]:
+                if not tied:
+                    rank = left
+                found[index] = rank / count
+                left -= 1
                 continue
-            if not tied:
-                rank = left
-            found[node.index] = rank / count
-            left -= 1
+            ordered = children.get(index)
+            if not ordered:
+                continue
+            # 1. the larger share over usage first, 2. users before accounts, 3. the order of ties
+            keyed = sorted([(-level[each], not users[each], at, each) for at, each in enumerate(ordered)])
+            below: list[tuple[int, bool]] = []
+            before: float | None = None
+            for minus, _, _, each in keyed:
+                below.append((each, tied if before is None else minus == before))
+                before = minus
+            below.reverse()
+            stack += below
         return found
-
-
-def _level_fs(node: Association, part: float) -> float:
-    if node.user and node.by_parent:
-        return math.inf
-    if not node.norm_shares:
-        return 0.0
-    return node.norm_shares / part if part else math.inf
 
 
 __all__ = ["FairTree", "Share"]

@@ -60,7 +60,10 @@ class Multifactor:
         elif tree is not None:
             self._fair = FairTree(tree, settings.tie_order)
             book.watch(None, self._ranks_are_old)
-        self._shares: Mapping[int, Share] | None = None
+            book.ask_before(self._freeze)
+        self._usage: list[float] | None = None
+        """What each association had used at the last recalculation, once that matters."""
+        self._factors: Sequence[float] | None = None
         self._known: dict[str, Known] = {}
         self._renewed_at: Seconds = book.next_at - settings.calc_period
         self._running = settings.has("CALCULATE_RUNNING")
@@ -72,11 +75,17 @@ class Multifactor:
 
     # --------------------------------------------------------------------------- fair share
     def _ranks_are_old(self, now: int) -> None:
+        """Note that usage has been recalculated: who asks next finds ranks of this instant."""
         del now
-        if self._fair is not None:
-            book = self.book
-            usage = [book.associations[node.index].used() for node in self._fair_nodes]
-            self._shares = self._fair.rank(usage)
+        self._usage = None
+        self._factors = None
+
+    def _freeze(self) -> list[float]:
+        """Return what each association had used at the last recalculation."""
+        if self._usage is None:
+            entries = self.book.associations
+            self._usage = [entries[node.index].used() for node in self._fair_nodes]
+        return self._usage
 
     @property
     def _fair_nodes(self) -> Sequence[Association]:
@@ -104,9 +113,7 @@ class Multifactor:
         """Return what fair share makes of each association, as of the last recalculation."""
         if self._classic is not None:
             return self._classic.shares()
-        if self._shares is None:
-            self._ranks_are_old(0)
-        return self._shares if self._shares is not None else _NO_SHARES
+        return self._fair.rank(self._freeze()) if self._fair is not None else _NO_SHARES
 
     def whole_share(self, node: Association) -> float:
         """Return an association's share: of its level, or (classic) of the cluster."""
@@ -123,8 +130,9 @@ class Multifactor:
             return 0.0
         if self._classic is not None:
             return self._classic.factor(node) * weight
-        shares = self._shares if self._shares is not None else self.shares()
-        return (shares[node.index].factor or 0.0) * weight
+        if self._factors is None and self._fair is not None:
+            self._factors = self._fair.factors(self._freeze())
+        return self._factors[node.index] * weight if self._factors is not None else 0.0
 
     # ------------------------------------------------------------------------------ computing
     def fresh(self, jobs: Sequence[Job], occasion: Occasion, view: ClusterView) -> Sequence[Priority | None]:
@@ -201,6 +209,7 @@ class Multifactor:
             "renewed_at": self._renewed_at,
             "classic": self._classic.hand_over() if self._classic is not None else None,
             "accrual": self._accrual.hand_over(),
+            "frozen": self._freeze() if self._fair is not None else None,
         }
 
     def take_over(self, memory: Mapping[str, Any], view: ClusterView) -> None:
@@ -210,7 +219,8 @@ class Multifactor:
         self._accrual.take_over(memory["accrual"])
         if self._classic is not None and memory["classic"] is not None:
             self._classic.take_over(memory["classic"])
-        self._shares = None
+        self._usage = memory["frozen"]
+        self._factors = None
 
 
 def _qos_of(job: Job) -> str:

@@ -70,6 +70,12 @@ def priority_rows(view: ClusterView) -> list[PriorityRow]:
     return found
 
 
+def rows_of(job: Job, view: ClusterView) -> list[PriorityRow]:
+    """Return the rows of one job that waits, one for each partition; none where something else gives priorities."""
+    multifactor = multifactor_of(view)
+    return list(_rows_of(job, multifactor)) if multifactor is not None else []
+
+
 def _rows_of(job: Job, multifactor: Multifactor) -> Iterable[PriorityRow]:
     known = multifactor.known(job)
     by_hand = known is None or (len(known.values) == 1 and job.priority not in known.values.values())
@@ -166,4 +172,4 @@ def show_shares(view: ClusterView, now: Seconds) -> Sequence[Listing]:
     return [Listing(headings=SSHARE_HEADINGS, rows=rows, right=right, gap=1, footer=footer)]
 
 
-__all__ = ["PriorityRow", "priority_rows", "share_rows", "show_priorities", "show_shares"]
+__all__ = ["PriorityRow", "priority_rows", "rows_of", "share_rows", "show_priorities", "show_shares"]

@@ -1,0 +1,113 @@
+"""Measure what fair share and limits cost: a log with three accounts of ten users each, beside the same without them.
+
+Run ``python benchmarks/fair_share.py LOG [--jobs N] [--rounds N]``; it prints CPU seconds of both, taken in turns, and
+the ratio of their medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+import attrs
+
+from makeway.config import (
+    ClusterTable,
+    Config,
+    NodeTable,
+    PartitionTable,
+    PolicyTable,
+    QosTable,
+    SchedulerTable,
+)
+from makeway.model import JobSpec
+from makeway.readers.api import ReadOptions
+from makeway.readers.open import open_workload
+from makeway.replay import Options, replay
+
+OF_ACCOUNT = {
+    "GrpTRES": "cpu=1000,node=1000",
+    "GrpTRESMins": "cpu=100000000",
+    "GrpTRESRunMins": "cpu=10000000",
+    "GrpJobs": "1000",
+    "GrpSubmit": "100000",
+    "GrpWall": "100000000",
+}
+"""Limits of each account and user; none of them is tight, so that both replays start jobs alike but for their order."""
+OF_QOS = {
+    "GrpTRES": "cpu=1000",
+    "MaxTRESPU": "cpu=1000",
+    "MaxTRESPA": "cpu=1000",
+    "MaxTRESPerJob": "cpu=1000",
+    "MaxTRESMins": "cpu=100000000",
+    "MaxJobsPU": "1000",
+    "MaxSubmitPU": "100000",
+    "MaxWall": "100000",
+}
+PLAIN = Config(
+    node=(NodeTable(name="n[001-100]"),),
+    partition=(PartitionTable(name="all", default=True),),
+    qos=(QosTable(name="normal"),),
+    scheduler=SchedulerTable(type="easy"),
+)
+
+
+def accounts() -> list[dict[str, str]]:
+    """Return the associations."""
+    found: list[dict[str, str]] = []
+    for at in range(3):
+        found.append({"Account": f"a{at}", "Share": str(at + 1), **OF_ACCOUNT})
+        found += [{"Account": f"a{at}", "User": f"u{user}", **OF_ACCOUNT} for user in range(at, 30, 3)]
+    return found
+
+
+def fair() -> Config:
+    """Return the same cluster with priorities and limits."""
+    weights = {"weight_fairshare": 10000, "weight_age": 1000, "weight_job_size": 100}
+    policy = PolicyTable(
+        priority="priority/multifactor",
+        plugins=("limits/slurm",),
+        settings={"priority/multifactor": weights},
+    )
+    return attrs.evolve(
+        PLAIN,
+        cluster=ClusterTable(attributes={"associations": accounts()}),
+        qos=(QosTable(name="normal", attributes=OF_QOS),),
+        policy=policy,
+    )
+
+
+def charged(jobs: list[JobSpec]) -> list[JobSpec]:
+    """Return the jobs, each with one of thirty users."""
+    users = {name: at % 30 for at, name in enumerate(dict.fromkeys(job.user for job in jobs))}
+    return [
+        attrs.evolve(job, user=f"u{users[job.user]}", account=f"a{users[job.user] % 3}", qos="normal")
+        for job in jobs
+    ]
+
+
+def timed(config: Config, jobs: list[JobSpec]) -> float:
+    """Return the CPU seconds of one replay."""
+    began = time.process_time()
+    replay(config, jobs, (), Options(keep=False))
+    return time.process_time() - began
+
+
+def main() -> None:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--jobs", type=int, default=None, help="only the first so many")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    jobs = charged(list(open_workload(given.log, ReadOptions(config=PLAIN)).jobs)[: given.jobs])
+    pairs = [(timed(PLAIN, jobs), timed(fair(), jobs)) for _ in range(given.rounds)]
+    plain, with_limits = (statistics.median(each) for each in zip(*pairs, strict=True))
+    print(f"{len(jobs):,} jobs: {plain:.2f} s without, {with_limits:.2f} s with fair share and limits")
+    print(f"ratio {with_limits / plain:.2f}")
+
+
+if __name__ == "__main__":
+    main()
