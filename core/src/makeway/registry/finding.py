@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -47,7 +48,28 @@ def installed() -> list[Installed]:
 
 
 def _points() -> Iterable[metadata.EntryPoint]:
-    return metadata.entry_points(group=GROUP)
+    return metadata.entry_points(group=GROUP) if _LOOK.points is None else _LOOK.points
+
+
+class _Look:
+    """What the last look at the installed distributions has found."""
+
+    points: Sequence[metadata.EntryPoint] | None = None
+    """None: each question looks anew."""
+
+
+_LOOK = _Look()
+
+
+@contextlib.contextmanager
+def one_look() -> Iterator[None]:
+    """Look at the installed distributions once for all questions inside: each look reads a file of every one."""
+    before = _LOOK.points
+    _LOOK.points = tuple(_points())
+    try:
+        yield
+    finally:
+        _LOOK.points = before
 
 
 def _place(item: Installed) -> tuple[str, str, str]:

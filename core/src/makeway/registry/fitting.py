@@ -175,6 +175,7 @@ DIALECT = {
 """Part of a dialect -> the hook that listed such things before there were dialects."""
 
 
+@finding.one_look()
 def offered(part: str) -> tuple[list[Any], list[PluginError]]:
     """Return what the dialects of all installed plugins have of one part, each thing once, and what failed.
 
@@ -214,6 +215,7 @@ def dialects(name: str, plugin: Any) -> list[Dialect]:
     return found
 
 
+@finding.one_look()
 def runner_named(name: str) -> Any:
     """Return the factory of the world called `name`, of whatever installed plugin offers it.
 

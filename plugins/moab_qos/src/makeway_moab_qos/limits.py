@@ -6,11 +6,11 @@ runs it is in SPVIOLATION. Of the jobs that share a limit those that started las
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from makeway.model import Blocked, ClusterView, Job, Seconds
+from makeway.model import Allocation, Blocked, ClusterView, Job, Seconds
 from makeway_moab_qos.credentials import (
     DEFAULT,
     access,
@@ -40,8 +40,17 @@ class Limit:
     hard: int
 
 
-def limits_of(job: Job, view: ClusterView) -> Iterator[Limit]:
-    """Yield the limits that a job falls under."""
+def limits_of(job: Job, view: ClusterView) -> Sequence[Limit]:
+    """Return the limits that a job falls under."""
+    known: dict[object, tuple[Limit, ...]] = settings_of(view).memo.setdefault("limits_of", {})
+    key = (*names_of(job).values(), qos_name(job, view))
+    found = known.get(key)
+    if found is None:
+        found = known[key] = tuple(_limits_of(job, view))
+    return found
+
+
+def _limits_of(job: Job, view: ClusterView) -> Iterator[Limit]:
     settings = settings_of(view)
     ignored = _ignored(job, view)
     for kind, name in names_of(job).items():
@@ -105,7 +114,75 @@ def _in_group(job: Job, limit: Limit, view: ClusterView) -> bool:
 
 def used(limit: Limit, jobs: Sequence[Job], view: ClusterView) -> int:
     """Return what `jobs` use of a limit."""
+    if jobs is view.active and not view.made_way:
+        return _sums(view).of(view, jobs)[limit.kind].get(limit.group, 0)
+    return added_up(limit, jobs, view)
+
+
+def _sums(view: ClusterView) -> Sums:
+    memo = settings_of(view).memo
+    sums: Sums | None = memo.get("in_use")
+    if sums is None:
+        sums = memo["in_use"] = Sums()
+    return sums
+
+
+def added_up(limit: Limit, jobs: Sequence[Job], view: ClusterView) -> int:
+    """Return the same, job by job."""
     return sum(_amount(job, limit.kind) for job in jobs if _in_group(job, limit, view))
+
+
+class Sums:
+    """What all active jobs use of each kind of limit, by credential; kept as jobs come and go."""
+
+    def __init__(self) -> None:
+        self._of: Sequence[Job] = ()
+        self.said: dict[object, str] = {}
+        """What was said of these jobs to those who want the same; filled by `_beyond`."""
+        self._parts: dict[str, _Part] = {}
+        self._sums: dict[str, dict[tuple[str, str | None], int]] = {kind: {} for kind in KINDS}
+
+    def of(
+        self, view: ClusterView, jobs: Sequence[Job]
+    ) -> Mapping[str, Mapping[tuple[str, str | None], int]]:
+        """Return kind of limit -> credential -> sum; only who came or went since the last call is counted."""
+        if jobs is self._of:
+            return self._sums
+        self._of = jobs
+        self.said.clear()
+        parts = self._parts
+        for job in jobs:
+            known = parts.get(job.id)
+            if known is not None:
+                if known.job is job and known.allocation is job.allocation:
+                    continue
+                self._book(known, -1)
+            amounts = {kind: _amount(job, kind) for kind in KINDS}
+            whose = (*names_of(job).items(), ("qos", qos_name(job, view)))
+            part = parts[job.id] = _Part(job, job.allocation, whose, amounts)
+            self._book(part, 1)
+        if len(parts) > len(jobs):
+            here = {job.id for job in jobs}
+            for job_id in [each for each in parts if each not in here]:
+                self._book(parts.pop(job_id), -1)
+        return self._sums
+
+    def _book(self, part: _Part, sign: int) -> None:
+        for kind, amount in part.amounts.items():
+            sums = self._sums[kind]
+            for group in part.whose:
+                sums[group] = sums.get(group, 0) + sign * amount
+
+
+@attrs.frozen
+class _Part:
+    """What one active job adds to the sums."""
+
+    job: Job
+    allocation: Allocation | None
+    whose: tuple[tuple[str, str | None], ...]
+    """Kind and name of each of its credentials."""
+    amounts: Mapping[str, int]
 
 
 def beyond_soft(job: Job, view: ClusterView) -> str:
@@ -114,6 +191,19 @@ def beyond_soft(job: Job, view: ClusterView) -> str:
 
 
 def _beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
+    if jobs is not view.active or view.made_way:
+        return _first_beyond(job, jobs, view, hard=hard)
+    sums = _sums(view)
+    sums.of(view, jobs)
+    # The same is said to all who fall under the same limits and want as much, until somebody comes or goes.
+    key = (hard, id(limits_of(job, view)), *(_amount(job, kind) for kind in KINDS))
+    found = sums.said.get(key)
+    if found is None:
+        found = sums.said[key] = _first_beyond(job, jobs, view, hard=hard)
+    return found
+
+
+def _first_beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
     for limit in limits_of(job, view):
         most = limit.hard if hard else limit.soft
         taken = used(limit, jobs, view)

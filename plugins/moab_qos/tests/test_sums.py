@@ -1,0 +1,75 @@
+"""Hold what limits count as jobs come and go to adding all active jobs up."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, QosTable, SchedulerTable
+from makeway.engine.engine import Engine
+from makeway.model import JobSpec
+from makeway.replay import Options, replay
+from makeway_moab_qos.limits import added_up, limits_of, used
+
+LIMITS = {"max_job": [3, 5], "max_proc": [8], "max_node": [6]}
+
+
+def _config() -> Config:
+    settings = {
+        "user": {"DEFAULT": LIMITS},
+        "group": {"DEFAULT": LIMITS},
+        "klass": {"batch": LIMITS},
+        "qos": {
+            "high": {"flags": ["PREEMPTOR"], **LIMITS},
+            "low": {"flags": ["PREEMPTEE"], **LIMITS},
+        },
+    }
+    return Config(
+        node=(NodeTable(name="n[1-6]", cpus=4),),
+        partition=(PartitionTable(name="batch", default=True),),
+        qos=(QosTable(name="high", priority=1000, preempt=("low",)), QosTable(name="low")),
+        policy=PolicyTable(
+            select="select/cons_tres",
+            select_parameters=("CR_Core",),
+            preempt="moab/qos",
+            preempt_mode=("requeue",),
+            settings={"moab/qos": settings},
+        ),
+        scheduler=SchedulerTable(type="greedy"),
+    )
+
+
+def _jobs(seed: int) -> list[JobSpec]:
+    chance = Random(seed)
+    instants = sorted(chance.randrange(600) for _ in range(50))
+    return [
+        JobSpec(
+            id=str(at + 1),
+            user=f"u{chance.randrange(3)}",
+            group=chance.choice((None, "g1", "g2")),
+            qos=chance.choice(("high", "low", "low")),
+            submit_at=float(instant),
+            run_time=float(chance.randint(5, 200)),
+            time_limit=300.0,
+            tasks=chance.choice((1, 1, 2, 6)),
+        )
+        for at, instant in enumerate(instants)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_are_what_adding_up_comes_to(seed: int) -> None:
+    """For every job that waits or runs, after each step."""
+    compared: list[int] = []
+
+    def look(engine: Engine) -> None:
+        ledger = engine.ledger
+        for job in ledger.jobs.values():
+            for limit in limits_of(job, ledger):
+                compared.append(used(limit, ledger.active, ledger))
+                assert compared[-1] == added_up(limit, ledger.active, ledger), limit.whose
+
+    replay(_config(), _jobs(seed), (), Options(after_step=look))
+    assert len(compared) > 1000
+    assert sum(map(bool, compared)) > 500
