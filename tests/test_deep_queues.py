@@ -13,6 +13,12 @@ from makeway.model import JobSpec
 from makeway.record import to_json
 from makeway.replay import Options, replay
 
+INDICES: dict[str, type[Shapes | Lanes]] = {
+    "easy": Shapes,
+    "greedy": Shapes,
+    "builtin": Lanes,
+    "backfill": Lanes,
+}
 SELECTS = {
     "select/linear": (),
     "select/cons_tres": ("CR_Core_Memory",),
@@ -88,6 +94,7 @@ def test_the_same_record(
 ) -> None:
     """Reasons and decisions too, whoever is sent back, held back by another job, or in several partitions."""
     config, jobs = _config(scheduler, select, preempts=preempts, seed=seed), _jobs(seed)
+    monkeypatch.setattr(INDICES[scheduler], "many", (0, 8, 20)[seed])
     quick = _record(config, jobs)
     for index in (Shapes, Lanes):
         monkeypatch.setattr(index, "complete", lambda self: False)
@@ -95,9 +102,7 @@ def test_the_same_record(
     assert sum('"RUNNING"' in line for line in quick) >= 50
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "index"), [("easy", Shapes), ("greedy", Shapes), ("builtin", Lanes), ("backfill", Lanes)]
-)
+@pytest.mark.parametrize(("scheduler", "index"), INDICES.items())
 def test_the_quick_way_is_taken(
     scheduler: str, index: type[Shapes | Lanes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,5 +115,6 @@ def test_the_quick_way_is_taken(
         return asked[-1]
 
     monkeypatch.setattr(index, "complete", noted)
+    monkeypatch.setattr(index, "many", 4)
     replay(_config(scheduler, "select/linear", preempts=False, seed=1), _jobs(1), ())
     assert asked.count(True) > 20

@@ -35,8 +35,14 @@ class Lanes:
         queue.listener = self
         ledger.on_wait = self._waits
 
+    many = 64
+    """From so many entries on it is worth while to keep them by lane; down to half as many it goes on."""
+
     def complete(self) -> bool:
         """Whether all who are eligible are here, each in one lane; brings the lanes up to date."""
+        if len(self._queue.entries) < (self.many if self._stale else self.many // 2):
+            self._stale = True
+            return False
         if self._stale:
             self._stale = False
             self.lanes.clear()

@@ -94,8 +94,14 @@ class Shapes:
         self._stale = True
         queue.listener = self
 
+    many = 64
+    """From so many entries on it is worth while to keep them by shape; down to half as many it goes on."""
+
     def complete(self) -> bool:
         """Whether all who are eligible are here, each by itself; brings the shapes up to date."""
+        if len(self._queue.entries) < (self.many if self._stale else self.many // 2):
+            self._stale = True
+            return False
         if self._stale:
             self._build(self._queue.entries)
         return not self._several
