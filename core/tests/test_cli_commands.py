@@ -54,9 +54,7 @@ def test_check_tells_level_place_reason_and_section(run: Run, config: Path) -> N
 
 def test_warnings_fail_if_they_shall(run: Run, slurm_conf: Path) -> None:
     """A parameter that is not modelled and may matter is a warning; one a line, the file's name once."""
-    slurm_conf.write_text(
-        slurm_conf.read_text() + "JobSubmitPlugins=lua\nVSizeFactor=5\nInactiveLimit=0\n"
-    )
+    slurm_conf.write_text(slurm_conf.read_text() + "JobSubmitPlugins=lua\nVSizeFactor=5\nInactiveLimit=0\n")
     done = run("check", slurm_conf)
     assert done.status == 0
     last = len(slurm_conf.read_text().splitlines())

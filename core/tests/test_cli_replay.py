@@ -343,7 +343,9 @@ def test_commands_of_people_are_carried_out(run: Run, with_jobs: Path) -> None:
 
 def test_without_the_kit_invariants_cannot_be_checked() -> None:
     """Which the command says, with what brings it."""
-    with pytest.raises(PluginError, match=r"--check-invariants needs .*'pip install makeway-testing' brings one"):
+    with pytest.raises(
+        PluginError, match=r"--check-invariants needs .*'pip install makeway-testing' brings one"
+    ):
         registry.tool("not there", "--check-invariants")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
@@ -24,6 +24,26 @@ YEAR: Seconds = 365 * 86400.0
 _TINY = 1e-6
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
+
+
+class Skipping:
+    """Passes over instants at which too few nodes are free, or will be before a job that starts then is over."""
+
+    def __init__(self, begins: Sequence[Seconds], bad: Sequence[int]) -> None:
+        self._begins = begins
+        self._bad = bad
+        """By record: the last one up to it with too few nodes; -1: none."""
+
+    def first_from(self, start: Seconds, length: Seconds) -> Seconds | None:
+        """Return the first instant from `start` on that is worth a look; None: there is none."""
+        begins = self._begins
+        while True:
+            over = self._bad[bisect.bisect_right(begins, start + length + _TINY) - 1]
+            if over < max(0, bisect.bisect_right(begins, start) - 1):
+                return start
+            if over + 1 == len(begins):
+                return None
+            start = begins[over + 1]
 
 
 class Plan:
@@ -51,6 +71,15 @@ class Plan:
             nodes &= free[at]
             at += 1
         return nodes
+
+    def skipping(self, nodes: NodeBits, least: int) -> Skipping:
+        """Return what finds the instants from which on at least so many of `nodes` might stay free for a while."""
+        last, bad = -1, []
+        for at, free in enumerate(self.free):
+            if (free & nodes).bit_count() < least:
+                last = at
+            bad.append(last)
+        return Skipping(self.begins, bad)
 
     def next_begin(self, start: Seconds) -> Seconds | None:
         """Return the next instant after `start` at which the promises change."""
@@ -164,9 +193,21 @@ class Backfill:
         if job.spec.het_id is not None:
             open_to_it &= ~self._attempts.het.required_by_others(job)
         start = max(ledger.now, after)
+        # Nothing changes while the plan is searched: the same nodes get the same answer at each instant after now.
+        known: dict[tuple[NodeBits, bool], Forecast | None] = {}
+        skipping = plan.skipping(open_to_it, job.size)
         while start <= plan.horizon:
+            worth = skipping.first_from(start, length)
+            if worth is None:
+                return None
+            if worth != start:
+                start = worth
+                continue
             nodes = plan.available(start, start + length) & open_to_it
-            forecast = self._forecast(job, nodes, start, removable)
+            asked = nodes, start <= ledger.now
+            if asked not in known:
+                known[asked] = self._forecast(job, nodes, start, removable)
+            forecast = known[asked]
             later = plan.next_begin(start)
             if forecast is None and later is None:
                 return None
