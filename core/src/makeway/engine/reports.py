@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.config import FailureTable
 from makeway.engine.corrections import Corrections
-from makeway.engine.deeds import Deeds, overlap
-from makeway.engine.ledger import Ledger, put
+from makeway.engine.deeds import Deeds
+from makeway.engine.echoes import Echoes
+from makeway.engine.ledger import Ledger
+from makeway.engine.noticing import Noticing, share_cores
 from makeway.engine.queue import Queue
 from makeway.engine.transitions import Transitions
 from makeway.metrics import tidy
@@ -27,13 +29,11 @@ from makeway.state import nodes_from_text, nodes_to_text
 from makeway.worlds.events import (
     Action,
     Checkpoint,
-    Checkpointed,
     Failed,
     Kill,
     NodesDown,
     NodesDrained,
     NodesUp,
-    Noticed,
     Performed,
     Resume,
     Start,
@@ -44,8 +44,6 @@ from makeway.worlds.events import (
 START_FAILED = "StartFailed"
 """Reason of a job that waits, or is held, since it could not be started."""
 _SUSPEND_WAIT = "world.failures.suspend_wait"
-ENDS_KEPT = 100_000
-"""Jobs that have ended which are remembered, so that a late echo of their submission is known as one."""
 
 
 class Reports:
@@ -69,11 +67,17 @@ class Reports:
         self._ledger = ledger
         self._transitions = transitions
         self._corrections = Corrections(ledger, queue, transitions, recorder)
+        self.echoes = Echoes(ledger, recorder, told=deeds is not None)
+        noticing = Noticing(ledger, transitions, self._corrections, recorder, table, self.echoes)
+        self.noticed, self.checkpointed = noticing.noticed, noticing.checkpointed
+        self.no_news, self.known, self.has_ended = (
+            self.echoes.no_news,
+            self.echoes.known,
+            self.echoes.has_ended,
+        )
         self._recorder = recorder
         self._table = table
         self.deeds = deeds
-        self.unheeded: Counter[str] = Counter()
-        """What was no news, by why."""
         self.down: NodeBits = 0
         """Nodes that the world said are down, or drained, and has not said are back."""
         self.drained: NodeBits = 0
@@ -85,54 +89,28 @@ class Reports:
         self._failed_kills: dict[str, int] = {}
         self._confirmed: dict[str, int] = {}
         """Incarnation of each job whose start was confirmed."""
-        self._ended: OrderedDict[str, None] = OrderedDict()
         self.timers: list[tuple[Seconds, int, str, Job | None, int]] = []
         """A heap: instant, order, what to do, about which job in which incarnation, with what."""
         self._order = 0
 
-    # ------------------------------------------------------------------------------ echoes
-    def no_news(self, event: object, why: str, job_id: str = "") -> None:
-        """Count an event that changes nothing, and say so in the record."""
-        name = type(event).__name__
-        self.unheeded[f"{name}: {why}"] += 1
-        if self.deeds is not None:
-            self._recorder.note("unheeded", job_id, self._ledger.now, event=name, why=why)
-
-    def job_of(self, event: Started | Noticed | Checkpointed) -> Job | None:
-        """Return the job that an event is about; None: there is none, or it is in another incarnation."""
-        return self.known(event, event.job_id, event.incarnation)
-
-    def known(self, event: object, job_id: str, incarnation: int) -> Job | None:
-        """Return a live job by id if `incarnation` is the one it is in (0: any); else count the event."""
-        job = self._ledger.jobs.get(job_id)
-        if job is None:
-            self.no_news(event, "the job has ended" if job_id in self._ended else "no such job", job_id)
-        elif incarnation and incarnation != job.starts:
-            self.no_news(
-                event, "an earlier incarnation" if incarnation < job.starts else "no such incarnation", job_id
-            )
-        else:
-            return job
-        return None
+    # ---------------------------------------------------------------------------- echoes
+    @property
+    def unheeded(self) -> Counter[str]:
+        """What was no news, by why."""
+        return self.echoes.unheeded
 
     def ended(self, job_ids: list[str]) -> None:
         """Remember jobs that have ended, and empty the list."""
         for job_id in job_ids:
-            self._ended[job_id] = None
             for kept in (self._failed_starts, self._failed_kills, self._confirmed, self.stubborn):
                 kept.pop(job_id, None)
+        self.echoes.note_ended(job_ids)
         job_ids.clear()
-        while len(self._ended) > ENDS_KEPT:
-            self._ended.popitem(last=False)
-
-    def has_ended(self, job_id: str) -> bool:
-        """Whether a job of that id has ended, as far as is remembered."""
-        return job_id in self._ended
 
     # ------------------------------------------------------------------------------- starts
     def started(self, event: Started) -> None:
         """A start was performed: limits and running times count from the real instant."""
-        job = self.job_of(event)
+        job = self.echoes.job_of(event)
         if job is None:
             return
         if self._confirmed.get(job.id) == job.starts:
@@ -217,7 +195,7 @@ class Reports:
         actions = self._transitions.actions
         for action in [each for each in actions if isinstance(each, Resume)]:
             job = action.job
-            if job is not runs and job.state is JobState.RUNNING and _share_cores(job, runs):
+            if job is not runs and job.state is JobState.RUNNING and share_cores(job, runs):
                 actions.remove(action)
                 self._corrections.still_stopped(job)
                 self._later(self._ledger.now + self._table.resume_again, "go on", job, job.starts)
@@ -315,79 +293,6 @@ class Reports:
             **more,
         )
 
-    # --------------------------------------------------------------------------- what others do
-    def noticed(self, event: Noticed) -> None:
-        """Somebody else changed a job."""
-        job = self.job_of(event)
-        if job is None:
-            return
-        if job.state is event.state and not self._transitions.is_leaving(job):
-            self.no_news(event, f"the job is {job.state.value}", job.id)
-        elif self._transitions.is_leaving(job):
-            self._noticed_of_leaving(event, job)
-        elif job.state is JobState.PENDING:
-            self._noticed_of_pending(event, job)
-        else:
-            self._noticed_of_active(event, job)
-
-    def _noticed_of_leaving(self, event: Noticed, job: Job) -> None:
-        if event.state.ended:
-            self._transitions.cleaned(job)
-        else:
-            self.no_news(event, "the job is leaving", job.id)
-
-    def _noticed_of_pending(self, event: Noticed, job: Job) -> None:
-        if event.state.ended:
-            self._write(event, job)
-            self._transitions.cancel_pending(job, event.state)
-        else:
-            self.no_news(event, "the job is PENDING", job.id)
-
-    def _noticed_of_active(self, event: Noticed, job: Job) -> None:
-        self._write(event, job)
-        transitions, state = self._transitions, event.state
-        if state is JobState.SUSPENDED:
-            self._corrections.stopped_by_others(job)
-        elif state is JobState.RUNNING:
-            self._continued(job)
-        elif state is JobState.PENDING:
-            self._corrections.requeued_by_others(job)
-        elif state is JobState.COMPLETING:
-            transitions.finish(job, JobState.CANCELLED)
-        else:
-            transitions.finish(job, state, cleaned=True)
-
-    def _continued(self, job: Job) -> None:
-        """A stopped job runs on: let it, or stop it again while others run on its cores."""
-        others = [each for each in self._ledger.active if each is not job and each.state is JobState.RUNNING]
-        in_use = any(_share_cores(job, other) for other in others)
-        if in_use and self._table.restop_noticed:
-            self._recorder.note("restopped", job.id, self._ledger.now, rule="world.failures.restop_noticed")
-            self._transitions.actions.append(Suspend(job))
-        else:
-            self._corrections.continued_by_others(job)
-
-    def _write(self, event: Noticed, job: Job) -> None:
-        self._recorder.note(
-            "noticed", job.id, self._ledger.now, was=job.state.value, state=event.state.value, by=event.by
-        )
-
-    def checkpointed(self, event: Checkpointed) -> None:
-        """A job has saved its state."""
-        job = self.job_of(event)
-        if job is None:
-            return
-        ran = job.ran_until(self._ledger.now)
-        saved = min(event.saved, ran) if event.saved == event.saved else 0.0
-        if saved <= job.checkpointed or job.state is JobState.PENDING:
-            self.no_news(event, "nothing new is saved", job.id)
-            return
-        if self._transitions.is_leaving(job):
-            self.no_news(event, "the job is leaving", job.id)
-            return
-        put(job, checkpointed=saved, marked_saved=True)
-        self._recorder.note("saved", job.id, self._ledger.now, saved=tidy(job.begun_with + saved))
-
     # ------------------------------------------------------------------------------- nodes
     def nodes(self, event: NodesDown | NodesDrained | NodesUp) -> NodeBits:
         """Keep what the world says of its nodes; return those of which it is news."""
@@ -447,7 +352,7 @@ class Reports:
         """Continue a job whose resumption had to wait, if nobody else runs on its cores by now."""
         if job.state is not JobState.SUSPENDED or job.suspended_by is not SuspendedBy.POLICY:
             return
-        others = [each for each in self._ledger.jobs.values() if each is not job and _share_cores(job, each)]
+        others = [each for each in self._ledger.jobs.values() if each is not job and share_cores(job, each)]
         if any(each.state in (JobState.RUNNING, JobState.COMPLETING) for each in others):
             self._later(self._ledger.now + max(1.0, self._table.resume_again), "go on", job, job.starts)
         else:
@@ -474,7 +379,7 @@ class Reports:
             ],
         }
         if whole:
-            found |= {"confirmed": dict(self._confirmed), "ended": list(self._ended)}
+            found |= {"confirmed": dict(self._confirmed), "ended": self.echoes.ended}
         return {key: value for key, value in found.items() if value}
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
@@ -497,13 +402,7 @@ class Reports:
                 self._later(at, what, None, read(number))
             elif job_id in jobs:
                 self._later(at, what, jobs[job_id], number)
-        self._ended.update(dict.fromkeys(memory.get("ended", ())))
+        self.echoes.note_ended(memory.get("ended", ()))
 
 
-def _share_cores(one: Job, other: Job) -> bool:
-    """Whether two active jobs hold a core in common."""
-    mine, its = one.allocation, other.allocation
-    return mine is not None and its is not None and overlap(mine, its)
-
-
-__all__ = ["ENDS_KEPT", "START_FAILED", "Reports"]
+__all__ = ["START_FAILED", "Reports"]
