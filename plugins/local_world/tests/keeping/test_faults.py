@@ -489,3 +489,12 @@ def test_a_keeper_does_not_know_a_word(house: Any) -> None:
     assert "damaged" in held.hear("unknown")["why"]
     held.ask("stop", limit=20.0)
     assert held.hear("stopped")["ok"]
+
+
+def test_a_word_is_heard_though_its_sender_hangs_up(house: Any) -> None:
+    """Without having read what the keeper said: the kernel then reports a broken line first."""
+    held = house.start("sleep", "1000").runs()
+    line = held.place.call()
+    words.send(line, words.pack(do="kill", id=7, forced=True))
+    line.close()
+    assert held.end().fate is Fate.ENDED

@@ -261,11 +261,9 @@ class Keeper:
 
     def _hear(self, line: socket.socket) -> None:
         try:
-            data = line.recv(words.LONGEST)
+            data = words.receive(line)
         except BlockingIOError:
             return
-        except OSError:
-            data = b""
         if not data:
             self._hang_up(line.fileno())
             return

@@ -58,6 +58,25 @@ def send(line: socket.socket, data: bytes) -> bool:
     return True
 
 
+def receive(line: socket.socket) -> bytes:
+    """Return the next message that is there; empty: the other end has hung up.
+
+    Who hangs up with words unread resets the line, and what it said before is still there after that.
+
+    :raises BlockingIOError: nothing is there.
+    """
+    for _ in range(2):
+        try:
+            return line.recv(LONGEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            raise
+        except ConnectionResetError:
+            continue
+        except OSError:
+            break
+    return b""
+
+
 __all__ = [
     "EXIT",
     "EXIT_SIZE",
@@ -70,6 +89,7 @@ __all__ = [
     "VERSION",
     "WordError",
     "pack",
+    "receive",
     "send",
     "unpack",
 ]

@@ -75,11 +75,9 @@ class Case:
         found: list[dict[str, Any]] = []
         while self.line is not None:
             try:
-                data = self.line.recv(words.LONGEST, socket.MSG_DONTWAIT)
+                data = words.receive(self.line)
             except BlockingIOError:
                 return found
-            except OSError:
-                data = b""
             if not data:
                 return found or None
             with contextlib.suppress(words.WordError):
