@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -323,3 +324,27 @@ def test_a_removed_cgroup_is_no_trouble(tmp_path: Path) -> None:
     assert gone.pids() == []
     assert not gone.freeze(0.01)
     assert gone.remove()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("how", ["walk", "freezer"])
+def test_fifty_stops(request: pytest.FixtureRequest, house: Any, short: Path, name: str, how: str) -> None:
+    """All of them stop everything, most in less than 20 ms; the 95th percentile is printed, for idle machines."""
+    if "nightly" not in request.config.getoption("markexpr"):
+        pytest.skip("-m nightly stops each tree 50 times")
+    path = None
+    if how == "freezer":
+        path = request.getfixturevalue("cgroups").path_of("job")
+    took = []
+    held = begin(house, name, cgroup=path)
+    for _ in range(50):
+        held.ask("stop", limit=20.0)
+        told = held.hear("stopped")
+        assert told["ok"], told
+        took.append(told["took"])
+        held.ask("continue")
+        held.hear("continued")
+    took.sort()
+    sys.stderr.write(f"\n{name}, {how}: median {took[25] * 1e3:.1f} ms, p95 {took[47] * 1e3:.1f} ms\n")
+    assert took[25] < 0.02
