@@ -213,7 +213,7 @@ class Rig:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.settings: dict[str, Any] = {"bind": False, "cgroups": "off"}
+        self.settings: dict[str, Any] = {"bind": False, "cgroups": "off", "memory_floor": 0}
         self.lines: list[Line] = []
         self.inventory: Any = None
         self._live: Live | None = None

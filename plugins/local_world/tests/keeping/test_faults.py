@@ -361,6 +361,25 @@ def test_memory_that_does_not_fit_may_be_refused(rig: Any, monkeypatch: pytest.M
     assert "4000 MB are wanted, 1000 MB are free" in rig.states()["2"][1]
 
 
+def test_memory_runs_short(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The youngest job of the lowest tier goes back to the queue, before the kernel kills anybody."""
+    rig.settings["memory_floor"] = 500
+    free = [9000]
+    monkeypatch.setattr("makeway_local_world.processes.memory.memory_available", lambda: free[0])
+    monkeypatch.setattr("makeway_local_world.processes.memory.EVERY", 0.05)
+    for job_id, partition in (("1", "normal"), ("2", "normal"), ("3", "urgent")):
+        rig.submit(job_id, "sleep", "1000", partition=partition, spec={"tasks": 1})
+        rig.until_runs(job_id)
+    free[0] = 100
+    rig.turn(lambda: rig.notes("noticed", "2"))
+    free[0] = 9000
+    assert rig.notes("noticed", "2")[0]["by"].startswith(
+        "requeued: memory ran short: 100 MB were free; it had "
+    )
+    assert not rig.notes("noticed", "1") + rig.notes("noticed", "3")
+    rig.turn(lambda: rig.live.engine.ledger.jobs["2"].starts == 2)
+
+
 def test_a_kill_that_does_not_help(rig: Any) -> None:
     """Its nodes stay taken, the record says by whom, and the kill is asked for again."""
     rig.submit("1", "sleep", "1000")

@@ -112,6 +112,7 @@ class Keeper:
             "wall": self.request["wall"],
             "cgroup": self.request.get("cgroup"),
             "gpus": self.request.get("gpus", []),
+            "tier": self.request.get("tier", 0),
             "uid": self.request["uid"],
             "requeueable": bool(self.request.get("die_with_keeper")),
         }

@@ -16,6 +16,7 @@ ends        how an incarnation ended
 site        this machine, these settings: what all starts share
 request     what a keeper is told at a start
 environment the environment of a job
+memory      acts before the kernel runs out of memory (spec 4)
 machine     cores, memory, cgroups of this machine (spec 4)
 gpus        GPUs, and strangers on them (spec 4)
 =========== =======================================================================

@@ -45,6 +45,8 @@ class Case:
     stopped_by_others: bool = False
     continued_by_others: int = 0
     """How often its user has continued it while it was to stand still."""
+    tier: int = 0
+    """Priority tier of its partition when it was started."""
     monotonic: float = 0.0
     """When it was started, on the kernel's monotonic clock."""
 
@@ -53,6 +55,7 @@ class Case:
         self.pid = int(told["pid"])
         self.monotonic = float(told.get("monotonic", 0.0))
         self.gpus = tuple(told.get("gpus", ()))
+        self.tier = int(told.get("tier", 0))
         self.requeueable = bool(told.get("requeueable", True))
         if self.handle >= 0:
             return

@@ -23,6 +23,7 @@ from makeway_local_world.keeping import proc, words
 from makeway_local_world.processes import leftovers, news
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import end_of_plain, failure_text
+from makeway_local_world.processes.memory import MemoryWatch
 from makeway_local_world.processes.news import News
 from makeway_local_world.processes.nursing import Nursery
 from makeway_local_world.processes.orders import Orders
@@ -54,6 +55,7 @@ class Hand:
         self.batch: list[Action] = []
         """The actions that were ordered together with the one that is begun."""
         self._verbs = Verbs(self)
+        self._memory = MemoryWatch(self)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -162,8 +164,11 @@ class Hand:
 
     # ------------------------------------------------------------------------------- finding
     def find(self) -> list[tuple[Found, Case | None]]:
-        """Look at all incarnations of the state directory, and take over those that live; before `begin`."""
-        found = []
+        """Look at all incarnations of the state directory, and take over those that live; before `begin`.
+
+        All keepers are called before the first answer is waited for.
+        """
+        looks = []
         for key in all_keys(self.site.directory):
             place = RunDirectory(self.site.directory, key)
             try:
@@ -171,24 +176,34 @@ class Hand:
             except words.WordError as error:
                 _log.error("%s: %s; it is left alone", place.path, error)
                 continue
-            case = None
-            if look.fate is Fate.ALIVE:
-                case = self._adopt(place, look)
-                if case.line is None:
-                    look = place.look()  # it may have ended meanwhile
-                    if look.fate is not Fate.ALIVE:
-                        self.cases.pop(key, None)
-                        case = None
-            found.append((look, case))
+            looks.append((look, self._call(place, look) if look.fate is Fate.ALIVE else None))
+        found: list[tuple[Found, Case | None]] = []
+        for look, case in looks:
+            if case is None:
+                found.append((look, None))
+                continue
+            self._greet(case)
+            if case.line is None and (again := case.place.look()).fate is not Fate.ALIVE:
+                self._forget(case)  # it has ended meanwhile
+                found.append((again, None))
+            else:
+                found.append((look, case))
         return found
 
-    def _adopt(self, place: RunDirectory, look: Found) -> Case:
+    def _adopt(self, place: RunDirectory, look: Found) -> None:
         """Take over a keeper of an earlier daemon."""
+        self._greet(self._call(place, look))
+
+    def _call(self, place: RunDirectory, look: Found) -> Case:
         case = Case(key=look.key, place=place, line=place.call(), tries=_TRIES)
         self.cases[look.key] = case
         if look.started is not None:
             case.learn(look.started)
             case.state = "running"
+        return case
+
+    def _greet(self, case: Case) -> None:
+        """Hear what a keeper says first: how its job stands."""
         if case.line is not None:
             with contextlib.suppress(OSError, words.WordError):
                 hello = words.unpack(case.line.recv(words.LONGEST))  # waits 2 s at the most
@@ -200,7 +215,6 @@ class Hand:
         self._watch(case)
         if case.line is None and case.handle < 0:
             self.later(_LOOK_AGAIN, lambda: self._gone(case))
-        return case
 
     def lose(self, look: Found) -> tuple[str, str]:
         """Clean up after a keeper that has died; return why it did, and the rule that follows."""
@@ -304,6 +318,7 @@ class Hand:
         self._watch(case)
 
     def _watch(self, case: Case) -> None:
+        self._memory.begin()
         if case.line is not None:
             self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
         if case.handle >= 0:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from makeway.bitmap import CoreBits
 from makeway.model import Allocation, Cluster
-from makeway_local_world.keeping import proc
 
 
 # --------------------------------------------------------------------------------------- cores
@@ -141,23 +140,4 @@ def _mount_of_cgroup2() -> str | None:
     return None
 
 
-# ----------------------------------------------------------------------------------- abilities
-def words_of(cgroups: Cgroups, cores: Cores) -> list[str]:
-    """Say what cannot be had here, a sentence each; for ``doctor``."""
-    found = []
-    if os.geteuid() != 0:
-        found.append("jobs run as this user only; others on this machine are not seen")
-    if not cgroups.base:
-        found.append(f"jobs have no cgroups: {cgroups.why_not}; they are stopped process by process")
-    if "memory" not in cgroups.controllers:
-        found.append("memory is watched, not limited")
-    if cores.why_not:
-        found.append(f"jobs are not bound to cores: {cores.why_not}")
-    else:
-        found.append("jobs are bound to cores, and can undo that")
-    if not proc.has_children_files():
-        found.append("the kernel lists no children (CONFIG_PROC_CHILDREN): stopping takes longer")
-    return found
-
-
-__all__ = ["Cgroups", "Cores", "memory_available", "threads_of_cores", "words_of"]
+__all__ = ["Cgroups", "Cores", "memory_available", "threads_of_cores"]

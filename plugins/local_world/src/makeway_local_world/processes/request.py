@@ -84,6 +84,7 @@ def request_of(
         "cgroup": cgroups.path_of(f"{file_name(job.id)}.{action.incarnation}"),
         "cgroup_limits": _limits(action, cgroups),
         "gpus": list(gpus or ()),
+        "tier": job.partition.priority_tier,
         "die_with_keeper": submission.requeueable,
         "stopped": action.stopped,
         "kill_wait": kill_wait,

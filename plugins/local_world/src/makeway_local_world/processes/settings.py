@@ -36,6 +36,9 @@ class Settings:
     """What becomes of a suspension if the memory of who takes its place is not free: suspended jobs keep theirs."""
     swap_counts: bool = False
     """Whether free swap counts as free memory for that."""
+    memory_floor: int = attrs.field(default=128, validator=attrs.validators.ge(0))
+    """Free memory in MB below which the youngest job of the lowest tier goes back to the queue, before the kernel kills
+    any; 0: never. It protects where jobs have no memory limit of their own."""
     gpu_victims: Literal["requeue", "refuse", "suspend"] = "requeue"
     """What becomes of a policy's suspension of a job with GPUs: it frees none of them."""
     keeper_lost: Literal["requeue", "fail", "hold"] = "requeue"

@@ -1,0 +1,65 @@
+"""Watch the memory of the machine where it cannot be limited, and act before the kernel does (spec local-world 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from makeway_local_world.processes.case import Case
+from makeway_local_world.processes.machine import memory_available
+
+if TYPE_CHECKING:
+    from makeway_local_world.processes.hand import Hand
+
+EVERY = 1.0
+"""Seconds between two looks while jobs are there."""
+_PATIENCE = 5
+"""Looks after a job was sent back in which nobody else is: its memory takes time to come back."""
+
+
+class MemoryWatch:
+    """Sends the youngest job of the lowest tier back to the queue once free memory falls below a floor."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+        self._looking = False
+        self._patience = 0
+
+    def begin(self) -> None:
+        """Look from now on, as long as jobs are there."""
+        if not self._looking and self._hand.site.settings.memory_floor:
+            self._looking = True
+            self._hand.later(EVERY, self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        if not self._hand.cases:
+            return
+        self.begin()
+        if self._patience:
+            self._patience -= 1
+            return
+        free, floor = memory_available(), self._hand.site.settings.memory_floor
+        if free < floor:
+            self._make_room(free)
+
+    def _make_room(self, free: int) -> None:
+        case = victim_of([case for case in self._hand.cases.values() if self._may_go(case)])
+        if case is not None:
+            self._patience = _PATIENCE
+            why = f"memory ran short: {free} MB were free; it had {case.resident_mb()} MB"
+            case.gives_way = f"requeued: {why}"
+            case.ask("kill", id=0, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
+
+    def _may_go(self, case: Case) -> bool:
+        idle = self._hand.orders.under_way(case.key[0]) is None
+        return (
+            case.requeueable and idle and not case.killed and not case.gives_way and case.state != "starting"
+        )
+
+
+def victim_of(cases: list[Case]) -> Case | None:
+    """Return the youngest of those in the lowest tier; None: nobody is there."""
+    return min(cases, key=lambda case: (case.tier, -case.monotonic, case.key), default=None)
+
+
+__all__ = ["EVERY", "MemoryWatch", "victim_of"]
