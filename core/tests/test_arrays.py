@@ -9,7 +9,7 @@ import pytest
 
 from makeway.arrays import parse_array, tasks_of
 from makeway.errors import ConfigError
-from makeway.model import JobSpec
+from makeway.model import JobSpec, JobState
 from makeway.readers.native import workload_of_tables
 from makeway_testing import cluster, replay_table
 from makeway_testing.relay import relay
@@ -97,6 +97,14 @@ def test_a_held_task_lets_the_next_one_in() -> None:
         commands="2 hold a_0\n8 release a_0",
     )
     assert (run.starts("a_1"), run.starts("a_0")) == ((5.0,), (15.0,))
+
+
+def test_a_task_that_is_cancelled_before_any_has_run() -> None:
+    """Its place goes to nobody, and the others have their turns as before."""
+    other = JobSpec(id="first", partitions=("p",), run_time=10.0, min_nodes=1, max_nodes=1)
+    run = replay_table([other, *array("0-2%1")], cluster=cluster(1), config=STRICT, commands="2 cancel a_0")
+    assert run.state("a_0") is JobState.CANCELLED
+    assert (run.starts("a_1"), run.starts("a_2")) == ((10.0,), (20.0,))
 
 
 def test_dependents_wait_for_all_tasks() -> None:

@@ -80,6 +80,18 @@ def test_what_has_succeeded_is_settled_with_all_that_came_before() -> None:
     assert [deeds.find(serial) for serial in (1, 2, 4)] == [None, None, None]
 
 
+def test_what_is_asked_for_again_after_a_crash() -> None:
+    """All that may not have been done; of a stop and the resumption that undoes it the last one."""
+    engine = engine_of(preempt_mode="suspend,gang")
+    engine.step(0.0, [Submitted(LOW)])
+    engine.step(5.0, [Submitted(HIGH)])
+    deeds = engine.deeds
+    assert deeds is not None
+    assert [type(each) for each in deeds.unsettled()] == [Start, Suspend, Start]
+    engine.step(9.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
+    assert [type(each) for each in deeds.unsettled()] == [Start, Resume]
+
+
 def test_a_start_elsewhere_waits_for_nobody() -> None:
     """Who is stopped on other cores is not in the way."""
     config = builders.config(

@@ -299,6 +299,20 @@ def test_parameters_that_switch_preemption_off(play: Any, line: str, code: str) 
 @pytest.mark.parametrize(
     ("more", "verdict"),
     [
+        pytest.param("BACKFILLPOLICY FIRSTFIT", "pass", id="as the guide wants"),
+        pytest.param("BACKFILLPOLICY PREEMPT", "pass", id="fails in Maui only"),
+        pytest.param("BACKFILLPOLICY BESTFIT", "warning", id="another one"),
+    ],
+)
+def test_what_k10_says(play: Any, more: str, verdict: str) -> None:
+    """Of a preemptor that another condition keeps from preempting: L ranks higher."""
+    run = play("L(low,4p,q10)", "H(high,4p)", f"QOSWEIGHT 0\n{more}")
+    assert run.code("H", "K10").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
         pytest.param("", "pass", id="neither"),
         pytest.param("JOBNODEMATCHPOLICY EXACTNODE", "fail", id="exact nodes"),
         pytest.param(

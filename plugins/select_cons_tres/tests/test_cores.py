@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from makeway_select_cons_tres.assign import _packed
 from makeway_testing.builders import cluster
 
 NEW, OLD = "26.11", "22.05.8"
@@ -252,3 +253,30 @@ def test_limit_of_cpus_per_node_counts_the_own_partition(stage: Callable[..., An
     assert scene.submit("c", "-n1", "small") == ""  # b is before it
     scene.command("cancel", "b")
     assert scene.where("c") == "n1:3"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "room", "more", "dealt"),
+    [
+        pytest.param(3, [2, 2], [2, 2], [2, 1], id="one each, then the first is filled"),
+        pytest.param(4, [2, 2], [2, 2], [2, 2], id="all of the room"),
+        pytest.param(5, [2, 2], [2, 2], None, id="one too many"),
+        pytest.param(5, [2, 2], [2, 3], [2, 3], id="rounding leaves room on the second"),
+        pytest.param(1, [2, 2], [2, 2], [1, 0], id="fewer tasks than nodes"),
+    ],
+)
+def test_tasks_are_packed(tasks: int, room: list[int], more: list[int], dealt: list[int] | None) -> None:
+    """One task on each node first, the others on the first nodes with room (section 4.3.8)."""
+    assert _packed(tasks, room, more) == dealt
+
+
+def test_a_node_with_just_enough_memory_fits(stage: Callable[..., Any]) -> None:
+    """8,000 MB less 2,000 are exactly the 6,000 that the third job asks for, as the first one did."""
+    scene = stage(cluster(2, memory_mb=8000, **TWO_BY_FOUR), select_parameters="CR_Core_Memory")
+    scene.submit("first", "-N1 -n1 --mem=6000 -w n1")
+    scene.submit("alike", "-N1 -n1 --mem=6000 -x n1")
+    scene.end("alike")
+    scene.submit("small", "-N1 -n1 --mem=2000 -w n2")
+    scene.submit("third", "-N1 -n1 --mem=6000 -x n1")
+    assert scene.nodes("third") == "n2"
+    assert scene.submit("fourth", "-N1 -n1 --mem=1 -x n1") == ""
