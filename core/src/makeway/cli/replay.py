@@ -105,6 +105,7 @@ from makeway.state import State, read_state
     help="DEPRECATED: run in a world by the old contract; use --world.",
     hidden=True,
 )
+@registry.one_look()
 def replay(
     config: Path,
     workload: Path | None,

@@ -22,7 +22,17 @@ from __future__ import annotations
 
 from makeway.catalogue import bringer, missing, reader_of
 from makeway.registry.asking import guarded
-from makeway.registry.finding import GROUP, Installed, how_to_get, installed, load, offers, pip_name, tool
+from makeway.registry.finding import (
+    GROUP,
+    Installed,
+    how_to_get,
+    installed,
+    load,
+    offers,
+    one_look,
+    pip_name,
+    tool,
+)
 from makeway.registry.fitting import Described, described, offered, runner_named
 from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, vendor_of
 from makeway.registry.policies import Policies
@@ -48,6 +58,7 @@ __all__ = [
     "names_in",
     "offered",
     "offers",
+    "one_look",
     "pip_name",
     "reader_of",
     "runner_named",
