@@ -72,12 +72,17 @@ class Covering:
             self._data.append(data)
 
     def tests_of(self, module: Path, line: int, tree: Path) -> list[str]:
-        """List the tests that run any part of the statement on this line, the quickest first."""
+        """List the tests that run any part of the statement on this line, the quickest first.
+
+        A line that ran only while modules were imported and tests collected may matter to any of them.
+        """
         found: set[str] = set()
         for data in self._data:
             ran = data.contexts_by_lineno(str(module)) or data.contexts_by_lineno(str(tree / module))
             for number in lines_of_statement((tree / module).read_text(), line):
                 found.update(ran.get(number, ()))
+        if found and not found & set(self.seconds):
+            found = set(self.seconds)
         return sorted(found & set(self.seconds), key=lambda test: (self.seconds[test], test))
 
 
