@@ -36,6 +36,7 @@ from makeway_local_world.processes.nursing import Nursery
 from makeway_local_world.processes.rundir import Fate, Found, RunDirectory, all_keys
 from makeway_local_world.processes.world import LocalWorld
 from makeway_local_world.submission import Submission, store
+from makeway_testing.policies import lower_tiers
 
 LIMIT = 60.0
 """Seconds after which a test gives up; how long a loaded machine takes is no finding."""
@@ -186,6 +187,17 @@ def cgroups(short: Path) -> Iterator[Cgroups]:
     found.remove()
 
 
+CHECKPOINTING = """
+node = [{ name = "n1", cpus = 4 }]
+partition = [{ name = "normal", default = true }, { name = "urgent", priority_tier = 2 }]
+[policy]
+preempt = "testing/lower_tiers"
+preempt_mode = ["checkpoint"]
+[scheduler]
+clockwork = { kill_wait = 2.0 }
+[world]
+name = "world/local"
+"""
 CONFIG = """
 node = [{ name = "n1", cpus = 4, memory_mb = 8000, gres = { gpu = 2 } }]
 partition = [
@@ -216,13 +228,15 @@ class Rig:
         self.settings: dict[str, Any] = {"bind": False, "cgroups": "off", "memory_floor": 0}
         self.lines: list[Line] = []
         self.inventory: Any = None
+        self.config = CONFIG
+        self.checkpointing = CHECKPOINTING
         self._live: Live | None = None
 
     @property
     def live(self) -> Live:
         """The loop; begun when it is first asked for."""
         if self._live is None:
-            config = parse_toml(CONFIG, "test")
+            config = parse_toml(self.config, "test")
             config = attrs.evolve(config, world=attrs.evolve(config.world, settings=self.settings))
             self._live = live_of(config, self.folder, plugins=self._plugins(), sink=self.lines.append)
         return self._live
@@ -234,7 +248,7 @@ class Rig:
         module = types.ModuleType("local")
         module.makeway_world = hookimpl(lambda: factory, specname="makeway_world")  # type: ignore[attr-defined]
         module.makeway_settings = plugin.makeway_settings  # type: ignore[attr-defined]
-        return {"world/local": module}
+        return {"world/local": module, lower_tiers.NAME: lower_tiers}
 
     @property
     def world(self) -> LocalWorld:

@@ -264,6 +264,53 @@ def test_a_victim_continued_by_its_owner(rig: Any) -> None:
     assert rig.state("1") == "SUSPENDED"
 
 
+def test_a_victim_continued_again(rig: Any) -> None:
+    """The second time it goes back to the queue, and that is said."""
+    rig.submit("1", "sleep", "1000")
+    rig.until_runs("1")
+    leader = proc.children(rig.keeper("1"))[0]
+    rig.submit("2", "sleep", "1000", partition="urgent")
+    rig.until(j1="SUSPENDED", j2="RUNNING")
+    rig.until_runs("2")
+    os.kill(leader, signal.SIGCONT)
+    rig.turn(lambda: rig.notes("restopped", "1"))
+    assert rig.world.settled(60)
+    os.kill(leader, signal.SIGCONT)
+    rig.until(j1="PENDING")
+    by = rig.notes("noticed", "1")[-1]["by"]
+    assert by == "requeued: its user continued it again while others run in its place"
+    assert not alive(leader)
+
+
+# ------------------------------------------------------------------------- limits and checkpoints
+def test_a_time_limit_with_a_signal_ahead(rig: Any, short: Path) -> None:
+    """The signal comes first, then the end; the record says TIMEOUT."""
+    text = f"trap 'echo warned >{short}/warned' USR1; : >{short}/on; while :; do sleep 0.01; done"
+    rig.submit("1", "sh", "-c", text, spec={"time_limit": 6.0}, signal="USR1", signal_before=1.0)
+    rig.until_runs("1")
+    rig.until(j1="GONE")
+    assert (short / "on").exists()
+    assert (short / "warned").read_text() == "warned\n"
+    assert rig.ended_as("1")[-1] == "TIMEOUT"
+
+
+@pytest.mark.parametrize(("command", "saved"), [("touch saved", True), ("echo disk full; exit 2", False)])
+def test_a_victim_that_is_checkpointed(rig: Any, command: str, saved: bool) -> None:
+    """It goes on from there, or from the beginning where its command failed; the record says why."""
+    rig.config = rig.checkpointing
+    rig.submit("1", "sleep", "1000", checkpoint=command)
+    rig.until_runs("1")
+    rig.submit("2", "sleep", "1000", partition="urgent")
+    rig.until(j1="PENDING", j2="RUNNING")
+    rig.until_runs("2")
+    rig.live.feed(Command("cancel", "2"))
+    rig.until(j1="RUNNING", j2="GONE")
+    assert (rig.folder / "saved").exists() is saved
+    assert (rig.live.engine.ledger.jobs["1"].begun_with > 0) is saved
+    whys = [each["why"] for each in rig.notes("failed", "1")]
+    assert whys == ([] if saved else ["checkpoint command: exit status 2: disk full"])
+
+
 # ---------------------------------------------------------------------------------- suspensions
 class Puppet:
     """The line to a keeper, held by the test."""

@@ -186,9 +186,9 @@ def test_limits_niceness_and_cores(house: Any, home: Path) -> None:
     )
     lines = said(house, home, text, limits={"NOFILE": [100, 200]}, nice=3, cores=[core], oom_score_adj=500)
     assert lines[:2] == ["100", "200"]
-    assert int(lines[2]) == os.nice(0) + 3
+    assert int(lines[2]) == min(19, os.nice(0) + 3)
     assert lines[3].split()[1] == str(core)
-    assert lines[4] == "500"
+    assert int(lines[4]) >= 500  # more, where this process has more and may not lower it
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may do that")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from makeway_local_world.keeping import proc
+from makeway_local_world.keeping.ahead import Notice
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.processes.machine import Cgroups
 from makeway_local_world.processes.rundir import Fate
@@ -298,6 +299,24 @@ def test_signals(house: Any, short: Path) -> None:
     assert held.hear("signalled")["sent"] == 1
     ready(short / "got")
     assert (short / "got").read_text() == "parent\n"
+
+
+def test_the_time_that_stands_still_does_not_count() -> None:
+    """A notice ahead of the time limit comes when the job has run for so long."""
+    notice = Notice({"signal": 10, "after": 100.0, "leader_only": False})
+    dues = [notice.due]
+    notice.runs(1000.0)
+    dues.append(notice.due)
+    notice.stands(1060.0)
+    dues.append(notice.due)
+    assert dues == [None, 1100.0, None]
+    assert notice.take(5000.0) is None
+    notice.runs(6000.0)
+    notice.runs(6010.0)
+    assert notice.take(6039.0) is None
+    assert notice.take(6040.0) == {"signal": 10, "after": 100.0, "leader_only": False}
+    assert notice.take(9000.0) is None
+    assert Notice(None).due is None
 
 
 def test_on_end(house: Any, short: Path) -> None:

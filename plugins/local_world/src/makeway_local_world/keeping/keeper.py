@@ -18,6 +18,7 @@ import time
 from typing import Any
 
 from makeway_local_world.keeping import child, helpers, linux, proc, words
+from makeway_local_world.keeping.ahead import Notice
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.ending import Ending
 from makeway_local_world.keeping.files import write_durably
@@ -42,6 +43,7 @@ class Keeper:
         self.state = "starting"
         """starting, running, stopped, ending."""
         self.ending = Ending(self)
+        self._ahead = Notice(request.get("ahead"))
         self.after: list[tuple[float, Any]] = []
         """What is due: instant on the monotonic clock, and what is called then."""
         self._told_to_end = False
@@ -155,8 +157,7 @@ class Keeper:
         """Return the longest wait in milliseconds; None: nothing is due."""
         dues = [at for at, _ in self.after]
         dues += [helper.deadline for helper in self.helpers.values()]
-        if self.ending.due is not None:
-            dues.append(self.ending.due)
+        dues += [due for due in (self.ending.due, self._ahead.due) if due is not None]
         if not dues:
             return None
         return max(0.0, min(dues) - time.monotonic()) * 1000 + 0.2
@@ -167,6 +168,9 @@ class Keeper:
         self.after = [each for each in self.after if each[0] > now]
         for what in ready:
             what()
+        ahead = self._ahead.take(now)
+        if ahead is not None and not self.ending.begun:
+            self._send(int(ahead["signal"]), leader_only=bool(ahead["leader_only"]))
         for pid, helper in list(self.helpers.items()):
             if helper.deadline <= now:
                 helper.kill()
@@ -191,6 +195,8 @@ class Keeper:
     def _runs(self) -> None:
         if self.state == "starting":
             self.state = "stopped" if self.request.get("stopped") else "running"
+            if self.state == "running":
+                self._ahead.runs(time.monotonic())
             self.say(say="runs", leader=self.leader, state=self.state)
 
     def _collect(self) -> None:
@@ -225,12 +231,15 @@ class Keeper:
                 self._runs()
         elif self.state == "running" and found.state == "T" and not self._stopped_by_others:
             self._stopped_by_others = True
+            self._ahead.stands(time.monotonic())
             self.say(say="noticed", state="stopped")
         elif self.state == "running" and found.state not in "TtZX" and self._stopped_by_others:
             self._stopped_by_others = False
+            self._ahead.runs(time.monotonic())
             self.say(say="noticed", state="running")
         elif self.state == "stopped" and self.cgroup is None and found.state not in "TtZX":
             self.state = "running"
+            self._ahead.runs(time.monotonic())
             self.say(say="noticed", state="running")
 
     # -------------------------------------------------------------------------------- lines
@@ -323,6 +332,7 @@ class Keeper:
                 self.tree.go_on(0.5)
         if not left:
             self.state = "stopped"
+            self._ahead.stands(began)
         took = time.monotonic() - began
         self.say(say="stopped", id=asked["id"], ok=not left, left=left, took=took)
 
@@ -343,6 +353,7 @@ class Keeper:
             self._stopped_by_others = False
         if self.state == "stopped":
             self.state = "running"
+        self._ahead.runs(time.monotonic())
 
     def _bind(self, cores: list[int]) -> None:
         """Bind every thread of the job to cores."""
@@ -356,16 +367,17 @@ class Keeper:
         self.ending.begin(str(asked.get("why", "")), asked)
 
     def _signal(self, asked: dict[str, Any]) -> None:
-        number = int(asked["signal"])
-        if asked.get("leader_only"):
-            sent = 0
-            found = proc.look(self.leader) if self.status is None else None
-            if found is not None:
-                os.kill(self.leader, number)  # it is ours, and not collected yet: nobody else has its number
-                sent = 1
-        else:
-            sent = self.tree.send(number)
+        sent = self._send(int(asked["signal"]), leader_only=bool(asked.get("leader_only")))
         self.say(say="signalled", id=asked["id"], sent=sent)
+
+    def _send(self, number: int, *, leader_only: bool) -> int:
+        """Send a signal to the tree, or to its first process; return to how many."""
+        if not leader_only:
+            return self.tree.send(number)
+        if self.status is not None:
+            return 0
+        os.kill(self.leader, number)  # it is ours, and not collected yet: nobody else has its number
+        return 1
 
     def _checkpoint(self, asked: dict[str, Any]) -> None:
         command = self.request.get("checkpoint")

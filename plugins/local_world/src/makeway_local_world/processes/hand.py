@@ -36,6 +36,8 @@ _TRIES = 3
 _LOOK_AGAIN = 0.005
 """Seconds until a lock is looked at again whose keeper is about to end."""
 _KILL_LIMIT = 2.0
+_PATIENCE = 1
+"""How often a stopped job may be continued by its user before it goes back to the queue."""
 _log = logging.getLogger("makeway")
 
 
@@ -54,7 +56,7 @@ class Hand:
         self.orders = Orders(self._begin, self._refuse)
         self.batch: list[Action] = []
         """The actions that were ordered together with the one that is begun."""
-        self._verbs = Verbs(self)
+        self.verbs = Verbs(self)
         self._memory = MemoryWatch(self)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._selector = selectors.DefaultSelector()
@@ -237,15 +239,15 @@ class Hand:
         elif case is None:
             self._begin_without(action, key)
         elif isinstance(action, Kill):
-            self._verbs.kill(case, action)
+            self.verbs.kill(case, action)
         elif isinstance(action, Suspend):
-            self._verbs.suspend(case, action)
+            self.verbs.suspend(case, action)
         elif isinstance(action, Resume):
-            self._verbs.go_on(case, action)
+            self.verbs.go_on(case, action)
         elif isinstance(action, SendSignal):
-            self._verbs.signal(case, action)
+            self.verbs.signal(case, action)
         elif isinstance(action, Checkpoint):
-            self._verbs.checkpoint(case, action)
+            self.verbs.checkpoint(case, action)
 
     def _begin_without(self, action: Action, key: Key) -> None:
         """The incarnation has ended, which the engine will hear or has heard."""
@@ -384,9 +386,9 @@ class Hand:
         elif say == "noticed":
             self._notice(case, told["state"])
         elif say == "stuck":
-            self._verbs.stuck(case, told)
+            self.verbs.stuck(case, told)
         else:
-            self._verbs.answered(case, told)
+            self.verbs.answered(case, told)
 
     def _began(self, case: Case, action: Start) -> None:
         case.start = None
@@ -403,6 +405,9 @@ class Hand:
             case.continued_by_others += 1
         case.stopped_by_others = False
         case.state = "running"
+        if case.continued_by_others > _PATIENCE and case.requeueable and not case.killed:
+            self.verbs.send_back(case, "its user continued it again while others run in its place")
+            return
         self.tell(news.Seen(case.key, JobState.RUNNING, "a signal of somebody else's"))
 
     # -------------------------------------------------------------------------------- ending

@@ -46,9 +46,9 @@ class MemoryWatch:
         case = victim_of([case for case in self._hand.cases.values() if self._may_go(case)])
         if case is not None:
             self._patience = _PATIENCE
-            why = f"memory ran short: {free} MB were free; it had {case.resident_mb()} MB"
-            case.gives_way = f"requeued: {why}"
-            case.ask("kill", id=0, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
+            self._hand.verbs.send_back(
+                case, f"memory ran short: {free} MB were free; it had {case.resident_mb()} MB"
+            )
 
     def _may_go(self, case: Case) -> bool:
         idle = self._hand.orders.under_way(case.key[0]) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import time
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ def request_of(
         "tier": job.partition.priority_tier,
         "die_with_keeper": submission.requeueable,
         "stopped": action.stopped,
+        "ahead": _ahead(submission, action),
         "kill_wait": kill_wait,
         "leftovers": settings.leftovers,
         "leftover_grace": settings.leftover_grace,
@@ -95,6 +97,16 @@ def request_of(
         "on_end": submission.on_end,
         "on_end_limit": settings.on_end_limit,
     }
+
+
+def _ahead(submission: Submission, action: Start) -> dict[str, Any] | None:
+    """Return the signal that the job gets ahead of its time limit; None: none."""
+    number = getattr(signal, f"SIG{submission.signal}", None) if submission.signal else None
+    limit = action.job.time_limit
+    if number is None or limit is None:
+        return None
+    after = max(0.0, limit - submission.signal_before)
+    return {"signal": int(number), "after": after, "leader_only": submission.signal_leader_only}
 
 
 def _limits(action: Start, cgroups: Cgroups) -> dict[str, str]:

@@ -102,6 +102,11 @@ class Verbs:
         case.asked[action.serial] = action
         case.ask("kill", id=action.serial, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
 
+    def send_back(self, case: Case, why: str) -> None:
+        """Let a job go back to the queue, of this world's own accord."""
+        case.gives_way = f"requeued: {why}"
+        case.ask("kill", id=0, why=why, then=case.gives_way, grace=self._hand.site.kill_wait)
+
     # -------------------------------------------------------------------------------- others
     def go_on(self, case: Case, action: Resume) -> None:
         """Continue what was stopped, on the cores that it has."""
@@ -117,7 +122,9 @@ class Verbs:
             self._hand.refused(case.key, action, f"there is no signal {action.signal!r}", retry=False)
             return
         case.asked[action.serial] = action
-        leader_only = self._hand.site.leader_only(case.key[0])
+        ahead = action.job.spec.signal
+        its_own = ahead is not None and ahead.batch_only and ahead.name == action.signal
+        leader_only = its_own or self._hand.site.leader_only(case.key[0])
         case.ask("signal", id=action.serial, signal=int(number), leader_only=leader_only)
 
     def checkpoint(self, case: Case, action: Checkpoint) -> None:
