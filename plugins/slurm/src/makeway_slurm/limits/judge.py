@@ -210,7 +210,8 @@ class Judge:
         """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
         places = self._counts.places(job)
         flags = [self._qos[name].flags for name in places.qos if name in self._qos]
-        if flags and not any("DenyOnLimit" in each for each in flags):
+        known = bool(flags) or job.spec.qos is not None  # one that nobody describes may be lenient, too
+        if known and not any("DenyOnLimit" in each for each in flags):
             return ""
         asked = self._asked(job, view)
         rules: Rules = self._rules.of(places)

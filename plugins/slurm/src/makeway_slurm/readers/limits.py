@@ -11,13 +11,14 @@ from makeway_slurm.readers.values import parse_count
 NAME = "limits/slurm"
 _LIMITS = frozenset(("limits", "safe", "all", "2"))
 """Words of AccountingStorageEnforce with which 22.05.8 enforces limits."""
-_QOS = frozenset(("qos", "all"))
 _SAFE = frozenset(("safe",))
-_ASSOCIATIONS = _LIMITS | _QOS | {"associations", "wckeys", "1"}
 
 
 def read_limits(draft: Draft, words: list[str], part_limits: str | None) -> dict[str, Any] | None:
     """Return the settings; None: the file limits nobody in this way.
+
+    That Slurm refuses users without an association, or another QOS than theirs, is left out: it took the jobs of a log,
+    and users who have gone since are no longer in the tree.
 
     :param words: those of AccountingStorageEnforce, in small letters.
     """
@@ -27,15 +28,11 @@ def read_limits(draft: Draft, words: list[str], part_limits: str | None) -> dict
     )
     enforce = bool(given & _LIMITS)
     array = draft.get("MaxArraySize")
-    if not (enforce or given & _ASSOCIATIONS or lists or array is not None):
+    if not (enforce or lists or array is not None):
         return None
     found: dict[str, Any] = {"enforce": enforce}
     if given & _SAFE:
         found["safe"] = True
-    if given & _ASSOCIATIONS:
-        found["associations"] = True
-    if given & _QOS:
-        found["qos"] = True
     if part_limits not in (None, "NO"):
         found["part_limits"] = part_limits
     if array is not None:
