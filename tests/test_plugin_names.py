@@ -44,6 +44,7 @@ def renamed(config: Config) -> tuple[Config, dict[str, Any]]:
         policy,
         select=other(policy.select),
         preempt=other(policy.preempt),
+        priority=None if policy.priority is None else other(policy.priority),
         gang=None if gang is None else other(gang),
         search=None if policy.search is None else other(policy.search),
         protect=tuple(map(other, policy.protect)),
