@@ -78,6 +78,18 @@ def test_a_reserve_is_taken_given_and_taken_again(tmp_path: Path) -> None:
     assert "MiB are free" in too_much.why
 
 
+def test_a_journal_is_whole_in_one_file_once_its_daemon_has_ended(site: Site) -> None:
+    """So that a copy of it is one, whatever was read meanwhile."""
+    site.up()
+    job = site.submit("--", "true")
+    site.ok("wait", job)
+    site.ok("history")
+    site.ok("down")
+    assert site.processes[-1].wait(60) == 0
+    assert not (site.state / "journal.db-wal").exists()
+    assert not (site.state / "socket").exists()
+
+
 def test_a_damaged_journal_is_never_replaced(site: Site) -> None:
     """The daemon refuses to start, and names the copy of its last start, which can be opened."""
     site.up()

@@ -37,20 +37,24 @@ class Past:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
+        self._all: list[sqlite3.Connection] = []
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with telling(self._path):
             database = getattr(self._local, "database", None)
             if database is None:
                 database = self._local.database = connect(self._path, write=False)
+                self._all.append(database)
             return list(database.execute(query, values))
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        database: sqlite3.Connection | None = getattr(self._local, "database", None)
-        if database is not None:
+        """Close the connections of all threads, none of which may read any more.
+
+        Otherwise what the journal wrote last would stay in the file of its log when it is closed.
+        """
+        for database in self._all:
             database.close()
-            del self._local.database
+        self._all.clear()
 
     # --------------------------------------------------------------------------- submissions
     def keys(self) -> dict[str, list[str]]:
