@@ -396,3 +396,18 @@ def test_a_partition_that_there_is_not_is_refused_with_those_that_there_are() ->
     assert engine.recorder.unrunnable == [
         ("a", "", "no partition named 'al'; allowed: all; did you mean 'all'?")
     ]
+
+
+def test_a_running_job_is_given_another_limit() -> None:
+    """Counted from its start; a limit that has passed ends it at once, an odd one is refused."""
+    engine = _engine()
+    engine.step(0.0, [Submitted(JobSpec(id="a", time_limit=600.0))])
+    engine.step(10.0, [Command("change", "a", None, "time_limit=100")])
+    assert engine.next_wake == 100.0
+    engine.step(20.0, [Command("change", "a", None, "time_limit=soon")])
+    assert [why for _, _, why in engine.recorder.refusals] == [
+        "time_limit: got 'soon'; allowed: whole seconds, 1 or more"
+    ]
+    assert engine.ledger.jobs["a"].time_limit == 100.0
+    (kill,) = engine.step(30.0, [Command("change", "a", None, "time_limit=20")])
+    assert (kill.job.id, type(kill).__name__) == ("a", "Kill")

@@ -258,3 +258,23 @@ def test_doctor_says_what_the_machine_can_do(site: Site) -> None:
     shown = {each["about"]: each for each in json.loads(site.ok("doctor", "--json"))}
     assert shown["daemon"]["level"] == "ok"
     assert {"machine", "people", "processes", "cgroups", "GPUs", "state"} <= set(shown)
+
+
+def test_a_limit_is_changed_while_the_job_runs_and_after_a_crash(site: Site) -> None:
+    """The job ends by its new limit, which the next daemon knows."""
+    daemon = site.up()
+    job = site.submit("-t", "60", "--", "sleep", "600")
+    site.until(lambda: site.state_of(job) == "RUNNING")
+    site.ok("update", job, "time=30")
+    shown = site.jobs()[job]
+    assert shown["time_limit"] == 1800
+    assert shown["ends_at"] - shown["started_at"] == pytest.approx(1800, abs=1.0)
+    daemon.send_signal(signal.SIGKILL)
+    daemon.wait()
+    site.up()
+    assert site.jobs()[job]["time_limit"] == 1800
+    site.ok("update", job, "time=0:01")
+    site.until(lambda: not site.jobs())
+    assert " TIMEOUT " in site.ok("history")
+    assert site.run("update", job, "time=5").exit_code == 1
+    assert site.run("update", job, "tme=5").exit_code == 1

@@ -24,6 +24,8 @@ from makeway.worlds.events import Command
 
 IGNORE_LIMITS, IGNORE_RESERVATIONS = "ignorepolicies", "ignorersv"
 """Words of `start`: what does not bind the person who asks."""
+TIME_LIMIT = "time_limit"
+"""Word of `change` for the time limit, which jobs that run can be given too."""
 CHANGES = ("nice", "qos", "site_factor")
 """What `change` changes of a job that waits."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
@@ -173,13 +175,17 @@ class Commands:
         self._set_priority(job, int(command.value))
 
     def _change(self, job: Job, command: Command) -> None:
-        """Change what a job that waits asks for: its nice value, its QOS, or the factor of its site."""
+        """Change what a job asks for: its time limit; while it waits also its nice value, QOS, or its site's factor."""
+        if command.value.partition("=")[0] == TIME_LIMIT:
+            self._limit(job, command)
+            return
         if job.state is not JobState.PENDING:
             raise Refused(f"the job is {job.state.value.lower()}, not pending")
         name, _, value = command.value.partition("=")
         if name not in CHANGES:
+            words = (*CHANGES, TIME_LIMIT)
             raise Refused(
-                f"got {name!r:.40}; allowed: {', '.join(CHANGES)}, such as nice=10{nearest(name, CHANGES)}"
+                f"got {name!r:.40}; allowed: {', '.join(words)}, such as nice=10{nearest(name, words)}"
             )
         if name == "qos":
             qos = self._ledger.cluster.qos_named(value)
@@ -197,6 +203,16 @@ class Commands:
             put(job, spec=changed)
         if not job.held and job.id not in self._transitions.priorities.given:
             self._anew(job, Occasion.CHANGED)
+
+    def _limit(self, job: Job, command: Command) -> None:
+        """Give a job another time limit, in seconds of running; one that runs longer already ends at once."""
+        text = command.value.partition("=")[2]
+        if not _NUMBER.fullmatch(text) or int(text) < 1:
+            raise Refused(f"{TIME_LIMIT}: got {text!r:.40}; allowed: whole seconds, 1 or more")
+        most = job.partition.max_time
+        if most is not None and int(text) > most and command.user is not None:
+            raise Refused(f"{TIME_LIMIT}: partition {job.partition.name} allows {most:g} s")
+        self._ledger.limit(job, float(text))
 
     def _anew(self, job: Job, occasion: Occasion) -> None:
         """Work the priority of a job out anew."""

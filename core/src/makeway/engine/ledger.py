@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar, cast
 
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.engine.usage import By, UsageBooks
@@ -528,6 +530,13 @@ class Ledger:
     def missing(self) -> NodeBits:
         """Nodes that were in service when the run began, and are not now."""
         return self._at_first & ~self.up
+
+    def limit(self, job: Job, limit: Seconds) -> None:
+        """Give a live job another time limit; the deadline of a grace time stays."""
+        put(job, time_limit=limit, spec=attrs.evolve(job.spec, time_limit=limit))
+        if job.state is _RUNNING and job.preempt_at is None:
+            self._clear_deadline(job)
+            self._set_deadline(job, self.now + max(0.0, limit - job.ran_until(self.now)))
 
     def _set_deadline(self, job: Job, at: Seconds) -> None:
         put_field(job, "end_at", at)

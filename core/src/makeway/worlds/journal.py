@@ -264,7 +264,7 @@ class Journal:
     def _write_jobs(self, jobs: Iterable[Job]) -> None:
         engine = self._engine
         assert engine is not None
-        known, new = [], []
+        known, new, changed = [], [], []
         for job in jobs:
             mark = _mark(job, engine)
             old = self._marks.get(job.id)
@@ -279,6 +279,8 @@ class Journal:
                 new.append((job.id, job.index, spec, standing, job.state.value, job.spec.submit_at, worked))
             else:
                 known.append((standing, job.state.value, worked, job.id))
+                if old[-1] is not job.spec:  # a person changed what it asks for
+                    changed.append((spec, job.id))
         self._database.executemany(
             "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO UPDATE SET"
             " place = excluded.place, spec = excluded.spec, standing = excluded.standing, state = excluded.state,"
@@ -286,6 +288,7 @@ class Journal:
             new,
         )
         self._database.executemany("UPDATE jobs SET standing = ?, state = ?, worked = ? WHERE id = ?", known)
+        self._database.executemany("UPDATE jobs SET spec = ? WHERE id = ?", changed)
 
     def _write_refused(self, engine: Engine, step: Step) -> None:
         """Write down jobs that were submitted and ended in one step: they were never live after any."""
@@ -459,6 +462,7 @@ def _mark(job: Job, engine: Engine) -> _Mark:
         job.id in engine.transitions.graces,
         engine.transitions.is_leaving(job),
         engine.ledger.left_early(job),
+        job.spec,
     )
 
 

@@ -93,15 +93,20 @@ def cancel(
 @click.argument("changes", metavar="FIELD=VALUE...", nargs=-1, required=True)
 @options.json_option
 def update(job: str, changes: tuple[str, ...], as_json: bool) -> None:
-    """Change a job: priority=N.
+    """Change a job: time=LIMIT, also while it runs; priority=N; nice=N.
 
-    Plain users may only lower a priority.
+    Plain users may only shorten limits and lower priorities.
     """
     wanted = {}
     for text in changes:
         field, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"got {text!r}; allowed: FIELD=VALUE, as in priority=100")
+            raise click.UsageError(f"got {text!r}; allowed: FIELD=VALUE, as in time=2:00:00")
+        if field == "time":
+            try:
+                value = str(round(options.seconds_of(value)))
+            except ValueError as error:
+                raise click.UsageError(f"time: {error}") from None
         wanted[field] = value
     order("update", (job,), as_json, changes=wanted)
 

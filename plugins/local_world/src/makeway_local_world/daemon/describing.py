@@ -48,7 +48,7 @@ _BODIES: Mapping[str, Mapping[str, Any]] = {
             "user": {"type": ["string", "null"], "description": "All jobs of this user."},
             "all": {"type": "boolean", "description": "All jobs that the caller may change."},
             "value": {"type": "string", "description": "With signal: its name."},
-            "changes": {"type": "object", "description": "With update: priority."},
+            "changes": {"type": "object", "description": "With update: nice, priority, time (seconds)."},
         },
     },
     "/v1/drain": {"type": "object", "properties": {"reason": {"type": "string"}}},

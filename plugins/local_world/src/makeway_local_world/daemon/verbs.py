@@ -16,7 +16,7 @@ from makeway_local_world.requests import parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 VERBS = (*PLAIN, "signal", "top", "update")
-UPDATES = ("priority",)
+UPDATES = ("nice", "priority", "time")
 
 
 class Unknown(Exception):  # noqa: N818  # an answer, not a fault
@@ -186,10 +186,29 @@ class Verbs:
         for what, value in order.changes:
             if what not in UPDATES:
                 return f"unknown field {what!r}; allowed: {', '.join(UPDATES)}{nearest(what, UPDATES)}"
-            if user is not None and not (value.isdigit() and int(value) <= job.priority):
-                return "only operators may raise a priority"
-            commands.append(Command(what, job.id, None, value))
+            why = _beyond(job, what, value) if user is not None else ""
+            if why:
+                return why
+            if what == "priority":
+                commands.append(Command("priority", job.id, None, value))
+            else:
+                word = {"time": "time_limit"}.get(what, what)
+                commands.append(Command("change", job.id, user, f"{word}={value}"))
         return commands
+
+
+def _beyond(job: Job, what: str, value: str) -> str:
+    """Return why a plain user may not make a change: it would put the job before others; empty: he may."""
+    number = int(value) if value.lstrip("-").isdigit() else None
+    if number is None:
+        return ""  # the engine says what is wrong with it
+    if what == "priority" and number > job.priority:
+        return "only operators may raise a priority"
+    if what == "nice" and number < job.spec.nice:
+        return "only operators may lower a nice value"
+    if what == "time" and job.time_limit is not None and number > job.time_limit:
+        return "only operators may raise a time limit"
+    return ""
 
 
 def forbid(rules: Rules, uid: int, what: str) -> None:
