@@ -538,8 +538,10 @@ def test_files_of_a_later_version_are_left_alone(rig: Any) -> None:
     leader = proc.children(rig.keeper("1"))[0]
     rig.leave()
     change_started(rig, "1", v=99)
-    _ = rig.live
+    for _ in range(3):
+        rig.live.turn(0.0)
     assert alive(leader)
+    assert rig.state("1") == "RUNNING"
     rig.leave()
     change_started(rig, "1", v=words.VERSION)
 

@@ -70,20 +70,16 @@ class Ending:
         if self._phase in ("none", "waiting"):
             self._phase = "terminating"
             self._kill_at = now + grace
-            self._tell_to_end(leader_only=bool(told.get("leader_only")))
+            self._tell_to_end()
             self.due = now
         elif self._phase == "terminating":
             self._kill_at = min(self._kill_at, now + grace)
             self.due = now
         self._said_stuck = False  # whoever asks again hears again
 
-    def _tell_to_end(self, *, leader_only: bool) -> None:
+    def _tell_to_end(self) -> None:
         keeper = self._keeper
-        number = int(keeper.request.get("end_signal", signal.SIGTERM))
-        if leader_only and keeper.status is None:
-            os.kill(keeper.leader, number)
-        else:
-            keeper.tree.send(number)
+        keeper.tree.send(signal.SIGTERM)
         keeper.continue_tree()
         keeper.tree.send(signal.SIGCONT)  # also those whom somebody else has stopped
 
@@ -101,7 +97,7 @@ class Ending:
             grace = float(self._keeper.request.get("leftover_grace", 0.0)) if there else 0.0
             self._kill_at = time.monotonic() + grace
             if there and grace:
-                self._tell_to_end(leader_only=False)
+                self._tell_to_end()
         self.due = time.monotonic()
 
     # ------------------------------------------------------------------------------ going on

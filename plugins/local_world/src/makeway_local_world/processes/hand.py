@@ -52,6 +52,8 @@ class Hand:
         self.site = site
         self.tell = tell
         self.cases: dict[Key, Case] = {}
+        self.unreadable: set[Key] = set()
+        """Incarnations of which nobody can say how they stand: their files are of another version, or damaged."""
         self.nursery = Nursery()
         self.orders = Orders(self._begin, self._refuse)
         self.batch: list[Action] = []
@@ -177,6 +179,7 @@ class Hand:
                 look = place.look()
             except words.WordError as error:
                 _log.error("%s: %s; it is left alone", place.path, error)
+                self.unreadable.add(key)
                 continue
             looks.append((look, self._call(place, look) if look.fate is Fate.ALIVE else None))
         found: list[tuple[Found, Case | None]] = []
@@ -215,8 +218,9 @@ class Hand:
                 case.gives_way = str(hello.get("then") or "")
             case.line.setblocking(False)
         self._watch(case)
-        if case.line is None and case.handle < 0:
-            self.later(_LOOK_AGAIN, lambda: self._gone(case))
+        if case.line is None:
+            again = self._gone if case.handle < 0 else self._call_again
+            self.later(_LOOK_AGAIN, lambda: again(case))
 
     def lose(self, look: Found) -> tuple[str, str]:
         """Clean up after a keeper that has died; return why it did, and the rule that follows."""
@@ -276,6 +280,9 @@ class Hand:
 
     def _begin_start(self, action: Start, key: Key, case: Case | None) -> None:
         place = RunDirectory(self.site.directory, key)
+        if key in self.unreadable:
+            self.refused(key, action, f"{place.path} cannot be read", retry=False)
+            return
         if case is not None or (look := place.look()).fate in (Fate.ENDED, Fate.LOST):
             self.orders.settle(action.serial, ok=True)  # it was performed before: once is enough
             return
@@ -366,7 +373,9 @@ class Hand:
         self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
         for serial in list(case.asked):
             action = case.asked.pop(serial)
-            if not isinstance(action, Kill):
+            if isinstance(action, Kill):
+                self.verbs.kill(case, action)
+            else:
                 self.refused(case.key, action, "the line to its keeper broke")
 
     def _heed(self, case: Case, told: dict[str, Any]) -> None:

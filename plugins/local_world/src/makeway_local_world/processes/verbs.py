@@ -30,15 +30,7 @@ class Verbs:
         case.killed = True
         site = self._hand.site
         case.asked[action.serial] = action
-        leader_only = site.leader_only(case.key[0])
-        case.ask(
-            "kill",
-            id=action.serial,
-            why=action.why,
-            grace=site.kill_wait,
-            forced=action.forced,
-            leader_only=leader_only,
-        )
+        case.ask("kill", id=action.serial, why=action.why, grace=site.kill_wait, forced=action.forced)
 
     def stuck(self, case: Case, told: dict[str, Any]) -> None:
         """SIGKILL does not help; the keeper goes on trying."""

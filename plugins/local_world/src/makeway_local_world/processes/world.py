@@ -279,7 +279,12 @@ class LocalWorld:
             )
             for job_id, told in self._told.items()
         }
-        return Survey(at=self._clock.now(), jobs=jobs, never_started=frozenset(self._never))
+        return Survey(
+            at=self._clock.now(),
+            jobs=jobs,
+            complete=not self._hand.unreadable,
+            never_started=frozenset(self._never),
+        )
 
     # ---------------------------------------------------------------------------------- more
     def settled(self, limit: float) -> bool:
