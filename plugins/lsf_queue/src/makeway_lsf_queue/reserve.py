@@ -22,6 +22,8 @@ from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used, held_on
 
 Rank = tuple[int, int, Seconds, int]
+Lapses = tuple[list[Rank], list[Seconds]]
+"""Places in the order in which jobs are tried, and when the first of all up to each lets go."""
 _TINY = 1e-6
 
 
@@ -73,8 +75,8 @@ class _Now:
         self._known: dict[int, tuple[Job, Seconds, bool]] = {}
         self.reserved: tuple[object, tuple[Reservation, ...]] | None = None
         """What all of them hold on to, and for which cluster and queue that was found."""
-        self.lapses: tuple[object, list[Rank], list[Seconds]] | None = None
-        """For which queue, the places of those who reserve, and when the first of all up to each lets go."""
+        self.lapses: tuple[object, tuple[Lapses, Lapses]] | None = None
+        """For which queue, and when those let go who hold slots, and all who reserve."""
 
     def of(self, site: Site, now: Seconds) -> dict[int, tuple[Job, Seconds, bool]]:
         """Return what is known of `now`, by the identity of a job."""
@@ -84,22 +86,42 @@ class _Now:
 
 
 def lets_go_at(preemptor: Job, site: Site, view: ClusterView, now: Seconds) -> Seconds | None:
-    """Return when the first of the jobs before `preemptor` that reserve now lets go for a turn; None: none does."""
+    """Return when the first of the jobs before `preemptor` that collect slots lets go for a turn; None: none does.
+
+    Those who find nothing to collect, since others before them have it all, keep nobody out. A job that may backfill
+    counts them, too: for it the slots are collected a second time.
+    """
     pending = view.pending
     _NOW.of(site, now)
     known = _NOW.lapses
-    queue = pending, [job.priority for job in pending]
+    queue = view.version, pending, [job.priority for job in pending]
     if known is None or known[0] != queue:
-        reserving = sorted(
-            (rank(job, site), now + most - _waited(job, site, most, now))
-            for job in pending
-            if reserves(job, site, now) and (most := _longest(job, site)) and most < values.INFINITE
-        )
-        first = list(itertools.accumulate((at for _, at in reserving), min))
-        known = _NOW.lapses = queue, [place for place, _ in reserving], first
-    _, places, first = known
+        known = _NOW.lapses = queue, _lapses(pending, site, view, now)
+    holding, all_of_them = known[1]
+    places, first = all_of_them if site.queue_of(preemptor).backfill else holding
     before = bisect.bisect_left(places, rank(preemptor, site))
     return first[before - 1] if before else None
+
+
+def _lapses(pending: Sequence[Job], site: Site, view: ClusterView, now: Seconds) -> tuple[Lapses, Lapses]:
+    """Return when those let go who hold any slots, and when all do who reserve."""
+    reserving = sorted((rank(job, site), job) for job in pending if reserves(job, site, now))
+    free = _free(view) if reserving else {}
+    holding, found = [], []
+    for place, job in reserving:
+        taken = reserve(job, free)
+        most = _longest(job, site)
+        if not most or most >= values.INFINITE:
+            continue
+        lapse = place, now + most - _waited(job, site, most, now)
+        found.append(lapse)
+        if taken:
+            holding.append(lapse)
+    return _earliest(holding), _earliest(found)
+
+
+def _earliest(lapses: Sequence[tuple[Rank, Seconds]]) -> Lapses:
+    return [place for place, _ in lapses], list(itertools.accumulate((at for _, at in lapses), min))
 
 
 def _longest(job: Job, site: Site) -> Seconds | None:
