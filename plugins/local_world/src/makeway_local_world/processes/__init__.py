@@ -7,6 +7,7 @@ world       what the engine sees: actions in, events out
 settings    keys of ``[world.settings]``
 orders      actions in their order, behind those that they rest on
 hand, case  the thread that owns the lines to keepers; one incarnation
+finding     what an earlier daemon left
 verbs       what keepers are asked for, and what they answer
 news        what the hand tells the world
 nursing     the daemon's end of the nursery

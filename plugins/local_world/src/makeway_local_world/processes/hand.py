@@ -19,23 +19,19 @@ from typing import Any
 
 from makeway.model import JobState
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
-from makeway_local_world.keeping import proc, words
-from makeway_local_world.processes import leftovers, news
+from makeway_local_world.keeping import words
+from makeway_local_world.processes import news
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import end_of_plain, failure_text
+from makeway_local_world.processes.finding import LOOK_AGAIN, MOST_TRIES, Finding
 from makeway_local_world.processes.memory import MemoryWatch
 from makeway_local_world.processes.news import News
 from makeway_local_world.processes.nursing import Nursery
 from makeway_local_world.processes.orders import Orders
-from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, all_keys
+from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory
 from makeway_local_world.processes.site import Site
 from makeway_local_world.processes.verbs import Verbs
 
-_TRIES = 3
-"""Nurseries that may die over one start."""
-_LOOK_AGAIN = 0.005
-"""Seconds until a lock is looked at again whose keeper is about to end."""
-_KILL_LIMIT = 2.0
 _PATIENCE = 1
 """How often a stopped job may be continued by its user before it goes back to the queue."""
 _log = logging.getLogger("makeway")
@@ -45,7 +41,7 @@ class Hand:
     """Holds on to the keepers of this state directory."""
 
     def __init__(self, site: Site, tell: Callable[[News], None]) -> None:
-        """Begin without any; `find` looks for those that are there, `begin` starts the thread.
+        """Begin without any; `finding` looks for those that are there, `begin` starts the thread.
 
         :param tell: called from the thread with each piece of news.
         """
@@ -58,6 +54,7 @@ class Hand:
         self.orders = Orders(self._begin, self._refuse)
         self.batch: list[Action] = []
         """The actions that were ordered together with the one that is begun."""
+        self.finding = Finding(self)
         self.verbs = Verbs(self)
         self._memory = MemoryWatch(self)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -166,73 +163,6 @@ class Hand:
         self._order += 1
         heapq.heappush(self._timers, (time.monotonic() + seconds, self._order, what))
 
-    # ------------------------------------------------------------------------------- finding
-    def find(self) -> list[tuple[Found, Case | None]]:
-        """Look at all incarnations of the state directory, and take over those that live; before `begin`.
-
-        All keepers are called before the first answer is waited for.
-        """
-        looks = []
-        for key in all_keys(self.site.directory):
-            place = RunDirectory(self.site.directory, key)
-            try:
-                look = place.look()
-            except words.WordError as error:
-                _log.error("%s: %s; it is left alone", place.path, error)
-                self.unreadable.add(key)
-                continue
-            looks.append((look, self._call(place, look) if look.fate is Fate.ALIVE else None))
-        found: list[tuple[Found, Case | None]] = []
-        for look, case in looks:
-            if case is None:
-                found.append((look, None))
-                continue
-            self._greet(case)
-            if case.line is None and (again := case.place.look()).fate is not Fate.ALIVE:
-                self._forget(case)  # it has ended meanwhile
-                found.append((again, None))
-            else:
-                found.append((look, case))
-        return found
-
-    def _adopt(self, place: RunDirectory, look: Found) -> None:
-        """Take over a keeper of an earlier daemon."""
-        self._greet(self._call(place, look))
-
-    def _call(self, place: RunDirectory, look: Found) -> Case:
-        case = Case(key=look.key, place=place, line=place.call(), tries=_TRIES)
-        self.cases[look.key] = case
-        if look.started is not None:
-            case.learn(look.started)
-            case.state = "running"
-        return case
-
-    def _greet(self, case: Case) -> None:
-        """Hear what a keeper says first: how its job stands."""
-        if case.line is not None:
-            with contextlib.suppress(OSError, words.WordError):
-                hello = words.unpack(case.line.recv(words.LONGEST))  # waits 2 s at the most
-                case.learn(hello)
-                case.state = {"starting": "running"}.get(hello["state"], hello["state"])
-                case.killed = hello.get("ends_by") == "daemon"
-                case.gives_way = str(hello.get("then") or "")
-            case.line.setblocking(False)
-        self._watch(case)
-        if case.line is None:
-            again = self._gone if case.handle < 0 else self._call_again
-            self.later(_LOOK_AGAIN, lambda: again(case))
-
-    def lose(self, look: Found) -> tuple[str, str]:
-        """Clean up after a keeper that has died; return why it did, and the rule that follows."""
-        started = look.started or {}
-        if started.get("boot") != proc.boot_id():
-            return "the machine went down", self.site.settings.reboot
-        left = leftovers.kill(started, self.site.daemon, started.get("uid"), _KILL_LIMIT)
-        text = "its keeper was killed"
-        if left:
-            text += f"; {', '.join(f'{each.name} ({each.pid})' for each in left)} cannot be killed"
-        return text, self.site.settings.keeper_lost
-
     # ------------------------------------------------------------------------------- starting
     def _begin(self, action: Action) -> None:
         """Perform an action; its outcome comes by the line, or at once."""
@@ -287,7 +217,7 @@ class Hand:
             self.orders.settle(action.serial, ok=True)  # it was performed before: once is enough
             return
         if look.fate is Fate.ALIVE:
-            self._adopt(place, look)
+            self.finding.adopt(place, look)
             self.orders.settle(action.serial, ok=True)
             return
         case = self.cases[key] = Case(key=key, place=place, start=action)
@@ -304,7 +234,7 @@ class Hand:
             try:
                 lock = case.place.take_lock(directory)
                 if lock is None:  # the last one who tried is about to give up
-                    self.later(_LOOK_AGAIN, lambda: self._gone(case))
+                    self.later(LOOK_AGAIN, lambda: self.gone(case))
                     return
                 try:
                     case.line = self.nursery.start(lock, request, directory)
@@ -313,25 +243,25 @@ class Hand:
             finally:
                 os.close(directory)
         except LookupError as error:
-            self._forget(case)
+            self.let_go(case)
             case.place.close(None)
             retry = not isinstance(error, KeyError)
             self.refused(case.key, action, str(error.args[0]) if error.args else str(error), retry=retry)
             return
         except OSError as error:
-            self._forget(case)
+            self.let_go(case)
             case.place.close(None)
             self.refused(case.key, action, f"no keeper can be started: {error.strerror or error}")
             return
         case.line.setblocking(False)
-        self._watch(case)
+        self.watch(case)
 
-    def _watch(self, case: Case) -> None:
+    def watch(self, case: Case) -> None:
         self._memory.begin()
         if case.line is not None:
             self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
         if case.handle >= 0:
-            self._selector.register(case.handle, selectors.EVENT_READ, lambda: self._gone(case))
+            self._selector.register(case.handle, selectors.EVENT_READ, lambda: self.gone(case))
 
     def _unwatch_line(self, case: Case) -> None:
         if case.line is not None:
@@ -340,7 +270,7 @@ class Hand:
             case.line.close()
             case.line = None
 
-    def _forget(self, case: Case) -> None:
+    def let_go(self, case: Case) -> None:
         """Let go of an incarnation that is over."""
         self._unwatch_line(case)
         if case.handle >= 0:
@@ -357,17 +287,17 @@ class Hand:
         if said is None:
             self._unwatch_line(case)
             if case.handle < 0:
-                self._gone(case)
+                self.gone(case)
             else:
-                self.later(0.5, lambda: self._call_again(case))
+                self.later(0.5, lambda: self.call_again(case))
 
-    def _call_again(self, case: Case) -> None:
+    def call_again(self, case: Case) -> None:
         """Call a keeper that has hung up and lives: what it was asked has no answer."""
         if case.key not in self.cases or case.line is not None or case.keeper_has_ended():
             return
         case.line = case.place.call()
         if case.line is None:
-            self.later(0.5, lambda: self._call_again(case))
+            self.later(0.5, lambda: self.call_again(case))
             return
         case.line.setblocking(False)
         self._selector.register(case.line, selectors.EVENT_READ, lambda: self._hear(case))
@@ -385,7 +315,7 @@ class Hand:
             case.learn(told)
             if case.handle >= 0:
                 with contextlib.suppress(KeyError):  # it is watched already
-                    self._selector.register(case.handle, selectors.EVENT_READ, lambda: self._gone(case))
+                    self._selector.register(case.handle, selectors.EVENT_READ, lambda: self.gone(case))
         elif say == "runs":
             case.state = told["state"]
             if case.start is not None:
@@ -420,7 +350,7 @@ class Hand:
         self.tell(news.Seen(case.key, JobState.RUNNING, "a signal of somebody else's"))
 
     # -------------------------------------------------------------------------------- ending
-    def _gone(self, case: Case) -> None:
+    def gone(self, case: Case) -> None:
         """The keeper has ended, or will never be there: the files say what became of the job."""
         if case.key not in self.cases:
             return
@@ -431,7 +361,7 @@ class Hand:
         if look.fate is Fate.ALIVE:
             if case.line is None and case.handle >= 0 and not case.keeper_has_ended():
                 return  # the handle will say so
-            self.later(_LOOK_AGAIN, lambda: self._gone(case))
+            self.later(LOOK_AGAIN, lambda: self.gone(case))
             return
         if look.fate is Fate.NEVER:
             self._never_started(case)
@@ -442,11 +372,11 @@ class Hand:
 
     def _never_started(self, case: Case) -> None:
         if case.start is None:
-            self._forget(case)
+            self.let_go(case)
             case.place.close(None)
             self.tell(news.Lost(case.key, "its keeper never began", self.site.settings.keeper_lost))
             self._settle_rest(case)
-        elif case.failure is None and case.tries < _TRIES:
+        elif case.failure is None and case.tries < MOST_TRIES:
             self._unwatch_line(case)
             self._launch(case)
         else:
@@ -455,7 +385,7 @@ class Hand:
     def _start_failed(self, case: Case, why: str) -> None:
         action = case.start
         assert action is not None
-        self._forget(case)
+        self.let_go(case)
         case.place.close(None)
         self.refused(case.key, action, why)
 
@@ -466,24 +396,13 @@ class Hand:
             return
         if case.start is not None:  # it began, and ended before anybody heard of it
             self._began(case, case.start)
-        self._forget(case)
-        self.tell(self.what_became_of(case.key, told))
+        self.let_go(case)
+        self.tell(self.finding.what_became_of(case.key, told))
         self._settle_rest(case)
 
-    def what_became_of(self, key: Key, told: dict[str, Any]) -> News:
-        """Return what an exit file means."""
-        end = end_of_plain(told)
-        if told.get("then"):
-            return news.Lost(key, told["then"], "requeue")
-        if end.failed:
-            return news.Lost(key, end.failed, "requeue")
-        if end.killed is not None and told.get("ends_by") != "daemon":
-            return news.Lost(key, end.killed, self.site.settings.keeper_lost)
-        return news.Over(key, end)
-
     def _lost(self, case: Case, look: Found) -> None:
-        why, rule = self.lose(look)
-        self._forget(case)
+        why, rule = self.finding.lose(look)
+        self.let_go(case)
         if case.start is not None:  # it may have begun: its directory says so until the journal does
             self.refused(case.key, case.start, why)
             return

@@ -87,7 +87,7 @@ class LocalWorld:
     # ------------------------------------------------------------------------------ beginning
     def _find(self) -> None:
         """See what is there from before."""
-        found = self._hand.find()
+        found = self._hand.finding.find()
         latest = {look.key[0]: look.key[1] for look, _ in sorted(found, key=lambda each: each[0].key[1])}
         for look, case in found:
             job_id, incarnation = look.key
@@ -107,7 +107,7 @@ class LocalWorld:
         elif look.fate is Fate.NEVER:
             self._never.add(look.key)
         elif look.fate is Fate.ENDED and look.exit is not None:
-            end, became = end_of_plain(look.exit), self._hand.what_became_of(look.key, look.exit)
+            end, became = end_of_plain(look.exit), self._hand.finding.what_became_of(look.key, look.exit)
             if end.failed:  # it never ran: the same incarnation may be tried again
                 self._never.add(look.key)
                 self._hand.forget([look.key])
@@ -120,7 +120,7 @@ class LocalWorld:
                 )
                 self._found_ended.append(look.key)
         else:
-            why, rule = self._hand.lose(look)
+            why, rule = self._hand.finding.lose(look)
             self._told[job_id] = Told(incarnation, JobState.RUNNING)
             self._tell(news.Lost(look.key, why, rule))
 

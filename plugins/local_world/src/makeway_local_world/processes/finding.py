@@ -1,0 +1,111 @@
+"""Find what an earlier daemon left, and say what became of incarnations that are over."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from makeway_local_world.keeping import proc, words
+from makeway_local_world.processes import leftovers, news
+from makeway_local_world.processes.case import Case
+from makeway_local_world.processes.ends import end_of_plain
+from makeway_local_world.processes.news import News
+from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, all_keys
+
+if TYPE_CHECKING:
+    from makeway_local_world.processes.hand import Hand
+
+MOST_TRIES = 3
+"""Nurseries that may die over one start."""
+LOOK_AGAIN = 0.005
+"""Seconds until a lock is looked at again whose keeper is about to end."""
+_KILL_LIMIT = 2.0
+_log = logging.getLogger("makeway")
+
+
+class Finding:
+    """Looks at directories of incarnations for a hand."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+
+    def find(self) -> list[tuple[Found, Case | None]]:
+        """Look at all incarnations of the state directory, and take over those that live; before `begin`.
+
+        All keepers are called before the first answer is waited for.
+        """
+        looks = []
+        for key in all_keys(self._hand.site.directory):
+            place = RunDirectory(self._hand.site.directory, key)
+            try:
+                look = place.look()
+            except words.WordError as error:
+                _log.error("%s: %s; it is left alone", place.path, error)
+                self._hand.unreadable.add(key)
+                continue
+            looks.append((look, self._call(place, look) if look.fate is Fate.ALIVE else None))
+        found: list[tuple[Found, Case | None]] = []
+        for look, case in looks:
+            if case is None:
+                found.append((look, None))
+                continue
+            self._greet(case)
+            if case.line is None and (again := case.place.look()).fate is not Fate.ALIVE:
+                self._hand.let_go(case)  # it has ended meanwhile
+                found.append((again, None))
+            else:
+                found.append((look, case))
+        return found
+
+    def adopt(self, place: RunDirectory, look: Found) -> None:
+        """Take over a keeper of an earlier daemon."""
+        self._greet(self._call(place, look))
+
+    def _call(self, place: RunDirectory, look: Found) -> Case:
+        case = Case(key=look.key, place=place, line=place.call(), tries=MOST_TRIES)
+        self._hand.cases[look.key] = case
+        if look.started is not None:
+            case.learn(look.started)
+            case.state = "running"
+        return case
+
+    def _greet(self, case: Case) -> None:
+        """Hear what a keeper says first: how its job stands."""
+        if case.line is not None:
+            with contextlib.suppress(OSError, words.WordError):
+                hello = words.unpack(case.line.recv(words.LONGEST))  # waits 2 s at the most
+                case.learn(hello)
+                case.state = {"starting": "running"}.get(hello["state"], hello["state"])
+                case.killed = hello.get("ends_by") == "daemon"
+                case.gives_way = str(hello.get("then") or "")
+            case.line.setblocking(False)
+        self._hand.watch(case)
+        if case.line is None:
+            again = self._hand.gone if case.handle < 0 else self._hand.call_again
+            self._hand.later(LOOK_AGAIN, lambda: again(case))
+
+    def lose(self, look: Found) -> tuple[str, str]:
+        """Clean up after a keeper that has died; return why it did, and the rule that follows."""
+        started = look.started or {}
+        if started.get("boot") != proc.boot_id():
+            return "the machine went down", self._hand.site.settings.reboot
+        left = leftovers.kill(started, self._hand.site.daemon, started.get("uid"), _KILL_LIMIT)
+        text = "its keeper was killed"
+        if left:
+            text += f"; {', '.join(f'{each.name} ({each.pid})' for each in left)} cannot be killed"
+        return text, self._hand.site.settings.keeper_lost
+
+    def what_became_of(self, key: Key, told: dict[str, Any]) -> News:
+        """Return what an exit file means."""
+        end = end_of_plain(told)
+        if told.get("then"):
+            return news.Lost(key, told["then"], "requeue")
+        if end.failed:
+            return news.Lost(key, end.failed, "requeue")
+        if end.killed is not None and told.get("ends_by") != "daemon":
+            return news.Lost(key, end.killed, self._hand.site.settings.keeper_lost)
+        return news.Over(key, end)
+
+
+__all__ = ["LOOK_AGAIN", "MOST_TRIES", "Finding"]
