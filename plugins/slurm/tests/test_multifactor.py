@@ -233,6 +233,17 @@ def test_p6_decay() -> None:
     assert [round(each, 2) for each in found] == [0.0, 193.72, 377.53, 537.52, 631.90, 550.03]
 
 
+def test_p6_a_long_run_comes_to_rest() -> None:
+    """After hundreds of half lives 4 CPUs stand at the sum of the row 4 * 60 * d^60 * (1 + d^60 + d^120 + ...)."""
+    settings = {"decay_half_life": 60.0, "calc_period": 60.0}
+    one = {"max_time": 10**6, "name": "main", "default": True}
+    config = site(settings, ONE, partitions=(one,))
+    spec = JobSpec(id="j", account="acct", tasks=4, run_time=40000, time_limit=50000)
+    left = (1 - 0.693 / 60) ** 60
+    (found,) = used(config, (spec,), (30000.5,))
+    assert found == pytest.approx(4 * 60 * left / (1 - left), rel=1e-9)
+
+
 def test_p7_billing() -> None:
     """CPU=1.0,Mem=2.0G for 1 CPU and 1024 MB: 3 for each second; with MAX_TRES the larger, 2."""
     cluster = build_cluster(
