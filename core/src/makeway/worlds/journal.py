@@ -33,8 +33,6 @@ ENDS_TOLD = 100_000
 """How many jobs that have ended a new engine is told of, so that it knows echoes of them."""
 MEMORY_EVERY: Seconds = 5.0
 """Least time between two times that arbiter and policies are asked what they remember."""
-_STALE: _Mark = (None, None, 0.0)
-"""Stands for a row of an earlier daemon: it is written anew when its job is next looked at."""
 _PLUGINS = ("selector", "gang", "policies")
 _SWEEP = 32
 """Live jobs looked at in each step for changes that no event and no line tells of (reason, marks)."""
@@ -158,7 +156,9 @@ class Journal:
         with self._transaction() as database:
             self._write_config(database, engine.ledger.now)
             there = {row[0] for row in database.execute("SELECT id FROM jobs WHERE standing IS NOT NULL")}
-            self._marks = dict.fromkeys(there.intersection(engine.ledger.jobs), _STALE)
+            adopted = (engine.ledger.jobs[job_id] for job_id in there.intersection(engine.ledger.jobs))
+            # Too short to be equal to any: each row is written anew when its job is next looked at.
+            self._marks = {job.id: (job.state, job.resumed_at, job.ran) for job in adopted}
             self._write_jobs([job for job in engine.ledger.jobs.values() if job.id not in there])
         self._open = {row[0] for row in self._database.execute("SELECT serial FROM actions WHERE open")}
 
@@ -276,7 +276,8 @@ class Journal:
             standing = _json(plain)
             worked = _worked(old, job, engine.ledger.now)
             if old is None:
-                new.append((job.id, job.index, spec, standing, job.state.value, job.spec.submit_at, worked))
+                told = (job.id, job.index, spec, standing, job.state.value, job.spec.submit_at, worked or 0.0)
+                new.append(told)
             else:
                 known.append((standing, job.state.value, worked, job.id))
                 if old[-1] is not job.spec:  # a person changed what it asks for
@@ -287,7 +288,9 @@ class Journal:
             " ended_at = NULL",
             new,
         )
-        self._database.executemany("UPDATE jobs SET standing = ?, state = ?, worked = ? WHERE id = ?", known)
+        self._database.executemany(
+            "UPDATE jobs SET standing = ?, state = ?, worked = coalesce(?, worked) WHERE id = ?", known
+        )
         self._database.executemany("UPDATE jobs SET spec = ? WHERE id = ?", changed)
 
     def _write_refused(self, engine: Engine, step: Step) -> None:
@@ -466,11 +469,11 @@ def _mark(job: Job, engine: Engine) -> _Mark:
     )
 
 
-def _worked(old: _Mark | None, job: Job, now: Seconds) -> float:
-    """Return the running time of the last incarnation, as far as it is over."""
-    if job.state in (JobState.RUNNING, JobState.SUSPENDED):
+def _worked(old: _Mark | None, job: Job, now: Seconds) -> float | None:
+    """Return the running time of the last incarnation, as far as it is over; None: it is as written before."""
+    if job.state in _ACTIVE:
         return job.ran_until(now)
-    return _worked_until(old, now)
+    return _worked_until(old, now) if old is not None and old[0] in _ACTIVE else None
 
 
 def _worked_until(mark: _Mark | None, now: Seconds) -> float:
@@ -486,6 +489,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+_ACTIVE = (JobState.RUNNING, JobState.SUSPENDED)
 _ENDS = frozenset(state.value for state in JobState if state.ended)
 
 __all__ = ["ENDS_TOLD", "MEMORY_EVERY", "Journal"]

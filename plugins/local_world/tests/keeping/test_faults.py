@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -566,3 +568,25 @@ def test_a_word_is_heard_though_its_sender_hangs_up(house: Any) -> None:
     words.send(line, words.pack(do="kill", id=7, forced=True))
     line.close()
     assert held.end().fate is Fate.ENDED
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["one daemon", "two daemons"])
+def test_the_journal_keeps_what_a_killed_job_has_run(rig: Any, again: bool) -> None:
+    """Another policy can be tried on it: its work is not forgotten while it is cleaned up."""
+    rig.submit("1", "sh", "-c", "trap 'sleep 0.3; exit 1' TERM; while :; do sleep 0.01; done")
+    rig.until_runs("1")
+    rig.submit("2", "sleep", "0.1", partition="urgent")
+    rig.until(j1="SUSPENDED")
+    rig.until(j1="RUNNING", j2="GONE")
+    if again:
+        rig.again()
+    began = rig.live.clock.now()
+    rig.turn(lambda: rig.live.clock.now() > began + 0.5)
+    rig.live.feed(Command("cancel", "1"))
+    rig.turn(lambda: rig.state("1") not in ("RUNNING", "SUSPENDED"))
+    rig.submit("3", "true")
+    rig.until(j3="PENDING")
+    rig.until(j1="GONE", j3="GONE")
+    with contextlib.closing(sqlite3.connect(rig.folder / "journal.db")) as journal:
+        (worked,) = journal.execute("SELECT worked FROM jobs WHERE id = '1'").fetchone()
+    assert worked >= 0.5
