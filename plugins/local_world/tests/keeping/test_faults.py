@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -27,6 +28,15 @@ def alive(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     found = proc.look(pid)
     return found is not None and found.state not in proc.ENDED
+
+
+def test_a_keeper_ends_whose_run_directory_is_gone(house: Any) -> None:
+    """Nobody is left who could read how the job ended; it tried to write that for ever."""
+    held = house.start("sleep", "1000").runs()
+    leader = held.tree()[0].pid
+    shutil.rmtree(held.place.path)
+    os.kill(leader, signal.SIGKILL)
+    held.until(lambda: not alive(held.keeper))
 
 
 # ------------------------------------------------------------------------------- the good case

@@ -205,6 +205,8 @@ class Ending:
             try:
                 self._write_once(data)
                 return
+            except FileNotFoundError:
+                return  # the run directory itself is gone: nobody is left who could read it
             except OSError:
                 time.sleep(pause)  # the lock is held meanwhile: nobody takes the job for lost
                 pause = min(pause * 2, 5.0)
