@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import attrs
@@ -215,8 +216,8 @@ def _table_of_files() -> list[str]:
 def test_the_commands_for_a_sites_files_work(command: str, tmp_path: Path) -> None:
     """In a folder that holds such files under the names that the table uses."""
     config = shlex.split(command)[2]
-    if config == "sched_config":
-        pytest.importorskip("makeway_openpbs_sched", reason="the plugin is not installed")
+    if config == "sched_config" and "openpbs/sched" not in entry_points(group="makeway").names:
+        pytest.skip("the plugin for OpenPBS is not installed")
     for pattern in SITES[config]:
         for file in ROOT.glob(pattern):
             shutil.copy(file, tmp_path)
