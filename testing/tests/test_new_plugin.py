@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import sys
 import tomllib
 from collections.abc import Callable
@@ -11,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from makeway.model import JobSpec
+from makeway_testing.builders import node
 from makeway_testing.new_plugin import KINDS, Names
+from makeway_testing.relay import relay
+from makeway_testing.strategies import Scenario
 
 Run = Callable[..., Any]
 
@@ -141,3 +146,25 @@ def test_names() -> None:
     assert names.entry == "preempt/last_come_first"
     assert names.package == "makeway_preempt_last_come_first"
     assert names.distribution == "makeway-preempt-last-come-first"
+
+
+def test_an_arbiter_hears_of_jobs_that_are_leaving(run: Run, here: Path) -> None:
+    """One that takes over while a job is being ended leaves the next one stopped until it is told of the end."""
+    assert run("new-plugin", "mine", "--kind", "gang").status == 0
+    source = here / "makeway-gang-mine/src/makeway_gang_mine/__init__.py"
+    spec = importlib.util.spec_from_file_location("makeway_gang_mine", source)
+    assert spec is not None
+    assert spec.loader is not None
+    plugin = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plugin)
+    shares = {name: {"oversubscribe": "FORCE:2"} for name in ("a", "b")}
+    ends_by_limit = JobSpec(id="one", partitions=("a",), submit_at=0.0, run_time=20.0, time_limit=15.0)
+    waits = JobSpec(id="two", partitions=("b",), submit_at=0.0, run_time=10.0)
+    scenario = Scenario(
+        machine=(node("n1", cpus=1),),
+        settings={"partitions": shares, "gang": "gang/mine"},
+        specs=(ends_by_limit, waits),
+        commands="",
+        until=None,
+    )
+    relay(scenario, {"gang/mine": plugin})

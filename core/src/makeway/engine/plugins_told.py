@@ -115,13 +115,14 @@ def told_of_starts_of_gang(
 ) -> list[GangOrder]:
     """Tell an arbiter that knows nothing of adoption of the starts, in order, each at its instant.
 
-    First of those that run, so that they take their places before those that wait for one. It does not hear of jobs
-    that a person suspended: it was told that they had ended.
+    First of those that are leaving their nodes, whose end it has not heard of yet, and of those that run: so they take
+    their places before those that wait for one. It does not hear of jobs that a person suspended: it was told that
+    they had ended.
     """
-    del leaving, memory
+    del memory
     orders: list[GangOrder] = []
     now = ledger.now
-    for job in sorted(active, key=lambda job: job.state is _SUSPENDED):
+    for job in sorted((*leaving, *active), key=lambda job: job.state is _SUSPENDED):
         if job.suspended_by is not SuspendedBy.ADMIN:
             ledger.now = or_else(job.started_at, now)
             orders += gang.started(job, ledger)
