@@ -61,7 +61,7 @@ class LinearSelector:
             and not view.rule("linear_overlays_off")
         )
         """Whether jobs of lower tiers that are OFF keep their nodes to themselves."""
-        self._requests: dict[str, tuple[object, Request]] = {}
+        self._requests: dict[str, tuple[object, object, Request]] = {}
         self._by_shape: dict[tuple[object, ...], Request] = {}
         self._possible: dict[Hashable, Blocked | None] = {}
         """Verdicts by all that they depend on; requests are the same object for the same shape."""
@@ -116,8 +116,8 @@ class LinearSelector:
     def request(self, job: Job) -> Request:
         """Return the normalised request of `job` in the partition that it is tried in."""
         known = self._requests.get(job.id)
-        if known is not None and known[0] is job.partition:
-            return known[1]
+        if known is not None and known[0] is job.partition and known[1] is job.spec:
+            return known[2]
         key = _shape(job)
         request = self._by_shape.get(key)
         if request is None:
@@ -126,7 +126,7 @@ class LinearSelector:
             request = request_of(job, self.cluster, memory=self.books.track_memory)
             request = attrs.evolve(request, alike=nodes_alike(request, self.uniform))
             self._by_shape[key] = request
-        self._requests[job.id] = (job.partition, request)
+        self._requests[job.id] = (job.partition, job.spec, request)
         return request
 
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
