@@ -32,7 +32,8 @@ def test_what_a_package_held_moved_with_it() -> None:
     assert new_name("makeway.testing.contracts.base") == "makeway_testing.contracts.base"
     assert new_name("makeway.testing.invariants") == "makeway_testing.invariants"
     assert new_name("makeway.testings") is None
-    with pytest.raises(ModuleNotFoundError, match=r"makeway\.testing\.nothing"):
+    with warnings.catch_warnings(), pytest.raises(ModuleNotFoundError, match=r"makeway\.testing\.nothing"):
+        warnings.simplefilter("ignore", DeprecationWarning)
         importlib.import_module("makeway.testing.nothing")
 
 
