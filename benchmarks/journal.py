@@ -22,8 +22,8 @@ from makeway.model import JobSpec, JobState
 from makeway.record import Line, Recorder
 from makeway.worlds.api import Step
 from makeway.worlds.events import Event, Finished, Started, Submitted
-from makeway.worlds.journal import Journal
-from makeway.worlds.recovery import recover
+from makeway_live.journal import Journal
+from makeway_live.recovery import recover
 
 MILLI = 1e3
 

@@ -23,9 +23,9 @@ import attrs
 
 from makeway.config import Config, parse_toml
 from makeway.model import JobSpec
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Submitted
-from makeway.worlds.recovery import live_of
+from makeway_live.drive import Live
+from makeway_live.recovery import live_of
 from makeway_local_world.keeping import words
 from makeway_local_world.processes.rundir import Fate, RunDirectory, all_keys
 from makeway_local_world.processes.world import LocalWorld

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from makeway.config import Config
 from makeway.engine.engine import Engine
-from makeway.engine.reload import reload
 from makeway.errors import ConfigError, PluginError
 from makeway.model import JobSpec, JobState
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Finished, Submitted
-from makeway.worlds.journal import Journal
-from makeway.worlds.recovery import recover
 from makeway.worlds.simulated import PacedWorld, SimulatedWorld
+from makeway_live.drive import Live
+from makeway_live.journal import Journal
+from makeway_live.recovery import recover
+from makeway_live.reload import reload
 from makeway_testing import builders, cluster, one_node
 from makeway_testing.invariants import check_invariants
 from makeway_testing.strategies import POLICIES, SCHEDULERS, Scenario, contended

@@ -32,9 +32,10 @@ def test_what_a_package_held_moved_with_it() -> None:
     assert new_name("makeway.testing.contracts.base") == "makeway_testing.contracts.base"
     assert new_name("makeway.testing.invariants") == "makeway_testing.invariants"
     assert new_name("makeway.testings") is None
-    with warnings.catch_warnings(), pytest.raises(ModuleNotFoundError, match=r"makeway\.testing\.nothing"):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        importlib.import_module("makeway.testing.nothing")
+        with pytest.raises(ModuleNotFoundError, match=r"makeway\.testing\.nothing"):
+            importlib.import_module("makeway.testing.nothing")
 
 
 def test_a_missing_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,7 @@ import contextlib
 import functools
 import gc
 import math
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -21,20 +19,16 @@ from makeway.errors import ConfigError, MakewayError, OutOfTime, Problem
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
 from makeway.record import Archive, Decision, Line, Recorder
-from makeway.registry import Policies, build_world, full_name
+from makeway.registry import Policies, full_name, tool
 from makeway.runners.api import RunnerFactory, RunnerWorld
 from makeway.state import State as RunState
-from makeway.worlds.agenda import Agenda
-from makeway.worlds.api import State, World
-from makeway.worlds.clock import Clock, LiveClock
-from makeway.worlds.drive import Live
+from makeway.worlds.api import World
+from makeway.worlds.clock import Clock
 from makeway.worlds.events import Event
 from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
 
 SIMULATED = "world/simulated"
-_SHORT: Seconds = 1.0
-"""Longest wait of a replay in a world whose clock runs, so that an interruption is noticed."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -127,7 +121,7 @@ def replay(
         if simulated:
             ended_at = _simulated(engine, jobs, commands, options)
         else:
-            ended_at = _live(engine, Agenda(jobs, commands), options)
+            ended_at = _live(engine, jobs, commands, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
 
 
@@ -197,27 +191,21 @@ def _states(engine: Engine, world: World, options: Options) -> Callable[[], None
     return take
 
 
-def _live(engine: Engine, agenda: Agenda, options: Options) -> Seconds:
+def _live(
+    engine: Engine, jobs: Iterable[JobSpec], commands: Sequence[tuple[Seconds, Event]], options: Options
+) -> Seconds:
     """Run jobs in the world that ``[world]`` names, as fast as its clock runs; return the last instant."""
-    config, clock = engine.config, options.clock or LiveClock()
-    with contextlib.ExitStack() as stack:
-        directory = config.world.state or stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="makeway-", ignore_cleanup_errors=True)
-        )
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        state = State(directory=Path(directory), clock=clock, clockwork=engine.clockwork)
-        world = build_world(config, engine.recorder.cluster, state, options.plugins)
-        live = Live(engine, world, clock, agenda=agenda)
-        stack.callback(live.close)
-        marks = sorted(options.snapshots)
-        while not live.over and (options.until is None or clock.now() < options.until):
-            steps = live.steps
-            live.turn(_SHORT if options.until is None else min(_SHORT, options.until - clock.now()))
-            if options.after_step is not None and live.steps > steps:
-                options.after_step(engine)
-            while marks and marks[0] <= clock.now():
-                options.snapshots[marks.pop(0)](engine)
-        return max(engine.ledger.now, clock.now() if options.until is not None else 0.0)
+    ended_at: Seconds = tool("live", "--world").run(
+        engine,
+        jobs,
+        commands,
+        clock=options.clock,
+        plugins=options.plugins,
+        until=options.until,
+        after_step=options.after_step,
+        snapshots=options.snapshots,
+    )
+    return ended_at
 
 
 @contextlib.contextmanager

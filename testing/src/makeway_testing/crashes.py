@@ -20,13 +20,13 @@ from makeway.model import Job, JobSpec, JobState, Seconds
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.replay import Run
-from makeway.worlds.agenda import Agenda
 from makeway.worlds.api import Journal, Step
 from makeway.worlds.clock import FakeClock
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Action, Event, Submitted
-from makeway.worlds.journal import Journal as FileJournal
-from makeway.worlds.recovery import perform_again, recover
+from makeway_live.agenda import Agenda
+from makeway_live.drive import Live
+from makeway_live.journal import Journal as FileJournal
+from makeway_live.recovery import perform_again, recover
 from makeway_testing.faulty import Faults, FaultyWorld
 from makeway_testing.invariants import InvariantChecker, check_conservation
 
@@ -120,7 +120,7 @@ class CrashingRun:
         """Begin.
 
         :param recovery: how a new daemon takes over, if there is no `journal`.
-        :param journal: a file for the journal of daemons (`makeway.worlds.journal`), which then takes over from it.
+        :param journal: a file for the journal of daemons (`makeway_live.journal`), which then takes over from it.
         """
         self._config = config
         self._jobs = jobs

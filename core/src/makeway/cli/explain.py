@@ -20,7 +20,7 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.explain import Witness
 from makeway.explain import explain as story
 from makeway.model import Seconds
-from makeway.readers.journal import commands_with
+from makeway.readers.commands import commands_with
 from makeway.replay import Options
 from makeway.replay import replay as run_replay
 from makeway.report import count, rejection
@@ -85,7 +85,7 @@ def explain(
             plugins=loose,
         )
         options = begun_warm(options, jobs, configured)
-        commands = commands_with(configured, str(loaded.path), workload)
+        commands = commands_with(configured, str(loaded.path), jobs)
         run = run_replay(configured, jobs.jobs, commands, options)
     paragraphs = list(story(run, witness, loaded.places))
     if not paragraphs:

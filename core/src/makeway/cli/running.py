@@ -22,7 +22,7 @@ from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.journal import commands_with
+from makeway.readers.commands import commands_with
 from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, queue
@@ -53,12 +53,10 @@ def column_of(
 ) -> Column:
     """Replay one configuration."""
     first = label == CONFIGURED
-    commands = commands_with(config, str(request.loaded.path), request.workload)
-    checker = _checker(commands) if request.check_invariants else None
     options = Options(
         until=request.until,
         sink=None if keeper.log is None else keeper.write,
-        keep=checker is not None,
+        keep=request.check_invariants,
         archive=keeper.archive,
         started=keeper.started,
         snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
@@ -69,10 +67,12 @@ def column_of(
         begin_from=request.begin_from,
         states=_writers_of_states(request.states_at) if first else {},
     )
-    if request.runner is not None and commands:
-        text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
-        raise ConfigError("--runner", [Problem("", text)])
     with watched(request, config, label) as (workload, hooks):
+        commands = commands_with(config, str(request.loaded.path), workload)
+        if request.runner is not None and commands:
+            text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
+            raise ConfigError("--runner", [Problem("", text)])
+        checker = _checker(commands) if request.check_invariants else None
         options = begun_warm(options, workload, config)
         after = _both(checker, hooks.stepped)
         cluster = keeper.begin(config, label, workload)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +10,8 @@ import attrs
 
 from makeway.config import Config
 from makeway.foreign import LeftOut
-from makeway.model import NOTHING, JobSpec
+from makeway.model import NOTHING, Cluster, JobSpec, Seconds
+from makeway.worlds.events import Event
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +66,10 @@ class Workload:
     """Instant at which the span of the log begins, if earlier jobs are in it; None: the log does not say."""
     header: dict[str, str] = attrs.field(factory=dict)
     """What the trace says of itself (MaxNodes, MaxProcs, ...)."""
+    commands: Callable[[Cluster], Sequence[tuple[Seconds, Event]]] | None = None
+    """Returns what people and nodes did meanwhile, each with its instant; None: the trace does not say.
+
+    It raises ConfigError for what does not fit the cluster."""
     details: dict[str, Any] = attrs.field(factory=dict)
     """What the trace knows happened, by job id (state, nodes, start), for comparisons."""
 
@@ -86,7 +91,10 @@ class Workload:
 
 
 class WorkloadReader(Protocol):
-    """Reads one kind of workload file."""
+    """Reads one kind of workload file.
+
+    One of files that are no text has a method ``claims_binary(path)`` too, which looks at the file itself.
+    """
 
     @property
     def name(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from makeway.config import Config
+from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.model import Seconds
+from makeway.readers.api import Workload
 from makeway.settings import structure
 from makeway.worlds.events import Command, Event
 
@@ -54,3 +55,15 @@ def commands_of(config: Config, source: str) -> list[tuple[Seconds, Event]]:
     if problems:
         raise ConfigError(source, problems)
     return commands
+
+
+def commands_with(config: Config, source: str, workload: Workload) -> list[tuple[Seconds, Event]]:
+    """Return the commands of a configuration, and those that the workload's own run had, in order of time.
+
+    :param source: name of the configuration, for messages.
+    :raises ConfigError: with all problems.
+    """
+    commands = commands_of(config, source)
+    if workload.commands is not None:
+        commands += workload.commands(build_cluster(config))
+    return sorted(commands, key=lambda each: each[0])

@@ -48,6 +48,15 @@ def read_head(path: Path) -> str:
     return "\n".join(_decoded(line) for line in head.removeprefix(_BOM).split(b"\n"))
 
 
+def is_binary(path: Path) -> bool:
+    """Whether `path` begins with what no text holds.
+
+    :raises ConfigError: it is missing, or cannot be read.
+    """
+    with _opened(path) as (stream, _), _blaming(path, lambda: 1):
+        return b"\0" in stream.read(_HEAD)
+
+
 def read_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
     """Yield the lines of `path` with their numbers.
 

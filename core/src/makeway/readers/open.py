@@ -11,14 +11,12 @@ from makeway import registry
 from makeway.errors import ConfigError, PluginError, Problem, nearest
 from makeway.readers.api import ReadOptions, Workload, WorkloadReader
 from makeway.readers.foreign import adapted_workload
-from makeway.readers.journal import JournalReader
-from makeway.readers.lines import read_head, shown
+from makeway.readers.lines import is_binary, read_head, shown
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import NativeReader
 from makeway.readers.swf import SwfReader
-from makeway.worlds.journal_file import is_journal
 
-READERS: tuple[WorkloadReader, ...] = (NativeReader(), SwfReader(), JournalReader())
+READERS: tuple[WorkloadReader, ...] = (NativeReader(), SwfReader())
 """The built-in readers, in the order in which they are asked."""
 
 _SHOWN_REASONS = 5
@@ -57,8 +55,8 @@ def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader
     """
     if format is not None:
         enough = any(reader.name == format for reader in READERS)
-    elif is_journal(path):
-        enough = True
+    elif is_binary(path):
+        enough = False
     else:
         head = read_head(path)
         enough = any(reader.claims(_NO_NAME, head) for reader in READERS)
@@ -78,17 +76,31 @@ def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
 
 
 def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
-    if is_journal(path):
-        return JournalReader()  # it has no lines to look at
+    if is_binary(path):
+        return _detected_binary(path, readers)
     head = read_head(path)
     for name in (_NO_NAME, path):
         for reader in readers:
             if reader.claims(name, head):
                 return reader
-    formats = ", ".join(sorted(reader.name for reader in readers))
     line = next((line for line in head.splitlines() if line.strip()), "")
-    message = f"the format of {shown(line.strip())} is not known; name it with --format: {formats}"
+    message = f"the format of {shown(line.strip())} is not known; name it with --format: {_names(readers)}"
     raise ConfigError(str(path), [Problem(f"{path.name}:1", message)])
+
+
+def _detected_binary(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
+    for reader in readers:
+        claims = getattr(reader, "claims_binary", None)
+        if claims is not None and claims(path):
+            return reader
+    package = registry.reader_of(path.name)
+    hint = f"; 'pip install {package}' brings a reader for it" if package else ""
+    text = f"the file is binary, not text; readers of text: {_names(readers)}{hint}"
+    raise ConfigError(str(path), [Problem("", text)])
+
+
+def _names(readers: Sequence[WorkloadReader]) -> str:
+    return ", ".join(sorted(reader.name for reader in readers))
 
 
 def _no_job(workload: Workload) -> list[Problem]:

@@ -25,9 +25,9 @@ from makeway.hookspecs import hookimpl
 from makeway.model import Cluster, JobSpec
 from makeway.record import Line
 from makeway.worlds.api import State
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Submitted
-from makeway.worlds.recovery import live_of
+from makeway_live.drive import Live
+from makeway_live.recovery import live_of
 from makeway_local_world import plugin
 from makeway_local_world.keeping import proc, words
 from makeway_local_world.keeping.proc import Process

@@ -35,7 +35,7 @@ from makeway.config import parse_toml
 from makeway.model import JobSpec, Seconds
 from makeway.worlds.api import Step
 from makeway.worlds.events import Action, Submitted
-from makeway.worlds.recovery import live_of
+from makeway_live.recovery import live_of
 from makeway_local_world.keeping import proc, words
 from makeway_local_world.processes.leftovers import marked
 from makeway_local_world.processes.rundir import Fate, RunDirectory, all_keys

@@ -22,11 +22,8 @@ from makeway.model import JobSpec, JobState, Seconds
 from makeway.record import Line, Recorder, to_json
 from makeway.registry import Policies, build_world
 from makeway.replay import Options, Run, replay
-from makeway.worlds.agenda import Agenda
 from makeway.worlds.api import Moment, State, Survey, World
 from makeway.worlds.clock import Clock, FakeClock
-from makeway.worlds.differences import differences
-from makeway.worlds.drive import Live
 from makeway.worlds.events import (
     Action,
     Cleaned,
@@ -39,6 +36,9 @@ from makeway.worlds.events import (
     Start,
     Suspend,
 )
+from makeway_live.agenda import Agenda
+from makeway_live.differences import differences
+from makeway_live.drive import Live
 from makeway_testing import builders
 from makeway_testing.contracts.base import Contract, PatientChecker, anybody
 from makeway_testing.failures import BreachError

@@ -18,8 +18,8 @@ import attrs
 from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
 from makeway.record import Line
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Event
+from makeway_live.drive import Live
 
 T = TypeVar("T")
 MOST_FAILED = 5

@@ -14,8 +14,8 @@ from typing import Any
 
 from makeway.config import Config
 from makeway.errors import JournalError
-from makeway.worlds.drive import Live
-from makeway.worlds.recovery import live_of
+from makeway_live.drive import Live
+from makeway_live.recovery import live_of
 from makeway_local_world.daemon import backup
 from makeway_local_world.daemon.holding import Hold
 from makeway_local_world.daemon.people import Rules, rules_of

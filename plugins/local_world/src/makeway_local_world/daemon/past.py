@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from makeway.worlds.journal_file import connect, telling
+from makeway_live.journal_file import connect, telling
 from makeway_local_world.requests import KEY
 
 _ENDS = "ended_at IS NOT NULL"

@@ -15,8 +15,8 @@ from makeway.config import Config, parse_toml
 from makeway.model import JobSpec, JobState, Stay
 from makeway.record import Line
 from makeway.state import State
-from makeway.worlds.drive import Live
 from makeway.worlds.events import NodesDrained, NodesUp
+from makeway_live.drive import Live
 from makeway_local_world import submission
 from makeway_local_world.daemon import wards
 from makeway_local_world.daemon.desk import Desk, Unwritten

@@ -2,7 +2,7 @@
 
 Nothing that was decided is decided again. The jobs' rows give a new engine; the world is asked what is really there;
 actions whose outcome nobody knows are performed again where the world shows that they did not happen. Whatever else
-differs the live loop turns into events when it looks around for the first time (`makeway.worlds.differences`).
+differs the live loop turns into events when it looks around for the first time (`makeway_live.differences`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from makeway.record import Line, Recorder
 from makeway.registry import Policies, build_world
 from makeway.worlds.api import State, Step, Survey, World
 from makeway.worlds.clock import LiveClock
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, Start, Suspend
-from makeway.worlds.journal import Journal
+from makeway_live.drive import Live
+from makeway_live.journal import Journal
 
 _THERE = (JobState.RUNNING, JobState.SUSPENDED)
 

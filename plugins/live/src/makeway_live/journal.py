@@ -27,7 +27,7 @@ from makeway.state import State, job_from_json, nodes_to_text
 from makeway.worlds.api import Step
 from makeway.worlds.encoding import action_to_plain, event_to_plain
 from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Resume, Submitted
-from makeway.worlds.journal_file import connect, telling
+from makeway_live.journal_file import connect, telling
 
 ENDS_TOLD = 100_000
 """How many jobs that have ended a new engine is told of, so that it knows echoes of them."""

@@ -24,17 +24,17 @@ import attrs
 from makeway import collector
 from makeway.config import Config, WorldTable, build_cluster
 from makeway.engine.engine import Engine
-from makeway.engine.reload import reload
 from makeway.errors import JournalError
 from makeway.model import Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies, build_world
-from makeway.worlds.agenda import Agenda
 from makeway.worlds.api import Journal, Moment, State, Step, World
 from makeway.worlds.clock import Clock
-from makeway.worlds.differences import differences
 from makeway.worlds.events import Event
 from makeway.worlds.watch import time_limit
+from makeway_live.agenda import Agenda
+from makeway_live.differences import differences
+from makeway_live.reload import reload
 
 LONGEST_WAIT: Seconds = 60.0
 """A world is never asked to wait longer, so that a sleep or a change of the clock is noticed within a minute."""

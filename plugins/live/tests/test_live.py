@@ -19,11 +19,11 @@ from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.replay import Options, replay
 from makeway.worlds import simulated
-from makeway.worlds.agenda import Agenda
 from makeway.worlds.api import Step
 from makeway.worlds.clock import FakeClock
-from makeway.worlds.drive import Live
 from makeway.worlds.events import Command, Start, Submitted
+from makeway_live.agenda import Agenda
+from makeway_live.drive import Live
 from makeway_testing import builders
 
 JOBS = builders.jobs(

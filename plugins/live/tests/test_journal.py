@@ -26,18 +26,18 @@ from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, JournalError
 from makeway.model import JobSpec, JobState
 from makeway.readers.api import ReadOptions
-from makeway.readers.journal import JournalReader, commands_in
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.replay import Options, replay
-from makeway.worlds import journal_schema
 from makeway.worlds.api import Step
-from makeway.worlds.differences import differences
 from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
-from makeway.worlds.journal import Journal
-from makeway.worlds.journal_file import is_journal
-from makeway.worlds.recovery import perform_again, recover
 from makeway.worlds.simulated import SimulatedWorld
+from makeway_live import journal_schema
+from makeway_live.differences import differences
+from makeway_live.journal import Journal
+from makeway_live.journal_file import is_journal
+from makeway_live.reader import JournalReader, commands_in
+from makeway_live.recovery import perform_again, recover
 from makeway_testing.command_line import Run
 
 CONFIG = Config(
@@ -65,7 +65,7 @@ class Crash(Exception):  # noqa: N818  # no error, a test
 
 
 class Daemon:
-    """An engine, a journal and a world, joined as `makeway.worlds.drive` joins them, on the world's own time."""
+    """An engine, a journal and a world, joined as `makeway_live.drive` joins them, on the world's own time."""
 
     def __init__(
         self, config: Config, path: Path, world: SimulatedWorld, lines: list[Line] | None = None
@@ -367,7 +367,7 @@ def test_a_file_that_became_read_only_refuses_steps(tmp_path: Path) -> None:
 
 def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After some patience; then the step can be written."""
-    monkeypatch.setattr("makeway.worlds.journal_file.PATIENCE", 0.05)
+    monkeypatch.setattr("makeway_live.journal_file.PATIENCE", 0.05)
     daemon = written(tmp_path / "journal.db")
     other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -513,3 +513,17 @@ def test_a_damaged_journal_is_no_traceback(run: Run, tmp_path: Path) -> None:
     done = run("replay", config, path)
     assert done.status not in (0, 3)
     assert "damaged" in done.err
+
+
+def test_without_a_reader_a_journal_is_binary(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names what brings one."""
+    path, config = tmp_path / "journal.db", tmp_path / "site.toml"
+    written(path).journal.close()
+    config.write_text(dump_toml(CONFIG))
+    monkeypatch.setattr("makeway.registry.offered", lambda kind: ([], []))
+    done = run("replay", config, path)
+    assert done.status == 2
+    assert "binary, not text" in done.err
+    assert "pip install makeway-live" in done.err

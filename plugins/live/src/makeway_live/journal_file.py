@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from makeway.errors import JournalError
-from makeway.worlds import journal_schema as schema
+from makeway_live import journal_schema as schema
 
 PATIENCE = 5.0
 """Seconds to wait for another process that holds the file."""

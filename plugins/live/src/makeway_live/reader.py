@@ -6,6 +6,7 @@ incarnation. Who reached a time limit works on until the limit of the replay; wh
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -14,15 +15,13 @@ from typing import Any
 
 import attrs
 
-from makeway.config import Config, build_cluster, parse_toml
 from makeway.errors import ConfigError, JournalError, Problem
 from makeway.model import Cluster, JobSpec, JobState, Seconds
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.commands import commands_of
 from makeway.settings import structure
 from makeway.worlds.encoding import event_of_plain
 from makeway.worlds.events import Event
-from makeway.worlds.journal_file import connect, is_journal, telling
+from makeway_live.journal_file import connect, is_journal, telling
 
 _ENDS_WITHOUT_A_LIMIT = frozenset(
     state.value for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
@@ -31,13 +30,17 @@ _JOBS = "SELECT spec, state, worked, ended_at, submitted_at FROM jobs ORDER BY s
 
 
 class JournalReader:
-    """Reads journals (`makeway.worlds.journal`)."""
+    """Reads journals (`makeway_live.journal`)."""
 
     name = "journal"
 
     def claims(self, path: Path, head: str) -> bool:
+        """Claim no text."""
+        del path, head
+        return False
+
+    def claims_binary(self, path: Path) -> bool:
         """Recognise SQLite's mark and makeway's."""
-        del head
         return is_journal(path)
 
     def read(self, path: Path, options: ReadOptions) -> Workload:
@@ -49,7 +52,9 @@ class JournalReader:
         with _opened(path) as database, telling(path):
             rows = database.execute(_JOBS).fetchall()
             last = database.execute("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1").fetchone()
-        workload = Workload(name=path.name, jobs=_specs(rows, str(path)))
+        workload = Workload(
+            name=path.name, jobs=_specs(rows, str(path)), commands=functools.partial(commands_in, path)
+        )
         if last is not None:
             workload.start_wall = float(last[1]) - float(last[0])
         waiting = sum(1 for row in rows if row[3] is None)
@@ -70,25 +75,6 @@ def commands_in(path: Path, cluster: Cluster) -> list[tuple[Seconds, Event]]:
         return [(float(at), event_of_plain(json.loads(plain), cluster, str(path))) for at, plain in rows]
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(str(path), [Problem("commands", f"one cannot be read: {error}")]) from None
-
-
-def commands_with(config: Config, source: str, workload: Path | None) -> list[tuple[Seconds, Event]]:
-    """Return the commands of a configuration, and those of the run if the workload is its journal.
-
-    :param source: name of the configuration, for messages.
-    :raises ConfigError: with all problems.
-    """
-    commands = commands_of(config, source)
-    if workload is not None and is_journal(workload):
-        commands += commands_in(workload, build_cluster(config))
-    return sorted(commands, key=lambda each: each[0])
-
-
-def config_of(path: Path) -> Config | None:
-    """Return the configuration of the last step of a journal; None: it holds none."""
-    with _opened(path) as database, telling(path):
-        row = database.execute("SELECT config FROM configs ORDER BY rowid DESC LIMIT 1").fetchone()
-    return None if row is None else parse_toml(row[0], str(path))
 
 
 class _opened:  # noqa: N801  # used like a function
@@ -134,4 +120,4 @@ def _as_it_ran(spec: JobSpec, state: str, worked: float, ended_at: float | None)
     return spec if spec.time_limit is not None else attrs.evolve(spec, run_time=worked)
 
 
-__all__ = ["JournalReader", "commands_in", "commands_with", "config_of"]
+__all__ = ["JournalReader", "commands_in"]
