@@ -37,7 +37,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "What some need": (
         "makeway_closed_nodes",
+        "makeway_windows",
+        "makeway_node_sets",
         "makeway_over_limit",
+        "makeway_overdue",
         "makeway_marks",
         "makeway_displaces_by",
         "makeway_commands",

@@ -48,7 +48,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "Vocabulary",
             "Commands",
         ),
-        *("Grouping", "Finding"),
+        *("Window", "NodeSets", "Overdue", "Grouping", "Finding"),
     ),
     "What a plugin builds": (*("Selector", "Forecast", "Gang", "QueuedGang", "GangOrder"),),
     "Closed sets": (

@@ -466,6 +466,45 @@ def test_hook_closed_nodes() -> None:
     assert starts(replay(free, jobs)) == {"1": 0.0, "narrow": 2.0, "wide": 30.0}
 
 
+def test_hook_windows() -> None:
+    """A job that would run into the closed night waits for its end; one that is over before starts at once."""
+    jobs = (
+        JobSpec(id="long", submit_at=71_000, run_time=5, time_limit=3600),
+        JobSpec(id="short", submit_at=71_100, run_time=5, time_limit=60),
+    )
+    for kind in ("easy", "backfill", "greedy"):
+        table = attrs.evolve(config(), scheduler=SchedulerTable(type=kind))
+        run = replay(table, jobs, (), Options(plugins={"example": plugin("makeway_windows")}))
+        assert starts(run) == {"long": 108_000.0, "short": 71_100.0}, kind
+
+
+def test_hook_node_sets() -> None:
+    """Of four nodes the first half is taken as long as the job fits there; wider ones may lie anywhere."""
+    four = attrs.evolve(config(), node=(NodeTable(name="n[1-4]"),))
+    jobs = (
+        JobSpec(id="pinned", required_nodes=("n3",), run_time=50),
+        JobSpec(id="one", submit_at=1, run_time=9),
+        JobSpec(id="two", submit_at=2, min_nodes=2, max_nodes=2, run_time=9),
+    )
+    run = replay(four, jobs, (), Options(plugins={"example": plugin("makeway_node_sets")}))
+    nodes = {job_id: job["intervals"][0]["nodes"] for job_id, job in run.summary()["jobs"].items()}
+    assert nodes == {"pinned": "n3", "one": "n1", "two": "n[2,4]"}  # n4 alone would be the tightest block
+
+
+def test_hook_overdue() -> None:
+    """At midnight whoever runs is ended, by a timeout; who is over before is not."""
+    jobs = (
+        JobSpec(id="early", submit_at=85_000, run_time=100),
+        JobSpec(id="late", submit_at=86_000, run_time=5000, time_limit=9000),
+    )
+    run = replay(config(), jobs, (), Options(plugins={"example": plugin("makeway_overdue")}))
+    found = {
+        job_id: (job["final_state"], job["intervals"][-1]["end"])
+        for job_id, job in run.summary()["jobs"].items()
+    }
+    assert found == {"late": ("TIMEOUT", 86_400.0), "early": ("COMPLETED", 85_100.0)}
+
+
 def test_hook_marks() -> None:
     """A job that has run for an hour when a pass is made is a veteran; a younger one is not."""
     marked = {}

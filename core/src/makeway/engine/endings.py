@@ -36,6 +36,11 @@ class Endings:
         self._policies = policies
         self._scheduler = scheduler
         self._plans_for_late = policies.implements("makeway_over_limit")
+        self.looks = policies.implements("makeway_overdue")
+        """Whether plugins end jobs that run."""
+        self.look_at: Seconds | None = None
+        """When they are asked; None: not before another job starts."""
+        self._seen = -1
 
     def finished(self, event: Finished) -> None:
         """A job has ended by itself."""
@@ -120,6 +125,33 @@ class Endings:
                 late.append(job)
         if late:
             self._over_limit(late)
+
+    def look_ahead(self, now: Seconds) -> None:
+        """Find out when plugins want to end jobs that run, where one may have started since that was last asked."""
+        ledger = self._ledger
+        if ledger.version == self._seen:
+            return
+        self._seen = ledger.version
+        if not ledger.active_count:
+            self.look_at = None
+            return
+        jobs, again = self._policies.overdue(ledger)
+        later = again if again is not None and again > now else None
+        self.look_at = now if any(map(self._may_end, jobs)) else later
+
+    def overdue(self, now: Seconds) -> None:
+        """End the jobs that plugins want to end now."""
+        ledger = self._ledger
+        jobs, again = self._policies.overdue(ledger)
+        for job_id, why in jobs.items():
+            if self._may_end(job_id):
+                self._transitions.kill(ledger.jobs[job_id], JobState.TIMEOUT, why)
+        self.look_at = again if again is not None and again > now else None
+        self._seen = ledger.version
+
+    def _may_end(self, job_id: str) -> bool:
+        job = self._ledger.active_job(job_id)
+        return job is not None and job.preempt_at is None
 
     def _over_limit(self, late: Sequence[Job]) -> None:
         plans: Sequence[Plan | None] = [None] * len(late)

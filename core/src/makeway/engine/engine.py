@@ -201,6 +201,11 @@ class Engine:
             by = rhythm.deadlines_by(now)
             if by is not None:
                 self.endings.deadlines(by)
+        if self.endings.looks:
+            by = rhythm.deadlines_by(now)
+            at = self.endings.look_at
+            if by is not None and at is not None and at <= by + _TINY:
+                self.endings.overdue(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
         if self.priorities.due(now):
@@ -213,6 +218,9 @@ class Engine:
             rhythm.run(now)
         if self.gang is not None:
             self._tick_at = self._next_tick(self.gang)
+        if self.endings.looks:
+            self.endings.look_ahead(now)
+            rhythm.look_at = self.endings.look_at
         if ledger.gone:
             self.reports.ended(ledger.gone)
         if self.deeds is not None and transitions.actions:
@@ -318,6 +326,11 @@ class Engine:
             first = by_end[0][0]
             at = self.rhythm.deadline_wake(first, now)
             if at is not None and at < wake:
+                wake = at
+        look = self.endings.look_at
+        if look is not None and self.ledger.active_count:
+            at = self.rhythm.look_wake(look, now)
+            if at < wake:
                 wake = at
         due = self.priorities.next_at
         if due is not None and due < wake:

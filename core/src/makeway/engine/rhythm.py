@@ -61,6 +61,8 @@ class Rhythm:
         self._backfill_wanted = False
         self._submit_pass_at: Seconds | None = None
         self._soon = False
+        self.look_at: Seconds | None = None
+        """When plugins are to be asked which running jobs have to end; None: they are not."""
 
     # ------------------------------------------------------------------------------ grids
     def note_points(self, now: Seconds) -> None:
@@ -75,7 +77,10 @@ class Rhythm:
                 )
         if self._sweeping.interval:
             by_end = self._ledger.by_end
-            asked = self._sweeping.first_from(by_end[0][0], last) if by_end else None
+            wanted = [by_end[0][0]] if by_end else []
+            if self.look_at is not None:
+                wanted.append(self.look_at)
+            asked = self._sweeping.first_from(min(wanted), last) if wanted else None
             self._sweep_point = self._sweeping.reached(asked, now)
 
     def deadlines_by(self, now: Seconds) -> Seconds | None:
@@ -192,6 +197,10 @@ class Rhythm:
             return self._sweeping.first_from(first, now)
         over = self._over_time_limit
         return next((at + over for at, _, _ in self._ledger.by_end if at + over > now), None)
+
+    def look_wake(self, at: Seconds, now: Seconds) -> Seconds:
+        """Return when plugins are asked whom to end that want to be asked at `at`."""
+        return self._sweeping.first_from(at, now) if self._sweeping.interval else at
 
     def next_pass(self, now: Seconds) -> Seconds | None:
         """Return when a pass will be due if nothing happens until then; None: not at all."""

@@ -29,6 +29,7 @@ from makeway.hookspecs.building import makeway_displaces_by, makeway_gang, makew
 from makeway.hookspecs.displacing import (
     makeway_explain,
     makeway_over_limit,
+    makeway_overdue,
     makeway_preempt_action,
     makeway_preempt_candidates,
     makeway_preempt_mode,
@@ -53,7 +54,9 @@ from makeway.hookspecs.passing import (
     makeway_admit,
     makeway_closed_nodes,
     makeway_marks,
+    makeway_node_sets,
     makeway_queue_order,
+    makeway_windows,
 )
 from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
@@ -80,8 +83,10 @@ __all__ = [
     "makeway_jobs_named",
     "makeway_manual",
     "makeway_marks",
+    "makeway_node_sets",
     "makeway_on_line",
     "makeway_over_limit",
+    "makeway_overdue",
     "makeway_preempt_action",
     "makeway_preempt_candidates",
     "makeway_preempt_mode",
@@ -97,6 +102,7 @@ __all__ = [
     "makeway_settings",
     "makeway_take_over",
     "makeway_vocabulary",
+    "makeway_windows",
     "makeway_workload_readers",
     "makeway_world",
     "of_selector",

@@ -13,6 +13,7 @@ from makeway.model import (
     Choice,
     ClusterView,
     Job,
+    Overdue,
     Plan,
     PreemptMode,
     Protection,
@@ -202,6 +203,31 @@ def makeway_over_limit(jobs: Sequence[Job], view: ClusterView, now: float) -> Se
         @hookimpl
         def makeway_over_limit(jobs):
             return [Plan(job=job, mode=PreemptMode.REQUEUE, why="over its limit") for job in jobs]
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_overdue(view: ClusterView, now: float) -> Overdue | None:
+    """Name running jobs that have to end although their time limit is not reached: what they may use is used up.
+
+    Called whenever a job has started since it was last asked, and when it asked to be; where limits are looked at at
+    regular intervals, at the next of those looks.
+
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: `makeway.model.Overdue`; a job in its grace time may be among them, and is left alone. None: nobody.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked, answers are joined.
+
+    Nobody runs on after midnight::
+
+        @hookimpl
+        def makeway_overdue(view, now):
+            over = {job.id: "it is midnight" for job in view.active} if now >= 86400 else {}
+            return Overdue(jobs=over, ask_again_at=86400.0)
 
     .. versionadded:: 0.1
     """

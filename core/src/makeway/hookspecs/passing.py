@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.hookspecs.marks import hookspec
-from makeway.model import Blocked, ClusterView, Job
+from makeway.model import Blocked, ClusterView, Job, NodeSets, Window
 
 
 @hookspec(firstresult=True)
@@ -121,6 +121,60 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
         @hookimpl
         def makeway_closed_nodes(job, before, view):
             return before[0].partition.nodes & view.idle if before else 0
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def makeway_windows(job: Job, view: ClusterView, now: float) -> Sequence[Window] | None:
+    """Name the times for which nodes are kept from a pending job: reservations, maintenance.
+
+    Called for each job that is about to be tried, after `makeway_admit`, and when its start is planned. By its time
+    limit the job may not run into a window on the window's nodes; backfill plans around it.
+
+    :param job: the pending job.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: `makeway.model.Window`, in any order; those that are over may be left out. None: there are none.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    All plugins are asked, answers are joined.
+
+    Nobody runs into the night in which the machine room is closed::
+
+        @hookimpl
+        def makeway_windows(job):
+            return [Window(nodes=job.partition.nodes, start=72000.0, end=108000.0)]
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+def makeway_node_sets(job: Job, nodes: NodeBits, view: ClusterView, now: float) -> NodeSets | None:
+    """Say in which sets of nodes a pending job is to be placed, best first: below one switch, in one rack.
+
+    Called for each job that is about to be placed on free nodes, and when its start is planned. The selector is asked
+    for each set in turn; the first in which the job fits is taken. Victims are sought without it.
+
+    :param job: the pending job.
+    :param nodes: nodes that it may use, busy or not, as a bitmap.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: `makeway.model.NodeSets`; nodes that are not in `nodes` are left out of each. A job that may use any of
+        them in the end has `nodes` itself in the last place. None: no opinion; if all pass, the selector is asked
+        for `nodes`.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    On the first half of the machine if it fits there::
+
+        @hookimpl
+        def makeway_node_sets(nodes, view):
+            half = len(view.cluster.nodes) // 2
+            return NodeSets(sets=(nodes & ((1 << half) - 1), nodes))
 
     .. versionadded:: 0.1
     """

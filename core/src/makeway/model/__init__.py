@@ -17,11 +17,14 @@ from makeway.model.answers import (
     Forecast,
     GangOrder,
     GangVerb,
+    NodeSets,
+    Overdue,
     Placement,
     Plan,
     Protection,
     Signal,
     Stay,
+    Window,
 )
 from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Partition, Qos
 from makeway.model.commands import Commands
@@ -74,7 +77,9 @@ __all__ = [
     "ModeFlag",
     "ModeSetting",
     "Node",
+    "NodeSets",
     "OverSubscribe",
+    "Overdue",
     "Partition",
     "Placement",
     "Plan",
@@ -96,4 +101,5 @@ __all__ = [
     "Usage",
     "UserSignal",
     "Vocabulary",
+    "Window",
 ]

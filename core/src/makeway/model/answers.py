@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
@@ -54,6 +55,44 @@ class Blocked:
     0: nothing of that, but of something else that is short as well; infinite: perhaps enough by itself. Empty: it
     is not known who would help, and whoever searches has to try.
     """
+
+
+@attrs.frozen(kw_only=True)
+class Window:
+    """A time for which nodes are kept from a job."""
+
+    nodes: NodeBits
+    """Which nodes it is about."""
+    start: Seconds = -math.inf
+    """From when on they are kept; the job may not run into it, by its time limit."""
+    end: Seconds = math.inf
+    """Until when."""
+    reason: str = ""
+    """Pending reason where it leaves the job no node of its partition; empty: the usual one."""
+
+    def closes(self, start: Seconds, length: Seconds) -> bool:
+        """Whether a job that starts at `start` and may run for `length` seconds would run into it."""
+        return start < self.end and start + length > self.start
+
+
+@attrs.frozen(kw_only=True)
+class NodeSets:
+    """In which sets of nodes a job is to be placed."""
+
+    sets: tuple[NodeBits, ...] = ()
+    """Bitmaps of nodes, best first; the first in which the job fits is taken. Empty: it has to wait."""
+    ask_again_at: Seconds | None = None
+    """When there may be further sets without any event; None: not known."""
+
+
+@attrs.frozen(kw_only=True)
+class Overdue:
+    """Which running jobs have to end, whatever their time limits say."""
+
+    jobs: Mapping[str, str] = attrs.field(default=NOTHING, eq=False)
+    """Job id -> why, in words that people can read; each ends as TIMEOUT."""
+    ask_again_at: Seconds | None = None
+    """When the answer may differ though no job starts; None: not before one does."""
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 
 from makeway import vendors
-from makeway.bitmap import NodeBits
 from makeway.config import Config
 from makeway.errors import Finding, OutOfTime, PluginError
 from makeway.foreign import Dialect
@@ -34,7 +33,7 @@ from makeway.model import (
 )
 from makeway.priorities import Prioritizer
 from makeway.record import Line
-from makeway.registry.asking import Asker, Call, guarded
+from makeway.registry.asking import Call, guarded
 from makeway.registry.asking import shown as _shown
 from makeway.registry.border import Border, is_json, is_table
 from makeway.registry.finding import load_all, place_of
@@ -42,6 +41,7 @@ from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
 from makeway.registry.quicker import kind_of, rank_of
+from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
 DEFAULT_SEARCH = "search/in_order"
@@ -49,7 +49,7 @@ DEFAULT_SEARCH = "search/in_order"
 log = logging.getLogger("makeway")
 
 
-class Policies(Asker):
+class Policies(Room):
     """The plugins of one run, with one typed method per hook."""
 
     def __init__(
@@ -193,16 +193,6 @@ class Policies(Asker):
                 self._blame(hook, None, f"returned {_shown(answer)}; allowed: job id -> reason")
             joined = {**answer, **joined}
         return joined
-
-    def closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> NodeBits:
-        """Return the nodes that `job` must leave alone."""
-        hook = "makeway_closed_nodes"
-        closed = 0
-        for answer in self.every(hook, job, job=job, before=before, view=view, now=view.now):
-            if type(answer) is not int or answer < 0:
-                self._blame(hook, job, f"returned {_shown(answer)}; allowed: a bitmap of nodes")
-            closed |= answer
-        return closed
 
     def marks(self, view: ClusterView) -> dict[str, frozenset[str]]:
         """Return job id -> its marks from now on."""

@@ -21,7 +21,7 @@ class Order:
         self._rulings = rulings
         self.kind_of = policies.preemptor_kind(ledger)
         """Tells jobs apart that may displace different others; None: each is asked about by itself."""
-        keeps_back = policies.implements("makeway_closed_nodes") or policies.implements("makeway_protect")
+        keeps_back = policies.closes or policies.implements("makeway_protect")
         self.selector_decides = policies.selector_searches and not keeps_back
         """Whether all that decides about a job are its limits, the selector, and whom it may displace."""
 

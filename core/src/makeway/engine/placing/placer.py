@@ -107,6 +107,8 @@ class Placer:
             return self.action.start(job, found)
         if found.never:
             return self.action.give_up(job, found)
+        if found.ask_again_at is not None:
+            self.making_way.remember(found.ask_again_at)
         if preempt:
             return self._preempt(question, found)
         return self.action.wait(job, found, outcome_of(found), note=question.note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -17,9 +18,20 @@ from makeway.engine.placing.limited import LIMIT
 from makeway.engine.placing.order import Order
 from makeway.engine.placing.question import Question
 from makeway.engine.rulings import Rulings
-from makeway.model import Attempt, Blocked, Job, JobState, ModeFlag, Placement, Selector
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Forecast,
+    Job,
+    JobState,
+    ModeFlag,
+    Placement,
+    PreemptMode,
+    Selector,
+)
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.registry.room import closed_by, length_of
 
 _NO_ROOM = Blocked()
 """What is said of a job that a glance shows to have no room."""
@@ -45,7 +57,9 @@ class Prober:
         self._order = order
         self._kept = kept
         self._recorder = recorder
-        self._closes = policies.implements("makeway_closed_nodes")
+        self._closes = policies.closes
+        self._windows = policies.implements("makeway_windows")
+        self._in_sets = policies.implements("makeway_node_sets")
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
@@ -132,11 +146,71 @@ class Prober:
             if preempt and self._ledger.exclusive and self._gang:
                 # Gang may lay the job over them, so they are among the nodes from the start (1.10 step 4).
                 nodes = self.nodes_with(job, allowed, self._order.candidates(job).jobs)
-            return self.look(self._selector.attempt(job, nodes, self._ledger))
-        found = self.look(self._selector.attempt(job, self.nodes_for(job, allowed & ~closed), self._ledger))
-        if isinstance(found, Blocked) and found.never:
-            return attrs.evolve(found, never=False)  # the closed nodes may open again
+            return self._in_its_sets(job, nodes)
+        found = self._in_its_sets(job, self.nodes_for(job, allowed & ~closed))
+        if isinstance(found, Blocked):
+            found = attrs.evolve(found, never=False)  # the closed nodes may open again
+            return self._by_windows(job, found) if self._windows else found
         return found
+
+    def _in_its_sets(self, job: Job, nodes: NodeBits) -> Placement | Blocked:
+        """Ask the selector for one set of nodes after the other, if a plugin has any."""
+        if not self._in_sets:
+            return self.look(self._selector.attempt(job, nodes, self._ledger))
+        sets = self._policies.node_sets(job, nodes, self._ledger)
+        blocked = Blocked(detail="none of the sets of nodes that it may use has room")
+        for each in sets.sets:
+            found = self.look(self._selector.attempt(job, each, self._ledger))
+            if isinstance(found, Placement):
+                return found
+            if each == nodes:
+                blocked = found
+        return attrs.evolve(blocked, ask_again_at=sets.ask_again_at)
+
+    def _by_windows(self, job: Job, found: Blocked) -> Blocked:
+        """Say when a window ends that keeps nodes from a job, and name it where it leaves none."""
+        now = self._ledger.now
+        windows = [
+            each for each in self._policies.windows(job, self._ledger) if each.closes(now, length_of(job))
+        ]
+        ends = [window.end for window in windows if now < window.end < math.inf]
+        if found.ask_again_at is not None:
+            ends.append(found.ask_again_at)
+        again = min(ends, default=None)
+        left = job.partition.nodes & self._ledger.up & ~closed_by(windows, now, length_of(job))
+        reason = next((window.reason for window in windows if window.reason), "") if not left else ""
+        if not reason:
+            return attrs.evolve(found, ask_again_at=again)
+        return attrs.evolve(found, reason=reason, detail=reason, ask_again_at=again)
+
+    # ------------------------------------------------------------------------ looking ahead
+    def forecast(
+        self, job: Job, nodes: NodeBits, removable: Sequence[tuple[Job, PreemptMode]] = ()
+    ) -> Forecast | None:
+        """Say when a job could start on `nodes`, in one of the sets of nodes that it may use; None: it could not."""
+        ledger = self._ledger
+        if not self._in_sets:
+            return self._selector.forecast(job, nodes, ledger, removable)
+        sets = self._policies.node_sets(job, nodes, ledger).sets
+        if nodes in sets:  # where it will lie once it starts does not count yet
+            return self._selector.forecast(job, nodes, ledger, removable)
+        every = (self._selector.forecast(job, each, ledger, removable) for each in dict.fromkeys(sets))
+        return min((found for found in every if found is not None), key=lambda each: each.at, default=None)
+
+    def forecast_between(self, job: Job, nodes: NodeBits) -> Forecast | None:
+        """Say the same of a job that has to keep clear of windows."""
+        if not self._windows:
+            return self.forecast(job, nodes)
+        now, length = self._ledger.now, length_of(job)
+        windows = self._policies.windows(job, self._ledger)
+        for start in sorted({now, *(each.end for each in windows if now < each.end < math.inf)}):
+            found = self.forecast(job, nodes & ~closed_by(windows, start, length))
+            if found is None:
+                continue
+            at = max(found.at, start)
+            if not closed_by(windows, at, length) & found.nodes:
+                return attrs.evolve(found, at=at)
+        return None
 
     def look(self, attempt: Attempt) -> Placement | Blocked:
         """Ask an attempt whether its job fits, and check the answer."""

@@ -35,7 +35,7 @@ class Search:
         self._rulings = rulings
         self._order = order
         self._prober = prober
-        self._closes = policies.implements("makeway_closed_nodes")
+        self._closes = policies.closes
 
     def choose(
         self, job: Job, allowed: NodeBits, candidates: Candidates

@@ -8,6 +8,7 @@ selector's forecast accounts for them.
 from __future__ import annotations
 
 import bisect
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,10 +18,9 @@ from makeway.clockwork import Clockwork
 from makeway.engine.ledger import put
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.schedulers.common import Attempts
-from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds
+from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds, Window
+from makeway.registry.room import YEAR
 
-YEAR: Seconds = 365 * 86400.0
-"""Limit assumed for jobs without one (section 5.4 no. 2)."""
 _TINY = 1e-6
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
@@ -105,6 +105,17 @@ class Plan:
         for at in range(begun, over):
             self.free[at] &= ~nodes
 
+    def around(self, windows: Sequence[Window]) -> Plan:
+        """Return the same promises, and beside them those that windows make; windows are not rounded."""
+        found = copy.copy(self)
+        found.begins, found.free = [*self.begins], [*self.free]
+        for window in windows:
+            begun = found._cut(max(window.start, self._origin))
+            over = len(found.free) if math.isinf(window.end) else found._cut(max(window.end, self._origin))
+            for at in range(begun, over):
+                found.free[at] &= ~window.nodes
+        return found
+
     def _cut(self, at: Seconds) -> int:
         """Let a record begin at `at`, and return its place."""
         place = bisect.bisect_left(self.begins, at)
@@ -124,6 +135,7 @@ class Backfill:
         self._clockwork = clockwork
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass."""
+        self._windows = attempts.placer.policies.implements("makeway_windows")
         self._together = attempts.ledger.rule("het_planned_together")
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
@@ -161,7 +173,7 @@ class Backfill:
         unreserved = job.qos is not None and "NoReserve" in job.qos.flags
         standby = unreserved and self._placer.preemption
         length = self._length(job, standby)
-        found = self._earliest(job, partition, plan, length)
+        found = self._earliest(job, partition, self._around(job, plan, length), length)
         if found is None:
             return False
         at, forecast, nodes = found
@@ -170,6 +182,11 @@ class Backfill:
         if not unreserved:
             self._promise(job, plan, at, length, forecast.nodes)
         return False
+
+    def _around(self, job: Job, plan: Plan, length: Seconds) -> Plan:
+        """Return the plan as a job sees it that has to keep clear of windows."""
+        windows = self._placer.policies.windows(job, self._ledger) if self._windows else ()
+        return plan.around(windows) if windows else plan
 
     def _promise(self, job: Job, plan: Plan, at: Seconds, length: Seconds, nodes: NodeBits) -> None:
         """Keep nodes for a job from `at` on, if that is within the window."""
@@ -242,7 +259,7 @@ class Backfill:
         usable = self._placer.prober.filter_nodes(job, nodes)
         if usable.bit_count() < job.size:
             return None
-        return self._placer.selector.forecast(job, usable, ledger, removable if start <= ledger.now else ())
+        return self._placer.prober.forecast(job, usable, removable if start <= ledger.now else ())
 
     def _start(
         self,
@@ -291,7 +308,8 @@ class Backfill:
         het_id = job.spec.het_id or job.id
         length = self._length(job, False)
         last = self._last_of.get(het_id, 0.0)
-        found = None if last > plan.horizon else self._earliest(job, partition, plan, length, last)
+        own = self._around(job, plan, length)
+        found = None if last > plan.horizon else self._earliest(job, partition, own, length, last)
         if found is not None:
             at, forecast, _ = found
             self._promise(job, plan, at, length, forecast.nodes)

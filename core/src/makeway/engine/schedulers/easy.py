@@ -96,7 +96,7 @@ class Easy:
         """Look ahead, now that somebody might be in the way."""
         _, job, partition = reserved.entry
         ledger = self._ledger
-        reserved.settle(self._placer.selector.forecast(job, partition.nodes & ledger.up, ledger, ()))
+        reserved.settle(self._placer.prober.forecast_between(job, partition.nodes & ledger.up))
 
     # --------------------------------------------------------------------------- who follows
     def _follow_watched(self, entries: Sequence[Entry], reserved: _Reserved) -> None:

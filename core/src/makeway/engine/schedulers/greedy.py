@@ -33,9 +33,7 @@ class Greedy:
         self._queue = attempts.queue
         self._placer = attempts.placer
         policies = attempts.policies
-        self._wants_before = policies.implements("makeway_closed_nodes") or policies.takes(
-            "makeway_admit", "before"
-        )
+        self._wants_before = policies.closes or policies.takes("makeway_admit", "before")
         self._settled = -1
         """Version of what was given back when all had been tried."""
         self._waiting: list[Entry] = []
