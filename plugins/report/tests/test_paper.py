@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from makeway.cli import cli
+from makeway_report.pieces import LOST, STATES, pieces_of
+from makeway_report.places import Places
 
 KTH = Path(__file__).parents[3] / "examples/kth"
 
@@ -73,3 +75,42 @@ def test_without_matplotlib_it_says_what_to_install(record: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'makeway-report[figures]'" in run("report", record, "--figure", "gantt.svg").stderr
     assert "nothing to make" in run("report", record).stderr
+
+
+def test_lost_work_is_taken_from_the_end_backwards() -> None:
+    """A start that ran ten seconds, was suspended and ran five more lost eight: the last five and three before."""
+
+    def interval(state: str, start: float, end: float) -> dict[str, object]:
+        return {
+            "state": state,
+            "start": start,
+            "end": end,
+            "restart": 0,
+            "nodes": "n1",
+            "cpus": {"n1": "0-1"},
+        }
+
+    job = {
+        "intervals": [interval("RUNNING", 0, 10), interval("SUSPENDED", 10, 20), interval("RUNNING", 20, 25)],
+        "core_seconds_lost": 16.0,  # eight seconds on two cores
+        "restarts": 0,
+    }
+    pieces, _ = pieces_of(0, job, Places({"nodes": [{"names": "n1", "cpus": 2}]}))
+    running, suspended = STATES.index("RUNNING"), STATES.index("SUSPENDED")
+    assert [(piece.start, piece.end, piece.state) for piece in pieces] == [
+        (0, 7, running),
+        (7, 10, LOST),
+        (10, 20, suspended),
+        (20, 25, LOST),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")  # of libraries that matplotlib brings
+def test_suspended_jobs_are_in_the_figure(tmp_path: Path) -> None:
+    """Where a policy suspends, the legend names it."""
+    pytest.importorskip("matplotlib", reason="the extra figures is not installed")
+    record, figure = tmp_path / "run.json", tmp_path / "gantt.svg"
+    given = ("replay", KTH / "suspend.toml", KTH / "kth-sp2-1500.swf.gz", "--limit", 300, "--json", record)
+    assert run(*given).exit_code == 0
+    assert run("report", record, "--figure", figure).exit_code == 0
+    assert ">suspended</text>" in figure.read_text()

@@ -11,7 +11,8 @@ import attrs
 from makeway.readers.record import RecordFile
 from makeway_report.columns import Packer, Words
 from makeway_report.curves import Curves, as_json, slowdown
-from makeway_report.lost import Start, starts
+from makeway_report.lost import Start
+from makeway_report.pieces import LOST, Piece, pieces_of
 from makeway_report.places import Places, lanes
 from makeway_report.rest import Rest
 from makeway_report.sentences import told
@@ -20,22 +21,7 @@ MOST_JOBS = 250_000
 """Jobs that are drawn one by one; of more, those with the least work are left to the sums."""
 MOST_TOLD = 60_000
 """Jobs whose decisions are all told; of more, only those of jobs that displaced others or were displaced."""
-STATES = ("RUNNING", "SUSPENDED", "COMPLETING")
-_LOST = 4
-"""Added to the state of a piece whose work was thrown away."""
 OUTCOMES = ("starts", "preempts", "waits")
-
-
-@attrs.frozen
-class Piece:
-    """A stretch of time in which a job was somewhere."""
-
-    start: float
-    end: float
-    job: int
-    state: int
-    place: int
-    restart: int
 
 
 @attrs.frozen(kw_only=True)
@@ -197,31 +183,10 @@ class Collector:
             )
 
     def _pieces(self, number: int, job_id: str, job: Mapping[str, Any]) -> None:
-        held = [each for each in job["intervals"] if "nodes" in each and each["state"] in STATES]
-        placed = [(each, self.places.number(each)) for each in held]
-        runs = [
-            (each["start"], each["end"], each["restart"], self.places.places[place].cores)
-            for each, place in placed
-            if each["state"] == "RUNNING"
-        ]
-        found = starts(job, runs)
+        made, found = pieces_of(number, job, self.places)
         if job["core_seconds_lost"] > 0:
             self.starts[job_id] = found
-        lost = {restart: start.lost for restart, start in found.items()}
-        made: list[Piece] = []
-        for each, place in reversed(placed):
-            start, end, restart = each["start"], each["end"], each["restart"]
-            state = STATES.index(each["state"])
-            gone = lost.get(restart, 0.0) if state == 0 else 0.0
-            if gone > 0:
-                cut = max(start, end - gone)
-                lost[restart] = gone - (end - cut)
-                made.append(Piece(cut, end, number, _LOST, place, restart))
-                end = cut
-                if end == start:
-                    continue
-            made.append(Piece(start, end, number, state, place, restart))
-        self.pieces += reversed(made)
+        self.pieces += made
 
     def _ticks(self, seconds: float) -> int:
         return round(seconds * self.unit)
@@ -250,7 +215,7 @@ class Collector:
 
     def _pack_pieces(self, packer: Packer) -> None:
         pieces = sorted(self.pieces, key=lambda piece: (piece.start, piece.job, piece.end))
-        running = [at for at, piece in enumerate(pieces) if piece.state in (0, _LOST)]
+        running = [at for at, piece in enumerate(pieces) if piece.state in (0, LOST)]
         chosen = [piece.place for piece in pieces]
         shown = lanes([(pieces[at].start, pieces[at].end, pieces[at].place) for at in running], self.places)
         for at, place in zip(running, shown, strict=True):

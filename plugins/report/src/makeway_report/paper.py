@@ -11,7 +11,7 @@ from typing import Any
 
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.readers.record import RecordFile
-from makeway_report.lost import starts
+from makeway_report.pieces import LOST, STATES, pieces_of
 from makeway_report.places import WHOLE, Places
 from makeway_report.rest import Rest
 
@@ -19,7 +19,13 @@ WIDTHS = {1: 3.5, 2: 7.2}
 """Inches, by columns."""
 FORMATS = ("svg", "png", "pdf")
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#999999")
-_LOST = "#d55e00"
+_RUNNING = STATES.index("RUNNING")
+_STYLES: Mapping[int, Mapping[str, Any]] = {
+    STATES.index("SUSPENDED"): {"facecolor": "#dddddd", "zorder": 1, "label": "suspended"},
+    STATES.index("COMPLETING"): {"facecolor": "#777777", "label": "completing"},
+    LOST: {"facecolor": "none", "edgecolor": "#d55e00", "hatch": "//////", "label": "work lost"},
+}
+"""How pieces look that are not simply running; a suspended job lies under the one that displaced it."""
 _MOST_PIECES = 3000
 """More pieces than these are drawn as an image, which shows their density."""
 _HOUR = 3600.0
@@ -84,23 +90,19 @@ def _gantt(figure: Any, runs: Runs) -> None:
         places = Places(record.cluster)
         tiers = sorted(record.cluster["partitions"], key=lambda each: -each["priority_tier"])
         colours = {each["name"]: _COLOURS[min(at, 5)] for at, each in enumerate(tiers)}
-        boxes: dict[str, list[Any]] = {}
+        boxes: dict[tuple[int, str], list[Any]] = {}
         for _, job in record.jobs():
-            held = [each for each in job["intervals"] if "nodes" in each and each["state"] == "RUNNING"]
-            numbers = [(each, places.places[places.number(each)]) for each in held]
-            lost = starts(job, [(e["start"], e["end"], e["restart"], place.cores) for e, place in numbers])
-            for each, place in numbers:
-                gone = min(lost[each["restart"]].lost, each["end"] - each["start"])
-                cut = each["end"] - gone
-                for name, low, high in ((job["partition"], each["start"], cut), ("", cut, each["end"])):
-                    if high > low:
-                        boxes.setdefault(name, []).extend(_corners(place.ranges, low / _HOUR, high / _HOUR))
+            for piece in pieces_of(0, job, places)[0]:
+                key = (piece.state, job["partition"] if piece.state == _RUNNING else "")
+                ranges = places.places[piece.place].ranges
+                boxes.setdefault(key, []).extend(_corners(ranges, piece.start / _HOUR, piece.end / _HOUR))
         dense = sum(map(len, boxes.values())) > _MOST_PIECES
-        for name, found in sorted(boxes.items(), key=lambda item: item[0] == ""):
-            style: dict[str, Any] = {"facecolor": colours.get(name, _COLOURS[5]), "label": name}
-            if name == "":
-                style = {"facecolor": "none", "edgecolor": _LOST, "hatch": "//////", "label": "work lost"}
-            ax.add_collection(PolyCollection(found, linewidth=0, rasterized=dense, **style))
+        for (state, partition), found in sorted(boxes.items()):
+            style = _STYLES.get(state) or {
+                "facecolor": colours.get(partition, _COLOURS[5]),
+                "label": partition,
+            }
+            ax.add_collection(PolyCollection(found, linewidth=0, rasterized=dense, **{"zorder": 2, **style}))
         ax.autoscale_view()
         ax.set_ylim(len(places.names), 0)
         ax.set_ylabel("node")
