@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 import json
 import os
@@ -150,13 +149,17 @@ class House:
         return self.start(sys.executable, "-I", "-S", "-c", code, **request)
 
     def empty(self) -> None:
-        """Kill all that is left."""
+        """Kill all that is left; a keeper that does not end is a finding."""
+        stuck = []
         for held in self.held:
             if held.place.look().fate is Fate.ALIVE:
-                with contextlib.suppress(AssertionError):
+                try:
                     held.kill()
+                except AssertionError:
+                    stuck.append((held.place.key, held.keeper, held.said, held.tree()))
             held.line.close()
         self.nursery.close()
+        assert not stuck, stuck
 
 
 @pytest.fixture

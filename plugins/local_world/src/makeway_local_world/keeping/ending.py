@@ -136,9 +136,9 @@ class Ending:
         keeper = self._keeper
         if keeper.cgroup is not None:
             keeper.cgroup.kill()
-        found = keeper.tree.kill()
+        found, more = keeper.tree.kill()
         inside = keeper.cgroup is not None and not keeper.cgroup.empty()
-        self._quiet = 0 if found or inside or keeper.status is None else self._quiet + 1
+        self._quiet = 0 if more or inside or keeper.status is None else self._quiet + 1
         if self._quiet >= 2:
             self._help()
             return
@@ -146,7 +146,7 @@ class Ending:
             self._said_stuck = True
             keeper.say(say="stuck", left=named(found), since=now - self._killing_since)
         self._pause = min(self._pause * 1.5, _SLOWEST)
-        self.due = now if self._quiet else now + self._pause
+        self.due = now if self._quiet or (more and not found) else now + self._pause
 
     def _help(self) -> None:
         """Nothing is left; run what the end of the job asks for, once."""

@@ -42,7 +42,7 @@ class Helper:
         """Kill it, with all that it started and that still belongs to it."""
         tree, me = Tree(self.pid), look(self.pid)
         for _ in range(_LOOKS):
-            if not tree.kill():
+            if not tree.kill()[1]:
                 break
             time.sleep(0.001)
         if me is not None:

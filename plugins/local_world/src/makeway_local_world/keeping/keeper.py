@@ -34,7 +34,7 @@ class Keeper:
         self.directory = directory
         self.lines = {line.fileno(): line}
         self.helpers: dict[int, Helper] = {}
-        self.tree = Tree(os.getpid(), lambda: self.helpers)
+        self.tree = Tree(os.getpid(), lambda: self.helpers, self._collect_orphan)
         self.cgroup = Cgroup(request["cgroup"]) if request.get("cgroup") else None
         self.leader = 0
         self.status: int | None = None
@@ -219,6 +219,12 @@ class Keeper:
                 self.ending.leader_ended()
             elif pid in self.helpers:
                 self.helpers.pop(pid).ended(status)
+
+    def _collect_orphan(self, ended: proc.Process) -> None:
+        """Collect one that the job has left, and nobody else: a walk need not look at it again and again."""
+        if ended.pid != self.leader and ended.pid not in self.helpers:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(ended.pid, os.WNOHANG)
 
     def _stopped_or_continued(self) -> None:
         """The leader was stopped or continued: at its start as asked for, by the daemon's word, or by somebody else."""

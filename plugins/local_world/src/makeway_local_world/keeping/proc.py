@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 STOPPED = frozenset("Tt")
 ENDED = frozenset("ZX")
+"""Z: not collected yet; X: it was listed, and had gone before it could be looked at."""
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -74,7 +75,8 @@ def has_children_files() -> bool:
 def below(root: int, spared: Collection[int] = ()) -> Iterator[Process]:
     """Go down from a process, top down, without itself; what `spared` names is left out with all below it.
 
-    It yields each process when it is reached, so that a caller who stops it is sure of its later children.
+    It yields each process when it is reached, so that a caller who stops it is sure of its later children. One that
+    has gone meanwhile is yielded in state X: its children may have moved up behind the look.
     """
     waiting = [pid for pid in children(root) if pid not in spared]
     seen = set(waiting)
@@ -82,6 +84,7 @@ def below(root: int, spared: Collection[int] = ()) -> Iterator[Process]:
         pid = waiting.pop(0)
         found = look(pid)
         if found is None:
+            yield Process(pid, "", "X", 0, 0, 0)
             continue
         yield found
         for child in children(pid):

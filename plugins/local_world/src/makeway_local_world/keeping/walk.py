@@ -16,70 +16,115 @@ from makeway_local_world.keeping.proc import ENDED, STOPPED, Process
 Key = tuple[int, int]
 """A process for certain: pid and start time."""
 _PAUSE = 0.0005
+_LOOKS = 200
+"""Looks in a row for one that comes and goes."""
 _STILL = STOPPED | ENDED | {"D"}
 """States in which a process that was told to stop counts as stopped. One in D gets the signal when it leaves it: a
 shell that called vfork waits there for a child that may be stopped itself."""
 
 
 class Tree:
-    """All processes below one, but for helpers of its own."""
+    """All processes below one, but for helpers of its own.
 
-    def __init__(self, root: int, spared: Callable[[], Collection[int]] = tuple) -> None:
+    One look may miss a process whose parent ends meanwhile, since it moves up behind the look. So a look that finds
+    nothing says little if somebody came or went during it.
+    """
+
+    def __init__(
+        self,
+        root: int,
+        spared: Callable[[], Collection[int]] = tuple,
+        collect: Callable[[Process], None] = lambda ended: None,
+    ) -> None:
+        """Begin with nobody stopped.
+
+        :param spared: who is left out, with all below.
+        :param collect: called with each process that is seen to have ended.
+        """
         self._root = root
         self._spared = spared
+        self._collect = collect
         self._below = proc.below if proc.has_children_files() else proc.below_by_looking_at_all
+        self._ended: set[Key] = set()
         self.stopped_by_us: set[Key] = set()
 
+    def _walk(self, each_one: Callable[[Process], object]) -> tuple[list[Process], list[Process]]:
+        """Go down once, calling `each_one` with each process that has not ended, when it is reached.
+
+        Return those processes, and who ended since the last look or during this one.
+        """
+        there: list[Process] = []
+        went: list[Process] = []
+        ended: set[Key] = set()
+        for each in self._below(self._root, self._spared()):
+            if each.state not in ENDED:
+                there.append(each)
+                each_one(each)
+                continue
+            key = each.pid, each.started
+            ended.add(key)
+            if each.state == "X" or key not in self._ended:
+                went.append(each)
+            if each.state == "Z" and each.parent == self._root:
+                self._collect(each)
+        self._ended = ended
+        return there, went
+
     def look(self) -> list[Process]:
-        """Return what is there and has not ended."""
-        return [each for each in self._below(self._root, self._spared()) if each.state not in ENDED]
+        """Return what is there and has not ended; empty only if there is nobody for certain.
+
+        Where somebody comes and goes too fast to be caught, it returns who went.
+        """
+        for _ in range(_LOOKS):
+            there, went = self._walk(_leave)
+            if there or not went:
+                break
+        return there or went
 
     def stop(self, limit: float) -> list[Process]:
         """Stop everything; return who still runs after `limit` seconds, best nobody.
 
-        Over once two looks in a row found nothing to do. Who was stopped already is none of ours.
+        Over once two looks in a row found nothing to do, and nobody came or went. Who was stopped already is none of
+        ours.
         """
         told: set[Key] = set()
+        running: list[Process] = []
+
+        def tell(each: Process) -> None:
+            key = each.pid, each.started
+            if each.state in STOPPED if key not in told else each.state in _STILL:
+                return
+            if key not in told or each.state != "D":
+                running.append(each)
+            told.add(key)
+            send(each, signal.SIGSTOP)
+
         deadline = time.monotonic() + limit
         quiet = 0
-        while True:
-            running: list[Process] = []
-            news = False
-            for each in self._below(self._root, self._spared()):
-                key = each.pid, each.started
-                if each.state in ENDED or (each.state in STOPPED and key not in told):
-                    continue
-                if key not in told or each.state not in _STILL:
-                    news = news or key not in told
-                    told.add(key)
-                    send(each, signal.SIGSTOP)
-                    if each.state != "D":
-                        running.append(each)
-            quiet = 0 if running or news else quiet + 1
-            if quiet >= 2:
-                break
-            if time.monotonic() > deadline:
+        while quiet < 2:
+            running.clear()
+            _, went = self._walk(tell)
+            quiet = 0 if running or went else quiet + 1
+            if time.monotonic() > deadline and not quiet:
                 self.stopped_by_us |= told
                 return [each for each in self.look() if each.state not in _STILL]
-            if quiet == 0:
+            if running:
                 time.sleep(_PAUSE)
         self.stopped_by_us |= told
         return []
 
     def go_on(self, limit: float) -> list[Process]:
-        """Continue whom `stop` stopped; return who still stands after `limit` seconds, best nobody."""
+        """Continue whom `stop` stopped; return who still stands after `limit` seconds, best nobody.
+
+        They are known one by one: a look would miss those that move up since their parents go on, and end.
+        """
         deadline = time.monotonic() + limit
         while True:
-            standing = []
-            for each in self._below(self._root, self._spared()):
-                if (each.pid, each.started) in self.stopped_by_us and each.state not in ENDED:
-                    send(each, signal.SIGCONT)
-                    standing.append(each)
-            left = [each for each in standing if _stands(each)]
-            if not left or time.monotonic() > deadline:
-                if not left:
-                    self.stopped_by_us.clear()
-                return left
+            standing = [each for key in self.stopped_by_us if (each := _continue(key)) is not None]
+            if not standing:
+                self.stopped_by_us.clear()
+            if not standing or time.monotonic() > deadline:
+                return standing
             time.sleep(_PAUSE)
 
     def send(self, number: int, *, catching_only: bool = False) -> int:
@@ -93,19 +138,29 @@ class Tree:
                 count += send(each, number)
         return count
 
-    def kill(self) -> list[Process]:
-        """Send SIGKILL to everything once, top down; return what was found."""
-        found = []
-        for each in self._below(self._root, self._spared()):
-            if each.state not in ENDED:
-                send(each, signal.SIGKILL)
-                found.append(each)
-        return found
+    def kill(self) -> tuple[list[Process], bool]:
+        """Send SIGKILL to everything once, top down; return what was found, and whether more may be there."""
+
+        def kill(each: Process) -> None:
+            send(each, signal.SIGKILL)
+
+        there, went = self._walk(kill)
+        return there, bool(there or went)
 
 
-def _stands(process: Process) -> bool:
-    now = proc.look(process.pid)
-    return now is not None and now.started == process.started and now.state == "T"
+def _leave(process: Process) -> None:
+    """Do nothing to it."""
+
+
+def _continue(key: Key) -> Process | None:
+    """Continue a process; return it if it stands all the same, None: it does not, or it has ended."""
+    pid, started = key
+    found = proc.look(pid)
+    if found is None or found.started != started or found.state in ENDED:
+        return None
+    send(found, signal.SIGCONT)
+    now = proc.look(pid)
+    return now if now is not None and now.started == started and now.state == "T" else None
 
 
 def send(process: Process, number: int) -> int:
