@@ -45,13 +45,25 @@ def fill(books: Books, active: Sequence[Job], plain: Mapping[str, Any] | None) -
     if plain and plain["jobs"] == states_of(active):
         _recall(books, active, plain)
         return
+    stopped: list[Job] = []  # by persons, and still seated
     for job in active:
+        for other in [each for each in stopped if _before(each, job)]:
+            books.suspend(other)  # its cores were free when `job` started
+            stopped.remove(other)
         books.add(job)
-    stopped = [
-        job for job in active if job.state is JobState.SUSPENDED and job.suspended_by is SuspendedBy.ADMIN
-    ]
-    for job in sorted(stopped, key=lambda job: job.suspended_at or 0.0):
+        if job.state is JobState.SUSPENDED and job.suspended_by is SuspendedBy.ADMIN:
+            stopped.append(job)
+    for job in sorted(stopped, key=_stopped_at):
         books.suspend(job)
+
+
+def _stopped_at(job: Job) -> float:
+    return job.suspended_at or 0.0
+
+
+def _before(stopped: Job, job: Job) -> bool:
+    """Whether a job was stopped before another started."""
+    return job.started_at is not None and _stopped_at(stopped) <= job.started_at
 
 
 def _recall(books: Books, active: Sequence[Job], plain: Mapping[str, Any]) -> None:
