@@ -1,0 +1,1 @@
+"""The command ``makeway slurm`` and those below it."""

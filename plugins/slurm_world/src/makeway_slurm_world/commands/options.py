@@ -1,0 +1,51 @@
+"""What several commands share."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makeway.cli.terminal import note
+from makeway_slurm_world.reading.look import Look, gather, look
+from makeway_slurm_world.talking.runner import Asker, Reader
+
+config_argument = click.argument("config", required=False, type=click.Path(path_type=Path))
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+
+
+def look_now(asker: Asker | None = None) -> Look:
+    """Look at the running cluster.
+
+    :raises SlurmError: it cannot be asked.
+    """
+    return look(gather(asker or Reader(), time.time()))
+
+
+def tell(found: Look, *, quiet: bool = False) -> None:
+    """Say on standard error what could not be read, and what is not modelled."""
+    note("warning", found.unread)
+    if not quiet:
+        note("note", found.warnings)
+        note("note", found.matters)
+        note("note", [f"{each.name} is set and not modelled" for each in found.unmodelled])
+
+
+def put(data: Any) -> None:
+    """Print JSON."""
+    click.echo(json.dumps(data, indent=1, sort_keys=True))
+
+
+def columns(rows: Iterable[Sequence[str]]) -> None:
+    """Print rows in columns."""
+    listed = [tuple(map(str, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for row in listed:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+__all__ = ["columns", "config_argument", "json_option", "look_now", "put", "tell"]

@@ -1,0 +1,1 @@
+"""Run Slurm's commands; whether one only asks or changes something is a matter of its type."""
