@@ -18,7 +18,7 @@ from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.mapping import apply_mapping, check_mapping, machine_of, parse_map_flag
 from makeway.readers.open import READERS, open_workload
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "plugins/logs/tests/data"
 CLUSTER = """
     [[node]]
     name = "n[1-100]"

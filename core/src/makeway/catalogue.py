@@ -19,10 +19,13 @@ def _catalogue() -> Mapping[str, _Brought]:
     return tomllib.loads(text.decode())
 
 
-def reader_of(file: str) -> str | None:
-    """Return the distribution that reads files of this name; None: not known."""
+def reader_of(file: str, kind: str = "files") -> str | None:
+    """Return the distribution that reads files of this name; None: not known.
+
+    :param kind: ``files`` of configurations, or ``workloads``.
+    """
     for dist, brought in _catalogue().items():
-        if any(fnmatch.fnmatchcase(file, pattern) for pattern in brought.get("files", ())):
+        if any(fnmatch.fnmatchcase(file, pattern) for pattern in brought.get(kind, ())):
             return dist
     return None
 
@@ -30,7 +33,7 @@ def reader_of(file: str) -> str | None:
 def bringer(kind: str, name: str) -> str | None:
     """Return the distribution of this project that brings something; None: not known.
 
-    :param kind: ``plugins``, ``commands``, ``pages``, ``views`` or ``options``.
+    :param kind: ``plugins``, ``commands``, ``formats``, ``pages``, ``views`` or ``options``.
     """
     return next((dist for dist, brought in _catalogue().items() if name in brought.get(kind, ())), None)
 
@@ -42,6 +45,11 @@ def summary(command: str) -> str:
     """
     found = (brought.get("commands", {}).get(command) for brought in _catalogue().values())
     return next((text for text in found if text), "")
+
+
+def formats() -> list[str]:
+    """Return the formats of workloads that distributions of this project read."""
+    return [name for brought in _catalogue().values() for name in brought.get("formats", ())]
 
 
 def missing(option: str) -> str:

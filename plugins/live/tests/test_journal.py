@@ -522,7 +522,8 @@ def test_without_a_reader_a_journal_is_binary(
     path, config = tmp_path / "journal.db", tmp_path / "site.toml"
     written(path).journal.close()
     config.write_text(dump_toml(CONFIG))
-    monkeypatch.setattr("makeway.registry.offered", lambda kind: ([], []))
+    monkeypatch.setattr("makeway.registry.installed", list)
+    monkeypatch.setattr("makeway.registry.offered", lambda part, of=None: ([], []))
     done = run("replay", config, path)
     assert done.status == 2
     assert "binary, not text" in done.err

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from makeway import registry, status
+from makeway import catalogue, registry, status
 from makeway.cli.loose import plugin_option
 from makeway.config import MappingRule
 from makeway.model import Seconds
@@ -131,7 +131,7 @@ _WORKLOAD = (
     click.option(
         "--format",
         metavar="NAME",
-        help=f"Format of the workload: {', '.join(sorted({'native', 'swf', *_formats()}))}.",
+        help=f"Format of the workload: {', '.join(sorted({'native', *catalogue.formats(), *_formats()}))}.",
     ),
     click.option("--limit", type=click.IntRange(1, 10**12), help="Take only so many jobs."),
     click.option(

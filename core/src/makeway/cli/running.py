@@ -27,7 +27,6 @@ from makeway.replay import SIMULATED, Options, Run
 from makeway.replay import replay as run_replay
 from makeway.report import Column, queue
 from makeway.state import State, write_state
-from makeway.warm import warm_start
 from makeway.worlds.events import Event
 
 
@@ -101,7 +100,7 @@ def begun_warm(options: Options, workload: Workload, config: Config) -> Options:
         problem = "it is for the simulated world; leave out --world and --runner"
     if problem:
         raise ConfigError("workload.warm", [Problem("", f"got true, but {problem}")])
-    state = warm_start(workload, config, options.plugins)
+    state = registry.tool("warm", "workload.warm").warm_start(workload, config, options.plugins)
     return attrs.evolve(options, begin=state, begin_from=workload.name)
 
 

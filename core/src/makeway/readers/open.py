@@ -14,10 +14,9 @@ from makeway.readers.foreign import adapted_workload
 from makeway.readers.lines import is_binary, read_head, shown
 from makeway.readers.mapping import apply_mapping
 from makeway.readers.native import NativeReader
-from makeway.readers.swf import SwfReader
 
-READERS: tuple[WorkloadReader, ...] = (NativeReader(), SwfReader())
-"""The built-in readers, in the order in which they are asked."""
+READERS: tuple[WorkloadReader, ...] = (NativeReader(),)
+"""The built-in readers; they are asked first."""
 
 _SHOWN_REASONS = 5
 _NO_NAME = Path("workload")
@@ -39,7 +38,7 @@ def open_workload(
     file = Path(path)
     if readers is None:
         readers, _ = readers_for(file, format)
-    reader = _named(format, readers) if format is not None else _detected(file, readers)
+    reader = reader_for(file, format, readers)
     workload = apply_mapping(reader.read(file, options), options.config)
     first = next(workload.jobs, None)
     if first is None:
@@ -49,21 +48,39 @@ def open_workload(
 
 
 def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader], list[PluginError]]:
-    """Return the built-in readers, with those of all plugins where these do not do, and the plugins that failed.
+    """Return the built-in readers, with those of plugins where these do not do, and the plugins that failed.
 
-    The content counts before the name, so plugins are asked unless a built-in reader knows the content.
+    The content counts before the name, so plugins are asked unless a built-in reader knows the content. Asking
+    all of them takes time: the distribution of this project that usually reads such a file is asked first.
     """
-    if format is not None:
-        enough = any(reader.name == format for reader in READERS)
-    elif is_binary(path):
-        enough = False
-    else:
-        head = read_head(path)
-        enough = any(reader.claims(_NO_NAME, head) for reader in READERS)
-    if enough:
+    binary = format is None and is_binary(path)
+    head = read_head(path) if format is None and not binary else ""
+
+    def enough(readers: Sequence[WorkloadReader]) -> bool:
+        if format is not None:
+            return any(reader.name == format for reader in readers)
+        if binary:
+            return any(_claims_binary(reader, path) for reader in readers)
+        return any(reader.claims(_NO_NAME, head) for reader in readers)
+
+    if enough(READERS):
         return READERS, []
+    usual = _usual(path, format)
+    if usual is not None:
+        offered, failed = registry.offered("workloads", usual)
+        own = tuple(map(adapted_workload, offered))
+        if enough(own):
+            return (*READERS, *own), failed
     offered, failed = registry.offered("workloads")
     return (*READERS, *map(adapted_workload, offered)), failed
+
+
+def reader_for(path: Path, format: str | None, readers: Sequence[WorkloadReader]) -> WorkloadReader:
+    """Return the one of `readers` that is called `format`, or else claims the file.
+
+    :raises ConfigError: there is none.
+    """
+    return _named(format, readers) if format is not None else _detected(path, readers)
 
 
 def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
@@ -71,13 +88,18 @@ def _named(name: str, readers: Sequence[WorkloadReader]) -> WorkloadReader:
         if reader.name == name:
             return reader
     names = sorted(reader.name for reader in readers)
-    message = f"got {shown(name)}; allowed: {', '.join(names)}{nearest(name, names)}"
+    close = _brought_by(_usual(_NO_NAME, name)) or nearest(name, names)
+    message = f"got {shown(name)}; allowed: {', '.join(names)}{close}"
     raise ConfigError("--format", [Problem("", message)])
 
 
 def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
     if is_binary(path):
-        return _detected_binary(path, readers)
+        for reader in readers:
+            if _claims_binary(reader, path):
+                return reader
+        text = f"the file is binary, not text; readers of text: {_names(readers)}"
+        raise ConfigError(str(path), [Problem("", text + _brought_by(_usual(path, None)))])
     head = read_head(path)
     for name in (_NO_NAME, path):
         for reader in readers:
@@ -85,18 +107,26 @@ def _detected(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
                 return reader
     line = next((line for line in head.splitlines() if line.strip()), "")
     message = f"the format of {shown(line.strip())} is not known; name it with --format: {_names(readers)}"
-    raise ConfigError(str(path), [Problem(f"{path.name}:1", message)])
+    raise ConfigError(str(path), [Problem(f"{path.name}:1", message + _brought_by(_usual(path, None)))])
 
 
-def _detected_binary(path: Path, readers: Sequence[WorkloadReader]) -> WorkloadReader:
-    for reader in readers:
-        claims = getattr(reader, "claims_binary", None)
-        if claims is not None and claims(path):
-            return reader
-    package = registry.reader_of(path.name)
-    hint = f"; 'pip install {package}' brings a reader for it" if package else ""
-    text = f"the file is binary, not text; readers of text: {_names(readers)}{hint}"
-    raise ConfigError(str(path), [Problem("", text)])
+def _claims_binary(reader: WorkloadReader, path: Path) -> bool:
+    claims = getattr(reader, "claims_binary", None)
+    return claims is not None and claims(path)
+
+
+def _usual(path: Path, format: str | None) -> str | None:
+    """Return the distribution of this project that reads a format, or files of that name; None: not known."""
+    if format is not None:
+        return registry.bringer("formats", format)
+    return registry.reader_of(path.name, "workloads")
+
+
+def _brought_by(package: str | None) -> str:
+    """Name the distribution that reads a file, unless it is there and does not know it either."""
+    if package is None or any(item.distribution == package for item in registry.installed()):
+        return ""
+    return f"; 'pip install {package}' brings a reader for it"
 
 
 def _names(readers: Sequence[WorkloadReader]) -> str:

@@ -176,15 +176,17 @@ DIALECT = {
 
 
 @finding.one_look()
-def offered(part: str) -> tuple[list[Any], list[PluginError]]:
+def offered(part: str, of: str | None = None) -> tuple[list[Any], list[PluginError]]:
     """Return what the dialects of all installed plugins have of one part, each thing once, and what failed.
 
     :param part: configs, workloads, accounting or recordings.
+    :param of: the one distribution to ask; None: all.
     """
     found: list[Any] = []
     failed: list[PluginError] = []
     hook = DIALECT[part]
-    for name in dict.fromkeys(item.name for item in finding.installed()):
+    asked = [item for item in finding.installed() if of is None or item.distribution == of]
+    for name in dict.fromkeys(item.name for item in asked):
         try:
             plugin = load(name)
             more = [each for dialect in dialects(name, plugin) for each in _part(dialect, part)]

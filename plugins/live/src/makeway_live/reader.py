@@ -33,6 +33,7 @@ class JournalReader:
     """Reads journals (`makeway_live.journal`)."""
 
     name = "journal"
+    reads_machine_only = True
 
     def claims(self, path: Path, head: str) -> bool:
         """Claim no text."""

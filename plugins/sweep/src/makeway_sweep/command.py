@@ -23,8 +23,7 @@ from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
 from makeway.readers.api import ReadOptions
 from makeway.readers.foreign import AdaptedWorkload
-from makeway.readers.lines import read_head
-from makeway.readers.open import READERS, readers_for
+from makeway.readers.open import READERS, reader_for, readers_for
 from makeway.registry import full_name
 from makeway.replay import SIMULATED
 from makeway_sweep.page import page
@@ -240,6 +239,8 @@ def _read(wanted: Sweep, variants: Sequence[Variant]) -> tuple[dict[str, Shared]
         jobs = tuple(opened.jobs)
         if not found:
             note("note", opened.notes)
+            if opened.commands is not None:
+                note("note", ["what people did during the run of the workload is left out"])
         found[key] = Shared(
             name=opened.name, jobs=jobs, epoch=opened.start_wall, unusable=opened.rejected_count
         )
@@ -249,13 +250,11 @@ def _read(wanted: Sweep, variants: Sequence[Variant]) -> tuple[dict[str, Shared]
 def _read_alike(path: Path, format: str | None) -> bool:
     """Whether whoever reads the workload looks only at that part of a configuration which `reading_key` names."""
     readers, _ = readers_for(path, format)
-    head = read_head(path)
-    return all(
+    reader = reader_for(path, format, readers)
+    return (
         reader in READERS
         or isinstance(reader, AdaptedWorkload)
         or getattr(reader, "reads_machine_only", False)
-        for reader in readers
-        if (reader.name == format if format is not None else reader.claims(path, head))
     )
 
 

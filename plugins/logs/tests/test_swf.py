@@ -18,10 +18,10 @@ from makeway.errors import ConfigError
 from makeway.model import Exclusive, JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.open import open_workload
-from makeway.readers.swf import SwfReader
+from makeway_logs.swf import SwfReader
 
 DATA = Path(__file__).parent / "data"
-TRACES = Path(os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[3] / "shared" / "workloads")
+TRACES = Path(os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[4] / "shared" / "workloads")
 SP2 = '[[node]]\nname = "n[1-100]"'
 TWO_CLUSTERS = """
     [workload]
@@ -169,7 +169,7 @@ def test_whole_metacentrum() -> None:
 
 
 def test_example_is_the_beginning_of_kth() -> None:
-    example = Path(__file__).parents[2] / "examples" / "kth" / "kth-sp2-1500.swf.gz"
+    example = Path(__file__).parents[3] / "examples" / "kth" / "kth-sp2-1500.swf.gz"
     _, jobs = load(example)
     assert len(jobs) == 1500
     assert jobs[0].id == "15"
@@ -401,3 +401,14 @@ WORDS = st.sampled_from(
 @given(st.lists(st.lists(WORDS, min_size=16, max_size=22), min_size=1, max_size=12))
 def test_any_columns(rows: list[list[str]]) -> None:
     survive("\n".join(" ".join(columns) for columns in rows).encode())
+
+
+def test_without_a_reader_the_distribution_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the file's name, and by the format."""
+    monkeypatch.setattr("makeway.registry.installed", list)
+    monkeypatch.setattr("makeway.registry.offered", lambda part, of=None: ([], []))
+    path = tmp_path / "jobs.swf"
+    path.write_bytes((DATA / "kth-excerpt.swf").read_bytes())
+    for format in (None, "swf"):
+        with pytest.raises(ConfigError, match="'pip install makeway-logs' brings a reader for it"):
+            open_workload(path, ReadOptions(config=Config()), format)

@@ -71,6 +71,8 @@ class SwfReader:
     name: str = "swf"
     memory_unit: MemoryUnit = "auto"
     """What column 10 counts; auto: by whether the line is one of MetaCentrum's."""
+    reads_machine_only: bool = True
+    """Whether of a configuration only nodes and ``[workload]`` matter to it."""
 
     def claims(self, path: Path, head: str) -> bool:
         """Recognise 18 numbers in the first data line, or the name ``*.swf``."""
