@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from makeway.bitmap import NodeBits
+from makeway.bitmap import NodeBits, highest, lowest, span
 from makeway.config import McsTable, SchedulerTable
 from makeway.engine.exclusivity import label_of
 from makeway.engine.ledger import Ledger, put
@@ -181,11 +181,16 @@ class Submission:
         return tuple(found), ""
 
     def _named_nodes(self, spec: JobSpec) -> tuple[NodeBits, NodeBits, str]:
-        """Return the nodes that a job must and must not have, and what is wrong with them."""
+        """Return the nodes that a job must and must not have, and what is wrong with them.
+
+        Who wants nodes that follow one another must have those between the ones that he names.
+        """
         required, missing = self._bits(spec.required_nodes)
         excluded, _ = self._bits(spec.excluded_nodes)
         if missing:
             return required, excluded, f"no node named {missing!r}"
+        if spec.contiguous and required:
+            required = span(lowest(required), highest(required) + 1)
         named = required.bit_count()
         if spec.max_nodes is not None and named > spec.max_nodes:
             wrong = f"must have {counted(named, 'node')}, but takes at most {spec.max_nodes:,}"

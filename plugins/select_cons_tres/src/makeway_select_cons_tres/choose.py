@@ -115,7 +115,6 @@ class Walk:
         self._layout = layout
         self._cpus = pool.cpus
         self._most = request.most_on_node
-        self._left = request.min_cpus
         self._slack = request.target - request.min_nodes
         self.rem_nodes = request.target
         self.rem_cpus = request.min_cpus
@@ -133,11 +132,10 @@ class Walk:
         if not request.whole:
             more = self.rem_nodes - self._slack - 1
             reserve = more * self._unit(index) if more > 0 else 0
-            cpus = min(cpus, max(self._left - reserve, request.cpus_per_node, 1))
+            cpus = min(cpus, max(self.rem_cpus - reserve, request.cpus_per_node, 1))
         self.taken[index] = cpus
         self.rem_nodes -= 1
         self.rem_cpus -= cpus
-        self._left -= cpus
 
     def _unit(self, index: int) -> int:
         """Return the CPUs of the smallest thing that is handed out."""
@@ -199,7 +197,7 @@ class Walk:
                 if self._request.contiguous:
                     weight = self._layout.weight[stop - 1]
                 if indices or (pivot >= 0 and self._request.contiguous):
-                    found.append(Block(first, indices, self._sum(indices), weight, pivot))
+                    found.append(Block(first, stop, indices, self._sum(indices), weight, pivot))
         found.sort(key=lambda block: block.first)
         return found
 
@@ -276,7 +274,7 @@ class Walk:
         count = self.rem_nodes
         if self._request.whole:
             count = max(count, -(-self.rem_cpus // each))
-        elif self._left < self.rem_nodes * each:
+        elif self.rem_cpus < self.rem_nodes * each:
             return 0  # some have to leave a core for others
         if self._request.max_nodes is not None:
             count = min(count, self._request.max_nodes - len(self.taken))
@@ -284,7 +282,6 @@ class Walk:
         self.taken.update(dict.fromkeys(indices[:count], each))
         self.rem_nodes -= count
         self.rem_cpus -= count * each
-        self._left -= count * each
         return count
 
     def _tightest(self, block: Block) -> int:
@@ -308,7 +305,7 @@ class Walk:
         if (
             best is None
             or not self.sufficient(len(best.indices), best.cpus)
-            or (required and (best.pivot != bitmap.lowest(required) or required & ~best.span()))
+            or required & ~bitmap.span(best.first, best.stop)
         ):
             self.rem_cpus = max(self.rem_cpus, 1)
             return
@@ -343,7 +340,6 @@ class Walk:
             self.taken[index] = cpus = max(min(self.size(index), share), request.cpus_per_node)
             self.rem_nodes -= 1
             self.rem_cpus -= cpus
-            self._left -= cpus
 
 
 @attrs.frozen(eq=False)
@@ -351,6 +347,8 @@ class Block:
     """Consecutive nodes of one weight."""
 
     first: int
+    stop: int
+    """The index behind the last."""
     indices: Sequence[int]
     """Those that can still be taken, ascending."""
     cpus: int
@@ -358,11 +356,6 @@ class Block:
     """Place of the weight among all weights; of a block of any weights, that of its last node."""
     pivot: int
     """The lowest required node in it; -1: there is none."""
-
-    def span(self) -> NodeBits:
-        """Return the nodes from the first to the last."""
-        last = max([self.pivot, *self.indices[-1:]])
-        return bitmap.span(min([self.first, *self.indices[:1]]), last + 1)
 
     def walk(self) -> Sequence[int]:
         """Return the nodes as they are taken: ascending, or up from a required one and then down from it."""

@@ -26,7 +26,7 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
         for index in bitmap.indices(required):
             walk.take_one(index)
         if not walk.wants_more():
-            return walk.taken
+            return walk.taken if walk.is_enough() else None
     rest = nodes & ~required
     if request.contiguous:
         return _contiguous(nodes, walk, request)
@@ -148,23 +148,10 @@ class _Walk:
         return best
 
     def _take_from(self, block: _Block) -> None:
-        if block.pivot < 0 and block.nodes == -1 and self._uniform is not None and self._max is None:
-            self._take_span(block.first, block.stop)
-            return
         for index in block.walk():
             if not self.wants_more():
                 return
             self.take_one(index)
-
-    def _take_span(self, first: int, stop: int) -> None:
-        """Take the first nodes of a plain block of like nodes at once."""
-        each = self._uniform or 1
-        wanted = max(self.rem_nodes, -(-self.rem_cpus // each))
-        count = min(stop - first, wanted)
-        self.taken |= bitmap.span(first, first + count)
-        self.count += count
-        self.rem_nodes -= count
-        self.rem_cpus -= count * each
 
 
 class _Block:
