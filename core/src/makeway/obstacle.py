@@ -14,6 +14,13 @@ Condition = tuple[str, NodeBits]
 """What a job wants of each of its nodes, as ``9 gpu``, and the nodes that have it."""
 
 
+def node_bounds(job: Job, partition: Partition) -> tuple[int, int | None]:
+    """Return the fewest and most nodes that a partition allows a job; flags of the job's QOS lift single bounds."""
+    flags: frozenset[str] = job.qos.flags if job.qos is not None else frozenset()
+    least = 0 if "PartitionMinNodes" in flags else partition.min_nodes
+    return least, None if "PartitionMaxNodes" in flags else partition.max_nodes
+
+
 def obstacle(
     wanted: int,
     partition: Partition,

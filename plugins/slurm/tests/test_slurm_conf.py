@@ -535,7 +535,7 @@ def names_of(found: tuple[LeftOut, ...]) -> list[str]:
 def test_what_is_not_modelled_is_named_with_its_lines() -> None:
     """Sorted; what may matter apart from what does not."""
     text = """\
-    TopologyPlugin=topology/tree
+    VSizeFactor=110
     slurmctldport=6817
     SchedulerParameters=bf_continue,bf_intervall=3
     AuthType=auth/munge
@@ -548,7 +548,7 @@ def test_what_is_not_modelled_is_named_with_its_lines() -> None:
         "PartitionName RootOnly slurm.conf:5 slurm.conf:6",
         "SchedulerParameters=bf_continue slurm.conf:3",
         "SchedulerParameters=bf_intervall - did you mean 'bf_interval'? slurm.conf:3",
-        "TopologyPlugin slurm.conf:1",
+        "VSizeFactor slurm.conf:1",
     ]
     assert names_of(found.idle) == [
         "AuthType slurm.conf:4",

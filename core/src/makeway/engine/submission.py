@@ -16,7 +16,7 @@ from makeway.engine.transitions import Transitions
 from makeway.errors import unknown
 from makeway.features import unknown_features, unreadable
 from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Seconds, Selector
-from makeway.obstacle import counted, length
+from makeway.obstacle import counted, length, node_bounds
 from makeway.record import Recorder
 
 
@@ -33,12 +33,11 @@ class Bounds(NamedTuple):
 def bounds_of(job: Job, partition: Partition) -> Bounds:
     """Return what a partition allows a job; flags of the job's QOS lift single bounds."""
     flags: frozenset[str] = job.qos.flags if job.qos is not None else frozenset()
-    most = partition.nodes.bit_count()
-    if partition.max_nodes is not None and "PartitionMaxNodes" not in flags:
-        most = min(most, partition.max_nodes)
+    least, allowed = node_bounds(job, partition)
+    there = partition.nodes.bit_count()
     return Bounds(
-        least=0 if "PartitionMinNodes" in flags else partition.min_nodes,
-        most=most,
+        least=least,
+        most=there if allowed is None else min(there, allowed),
         time=None if "PartitionTimeLimit" in flags else partition.max_time,
     )
 

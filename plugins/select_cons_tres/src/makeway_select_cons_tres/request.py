@@ -12,6 +12,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import NOTHING, Cluster, Exclusive, Job, OverSubscribe, Partition, Sharing
+from makeway.obstacle import node_bounds
 from makeway_select_cons_tres.parameters import Parameters, Unit
 from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
@@ -117,10 +118,11 @@ def request_of(
     memory = (
         memory_request(spec, partition, cluster) if parameters.memory else MemoryRequest(spec.cpus_per_task)
     )
-    min_nodes = max(job.size, partition.min_nodes, job.required.bit_count())
+    least, allowed = node_bounds(job, partition)
+    min_nodes = max(job.size, least, job.required.bit_count())
     if spec.tasks is not None and spec.tasks_per_node is not None:
         min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
-    limits = [partition.max_nodes, spec.max_nodes]
+    limits = [allowed, spec.max_nodes]
     if implicit_max_nodes and spec.max_nodes is None and spec.tasks is not None:
         limits.append(max(spec.tasks, min_nodes))
     max_nodes = min((each for each in limits if each is not None), default=None)

@@ -8,6 +8,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import Cluster, Job, Node, Partition, Sharing
+from makeway.obstacle import node_bounds
 from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
 GetsAll = None
@@ -46,10 +47,9 @@ def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:
     spec = job.spec
     partition = job.partition
     shares = shares_nodes(job)
-    most = spec.max_nodes
-    if partition.max_nodes is not None:
-        most = partition.max_nodes if most is None else min(most, partition.max_nodes)
-    min_nodes = max(job.size, partition.min_nodes, job.required.bit_count())
+    least, allowed = node_bounds(job, partition)
+    most = min((each for each in (spec.max_nodes, allowed) if each is not None), default=None)
+    min_nodes = max(job.size, least, job.required.bit_count())
     if spec.tasks is not None and spec.tasks_per_node is not None:
         min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
     asked = memory_request(spec, partition, cluster) if memory else MemoryRequest(spec.cpus_per_task)

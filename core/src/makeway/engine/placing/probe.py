@@ -28,6 +28,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
     Selector,
+    Window,
 )
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -177,11 +178,23 @@ class Prober:
         if found.ask_again_at is not None:
             ends.append(found.ask_again_at)
         again = min(ends, default=None)
-        left = job.partition.nodes & self._ledger.up & ~closed_by(windows, now, length_of(job))
-        reason = next((window.reason for window in windows if window.reason), "") if not left else ""
+        reason = self._reason_of(job, windows)
         if not reason:
             return attrs.evolve(found, ask_again_at=again)
         return attrs.evolve(found, reason=reason, detail=reason, ask_again_at=again)
+
+    def _reason_of(self, job: Job, windows: Sequence[Window]) -> str:
+        left = job.partition.nodes & self._ledger.up & ~closed_by(windows, self._ledger.now, length_of(job))
+        return "" if left else next((window.reason for window in windows if window.reason), "")
+
+    def kept_by_windows(self, job: Job) -> str:
+        """Return the pending reason of a job to which windows leave no node now; empty: they leave some."""
+        if not self._windows:
+            return ""
+        windows = self._policies.windows(job, self._ledger)
+        return self._reason_of(
+            job, [each for each in windows if each.closes(self._ledger.now, length_of(job))]
+        )
 
     # ------------------------------------------------------------------------ looking ahead
     def forecast(

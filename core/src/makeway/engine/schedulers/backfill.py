@@ -174,11 +174,14 @@ class Backfill:
         standby = unreserved and self._placer.preemption
         length = self._length(job, standby)
         found = self._earliest(job, partition, self._around(job, plan, length), length)
+        if found is not None and found[0] <= self._ledger.now:
+            return self._start(job, partition, plan, found[1], found[2], length)
+        reason = self._placer.prober.kept_by_windows(job)
+        if reason:
+            self._ledger.wait_for(job, reason)
         if found is None:
             return False
-        at, forecast, nodes = found
-        if at <= self._ledger.now:
-            return self._start(job, partition, plan, forecast, nodes, length)
+        at, forecast, _ = found
         if not unreserved:
             self._promise(job, plan, at, length, forecast.nodes)
         return False

@@ -19,7 +19,9 @@ from makeway.readers.api import Imported
 from makeway_slurm.accounts.tree import ATTRIBUTE, build
 from makeway_slurm.readers.association_rows import Rows
 from makeway_slurm.readers.priority import NAME as PRIORITY
+from makeway_slurm.reservations.tables import ATTRIBUTE as RESERVATIONS
 
+RESERVING = "reservations/slurm"
 FALLBACK = "normal"
 """QOS of jobs whose association has no default and allows several."""
 _SHOWN = 12
@@ -68,6 +70,8 @@ class Accounting:
     """By user, where it is known."""
     rows: Rows = attrs.field(factory=Rows)
     """Shares, limits and usage of accounts and users."""
+    reservations: tuple[Mapping[str, str], ...] = ()
+    """Tables of ``cluster.attributes.reservations``."""
     warnings: tuple[str, ...] = ()
     places: Mapping[str, str] = NOTHING
     """``qos[3].preempt``, counted in `qos`, -> ``file:line Preempt``."""
@@ -172,13 +176,22 @@ def merged(config: Config, accounting: Accounting) -> Imported:
     workload = attrs.evolve(config.workload, default_qos={**users, **config.workload.default_qos})
     associations, told = _associations(config, accounting)
     warnings += told
+    reserved: dict[str, Any] = {}
+    policy = config.policy
+    if accounting.reservations:
+        reserved[RESERVATIONS] = [dict(table) for table in accounting.reservations]
+        if RESERVING not in policy.plugins:
+            policy = attrs.evolve(policy, plugins=(*policy.plugins, RESERVING))
     at = {table.name: index for index, table in enumerate(tables) if table.name not in kept}
     return Imported(
         config=attrs.evolve(
             config,
             qos=tables,
             workload=workload,
-            cluster=attrs.evolve(config.cluster, attributes={**associations, **config.cluster.attributes}),
+            policy=policy,
+            cluster=attrs.evolve(
+                config.cluster, attributes={**associations, **reserved, **config.cluster.attributes}
+            ),
         ),
         warnings=(*accounting.warnings, *warnings),
         places=dict(_moved(accounting, at)),

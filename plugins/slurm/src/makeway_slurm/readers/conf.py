@@ -20,7 +20,7 @@ from makeway.readers.api import Imported
 from makeway.settings import unstructure
 from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
-from makeway_slurm.readers import names, releases, site
+from makeway_slurm.readers import names, releases, site, topology
 from makeway_slurm.readers.accounting import NO_ACCOUNTING, Accounting
 from makeway_slurm.readers.draft import Draft, left_out
 from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, parse_conf, read_conf, shown
@@ -105,8 +105,9 @@ class SlurmConfReader:
         :raises ConfigError: with all problems, each with file and line.
         """
         conf = read_conf(path)
+        beside = topology.read_beside(path) if topology.wants_file(conf) else ()
         return config_from_entries(
-            conf.entries,
+            [*conf.entries, *beside],
             (),
             conf.source,
             self.release,
@@ -261,7 +262,8 @@ def _check_keys(draft: Draft) -> None:
         if isinstance(entry, Setting):
             _check_key(draft, entry, groups, "")
         elif entry.kind in _OTHER_RECORDS:
-            draft.leave_out(names.RECORDS[entry.kind], entry)
+            if entry.kind != "switchname" or not topology.in_force(draft):
+                draft.leave_out(names.RECORDS[entry.kind], entry)
             _check_record(draft, entry, (_OTHER_RECORDS[entry.kind], frozenset(), frozenset()))
         else:
             _check_record(draft, entry, _RECORD_KEYS[entry.kind])

@@ -18,8 +18,8 @@ MODELLED = frozenset(
     PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityType PriorityUsageResetPeriod PriorityWeightAge
     PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
     PriorityWeightTRES
-    SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
-    SlurmctldParameters TaskPlugin""".split()
+    ResvOverRun SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
+    SlurmctldParameters TaskPlugin TopologyParam TopologyPlugin""".split()
 )
 """Parameters that the reader turns into configuration."""
 
@@ -30,9 +30,9 @@ RELEVANT = frozenset(
     MaxJobCount MaxNodeCount MaxTasksPerNode
     NodeFeaturesPlugins PowerParameters PowerPlugin PriorityParameters
     PrioritySiteFactorParameters PrioritySiteFactorPlugin RebootProgram RequeueExit
-    RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvOverRun
+    RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout
     SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime
-    SuspendTimeout TopologyParam TopologyPlugin VSizeFactor""".split()
+    SuspendTimeout VSizeFactor""".split()
 )
 """Parameters that can change which job runs when, and that are not modelled."""
 

@@ -14,10 +14,17 @@ from makeway.config import ClusterTable, McsTable, PolicyTable
 from makeway.errors import nearest
 from makeway.preemption import PreemptionTable
 from makeway_slurm.check import MIN_TIMESLICE, TIMESLICE
-from makeway_slurm.readers import limits, priority
+from makeway_slurm.readers import limits, priority, topology
 from makeway_slurm.readers.draft import Draft, one_of, reporting
 from makeway_slurm.readers.grammar import shown
-from makeway_slurm.readers.partitions import is_unit, mode_words, read_memory, select_parser, select_words
+from makeway_slurm.readers.partitions import (
+    is_unit,
+    mode_words,
+    parse_limit,
+    read_memory,
+    select_parser,
+    select_words,
+)
 from makeway_slurm.readers.scheduler import scheduler_options
 from makeway_slurm.readers.values import (
     OptionValues,
@@ -53,6 +60,10 @@ def read_policy(draft: Draft) -> PolicyTable:
     held = limits.read_limits(draft, _words(draft, "AccountingStorageEnforce"), _part_limits(draft))
     if held is not None:
         settings[limits.NAME] = held
+    plugins = [limits.NAME] if held is not None else []
+    if topology.in_force(draft):
+        plugins.append(topology.NAME)
+        settings[topology.NAME] = topology.read_settings(draft)
     return PolicyTable(
         select=_select(draft),
         select_parameters=_select_parameters(draft),
@@ -62,7 +73,7 @@ def read_policy(draft: Draft) -> PolicyTable:
         preemption=_preemption(draft),
         mcs=_mcs(draft),
         priority=priority.NAME if multifactor else None,
-        plugins=(limits.NAME,) if held is not None else (),
+        plugins=tuple(plugins),
         settings=settings,
     )
 
@@ -232,6 +243,8 @@ def _attributes(draft: Draft) -> Mapping[str, Any]:
         "complete_wait": _optional(draft, "CompleteWait", parse_seconds),
         "enforce_part_limits": _part_limits(draft),
         "accounting_storage_enforce": _enforced(draft),
+        "resv_over_run": _over_run(draft),
+        "topology": topology.read_topology(draft) or None,
     }
     return {key: value for key, value in kept.items() if value is not None}
 
@@ -295,6 +308,16 @@ def _enforced(draft: Draft) -> Any:
             allowed = ", ".join(_ENFORCED[:-2])
             draft.refuser(setting)(f"got {shown(word)}; allowed: {allowed}{nearest(word, _ENFORCED)}")
     return words
+
+
+def _over_run(draft: Draft) -> float | None:
+    """Return ResvOverRun in seconds; UNLIMITED is a year. slurm-priority-and-limits 9."""
+    setting = draft.get("ResvOverRun")
+    if setting is None:
+        return None
+    none: int | None = 0
+    minutes = draft.read(setting, parse_limit, none, "cluster.attributes.resv_over_run")
+    return 365 * 86400.0 if minutes is None else minutes * 60.0
 
 
 def _words(draft: Draft, key: str) -> list[str]:

@@ -300,6 +300,7 @@ def _spec(row: _Row, workload: Workload, machine: Machine, whole: set[str]) -> J
         wall_submit=row.submit,
         source=f"{workload.name}:{row.line}",
         licenses=_licenses(row, workload),
+        reservation=_known(fields.get("reservation", "")),
         attributes=_attributes(row, zero),
         **_shape(row, workload, machine),
     )

@@ -19,6 +19,7 @@ from makeway.config import Config, NodeTable, PartitionTable, QosTable, validate
 from makeway.errors import ConfigError, Problem, place_of
 from makeway.readers.lines import Line, read_head, read_lines, shown
 from makeway_slurm.accounts.limits import parse_limits
+from makeway_slurm.readers import reservations
 from makeway_slurm.readers import sacctmgr_names as names
 from makeway_slurm.readers.accounting import Accounting, Association
 from makeway_slurm.readers.association_rows import KEPT, OF_QOS, Rows, is_assoc_mgr, read_assoc_mgr
@@ -65,6 +66,7 @@ class _Found:
     default_accounts: dict[str, str] = attrs.field(factory=dict)
     rows: Rows = attrs.field(factory=Rows)
     qos_usage: dict[str, dict[str, str]] = attrs.field(factory=dict)
+    reservations: list[reservations.Row] = attrs.field(factory=list)
 
     def read(self, path: Path) -> None:
         """Read one file.
@@ -86,6 +88,9 @@ class _Found:
         if is_assoc_mgr(first[1]):
             self.qos_usage |= read_assoc_mgr((line[1] for line in _all(first, lines)), self.rows)
             return
+        if reservations.is_scontrol(first[1]):
+            self.reservations += reservations.read_scontrol(line[1] for line in _all(first, lines))
+            return
         self._read_table(first, lines, path.name)
 
     def _read_table(self, first: Line, lines: Iterator[Line], file: str) -> None:
@@ -94,6 +99,9 @@ class _Found:
         known = [names.canonical(column) for column in columns]
         if "rawusage" in known and "normshares" in known:
             return self._read_shares(columns, lines, file)
+        if reservations.is_table(known):
+            self._read_reservations(known, lines, file, columns)
+            return None
         users = "user" in known
         if not users and "name" not in known:
             return self._problem(f"{file}:{number}", _no_header(text))
@@ -107,6 +115,15 @@ class _Found:
             else:
                 self._read_qos(row)
         return None
+
+    def _read_reservations(
+        self, known: Sequence[str], lines: Iterator[Line], file: str, columns: Sequence[str]
+    ) -> None:
+        found = reservations.read_table(known, (text.split("|") for _, text in lines))
+        self.reservations += found
+        if not any("Nodes" in row for row in found):
+            ask = "`sacctmgr -P show reservation format=Name,NodeNames,Start,End,Flags`"
+            self._problem(f"{file}:1", f"no column NodeNames in {shown('|'.join(columns))}; {ask} has it")
 
     def _check_columns(self, columns: Sequence[str], users: bool, where: str) -> bool:
         """Complain about columns that are missing, doubled or mistyped."""
@@ -280,6 +297,7 @@ class _Found:
             associations=tuple(self.associations.values()),
             default_accounts=self.default_accounts,
             rows=self.rows,
+            reservations=tuple(reservations.joined(self.reservations)),
             warnings=(*draft.warnings, *filter(None, ("; ".join(filter(None, (left_out, idle))),))),
             places=dict(draft.places),
         )

@@ -2,7 +2,7 @@
 
 Spec slurm-gang-and-select 4.1.1. argparse reads the words: long options, unique beginnings of
 them, and short ones with the value attached. Options that do not matter to a scheduler
-(``--output``) are accepted and dropped; those that do but are not modelled (``--switches``) are
+(``--output``) are accepted and dropped; those that do but are not modelled (``--prefer``) are
 refused by name.
 """
 
@@ -19,6 +19,7 @@ from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, JobSpec, UserSignal
 from makeway_slurm.readers.values import parse_gres, parse_licenses, parse_mem_mb, parse_time
+from makeway_slurm.topology.sets import SWITCHES, WAIT
 
 Options = dict[str, Any]
 
@@ -26,7 +27,7 @@ UNMODELLED = (
     "bb", "bbf", "cluster-constraint", "clusters", "core-spec", "cpus-per-gpu",
     "deadline", "delay-boot", "gpus-per-socket", "gpus-per-task", "gres-flags", "hint",
     "mem-per-gpu", "network", "ntasks-per-gpu", "overcommit", "power", "prefer", "reboot",
-    "segment", "switches", "thread-spec", "time-min", "tmp", "tres-per-task", "use-min-nodes",
+    "segment", "thread-spec", "time-min", "tmp", "tres-per-task", "use-min-nodes",
 )  # fmt: skip
 """Long options that change what a scheduler does, and that we do not follow."""
 
@@ -265,6 +266,7 @@ def _add_policy(parser: _Parser) -> None:
     parser.add_argument("--signal", type=_typed(_read_signal))
     parser.add_argument("--mcs-label", dest="mcs_label")
     parser.add_argument("--reservation")
+    parser.add_argument("--switches", type=_typed(_read_switches))
     parser.add_argument("-d", "--dependency", dest="depends_on", type=_typed(_read_dependency))
 
 
@@ -288,6 +290,16 @@ def _read_nodes(text: str) -> tuple[int, int]:
     if not 1 <= least <= most:
         raise ValueError(f"got {text!r}; expected a number of nodes, or least-most")
     return least, most
+
+
+def _read_switches(text: str) -> dict[str, float]:
+    """Read ``n[@time]``: so many leaf switches at most, and how long to wait for that."""
+    count, at, wait = text.partition("@")
+    if not (count.isascii() and count.isdigit() and int(count[:9]) >= 1):
+        raise ValueError(f"got {text!r}; expected a number of switches, or number@time")
+    found = {SWITCHES: float(int(count[:9]))}
+    seconds = parse_time(wait) if at else None
+    return found if seconds is None else {**found, WAIT: float(seconds)}
 
 
 def _read_sockets(text: str) -> tuple[int | None, ...]:
@@ -401,6 +413,8 @@ def _fields(options: Options, base: Mapping[str, Any]) -> Options:
         fields["gres"] = _added((options.get("gres", {}), options.get("gpus_per_node", {})))
     if "begin" in options:
         fields["begin_at"] = base.get("submit_at", 0.0) + options["begin"]
+    if "switches" in options:
+        fields["attributes"] = {**base.get("attributes", {}), **options["switches"]}
     if options.get("hold"):
         fields["priority"] = 0
     return fields

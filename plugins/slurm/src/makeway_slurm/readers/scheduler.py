@@ -85,7 +85,7 @@ _OPTIONS = {
     "default_queue_depth": _Option("default_queue_depth", unit=None, least=1),
 }
 _ELSEWHERE = frozenset(
-    """preempt_reorder_count preempt_send_user_signal preempt_strict_order preempt_youngest_first
+    """max_switch_wait preempt_reorder_count preempt_send_user_signal preempt_strict_order preempt_youngest_first
     requeue_delay""".split()
 )
 """Options of SchedulerParameters that are used, but not by `_OPTIONS`."""

@@ -249,6 +249,7 @@ _SCHEDULER_NUMBERS = frozenset(
         "bf_yield_sleep",
         "default_queue_depth",
         "max_sched_time",
+        "max_switch_wait",
         "partition_job_depth",
         "preempt_reorder_count",
         "requeue_delay",

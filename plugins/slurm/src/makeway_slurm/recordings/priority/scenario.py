@@ -17,12 +17,15 @@ from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, Seconds
 from makeway.worlds.events import Command
+from makeway_slurm.readers.accounting import RESERVING
 from makeway_slurm.readers.conf import config_from_entries
 from makeway_slurm.readers.grammar import Record, Setting, parse_conf
 from makeway_slurm.readers.priority import NAME
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.priority.database import Database
 from makeway_slurm.recordings.priority.recording import Recording
+from makeway_slurm.recordings.priority.reserving import is_about, reservations
+from makeway_slurm.reservations.tables import ATTRIBUTE as RESERVATIONS
 from makeway_slurm.vendor import of_release
 
 DEFAULT_USER = "alice"
@@ -69,8 +72,6 @@ def build(recording: Recording, source: str) -> Scenario:
     """
     scenario = recording.scenario
     cluster = scenario["cluster"]
-    if cluster.get("topology"):
-        raise UnmodelledError("topology.conf is not modelled")
     database = Database()
     try:
         for command in cluster.get("sacctmgr", ()):
@@ -80,7 +81,8 @@ def build(recording: Recording, source: str) -> Scenario:
     config = _config(recording, database, source)
     ids: dict[str, str] = {}
     jobs = _jobs(recording, database, ids, source)
-    commands = [each for action in recording.actions for each in _commands(action, ids)]
+    told = [action for action in recording.actions if not is_about(action["command"])]
+    commands = [each for action in told for each in _commands(action, ids)]
     return Scenario(
         name=str(scenario["name"]),
         config=config,
@@ -98,7 +100,7 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
     head.append(f"SchedulerParameters={_joined(entries)}")
     rest = [e for e in entries if not (isinstance(e, Setting) and e.canonical == "schedulerparameters")]
     built = config_from_entries(
-        [*parse_conf("\n".join(head), "oracle").entries, *rest],
+        [*parse_conf("\n".join(head), "oracle").entries, *rest, *_switches(cluster, source)],
         _nodes(cluster["nodes"]),
         source,
         recording.release,
@@ -114,12 +116,20 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
         "groups": {name: list(members) for name, members in cluster.get("groups", {}).items()},
     }
     policy = built.policy
+    reserved = reservations(recording.actions)
+    if reserved:
+        attributes[RESERVATIONS] = reserved
+        policy = attrs.evolve(policy, plugins=(*policy.plugins, RESERVING))
     if policy.priority is not None:
         own_settings = {**policy.settings.get(NAME, {}), "calc_phase": _phase_of(recording.decays)}
         policy = attrs.evolve(policy, settings={**policy.settings, NAME: own_settings})
     return attrs.evolve(
         built, cluster=attrs.evolve(built.cluster, attributes=attributes), scheduler=scheduler, policy=policy
     )
+
+
+def _switches(cluster: Mapping[str, Any], source: str) -> Sequence[Setting | Record]:
+    return parse_conf(cluster["topology"], f"{source}:topology").entries if cluster.get("topology") else ()
 
 
 def _joined(entries: Iterable[Setting | Record]) -> str:
@@ -190,8 +200,6 @@ def _specs(
     submitted = seen.submitted if seen is not None and seen.submitted is not None else at
     user = str(entry.get("user", DEFAULT_USER))
     args = [_fixed(str(word), ids, at) for word in entry.get("args", ())]
-    if any(word.startswith("--switches") for word in args):
-        raise UnmodelledError("--switches is not modelled")
     try:
         specs = parse_sbatch(
             args,

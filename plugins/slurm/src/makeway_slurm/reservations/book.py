@@ -1,0 +1,169 @@
+"""Hold jobs against the reservations of one run (slurm-priority-and-limits 9)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from makeway.bitmap import NodeBits
+from makeway.model import Blocked, ClusterView, Job, Overdue, Seconds, Window
+from makeway_slurm.reservations.settings import Settings
+from makeway_slurm.reservations.tables import Reservation, reservations_of
+
+MAINTENANCE = "ReqNodeNotAvail,_Reserved_for_maintenance"
+OTHERS = "ReqNodeNotAvail,_May_be_reserved_for_other_job"
+BEFORE = "Reservation"
+OVER_RUN = "resv_over_run"
+"""Attribute of the cluster: ResvOverRun in seconds."""
+_AHEAD: Seconds = 14 * 86400.0
+"""How far ahead windows are named that come again and again."""
+_MOST = 400
+"""Windows of one reservation that are named at most."""
+
+
+class ReservationBook:
+    """The reservations of one run. See `makeway.model.Roll`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        settings = view.settings(Settings)
+        self._epoch = settings.epoch
+        given = settings.overrun
+        self._overrun = float(view.cluster.attributes.get(OVER_RUN, 0.0)) if given is None else given
+        self._all = reservations_of(view.cluster)
+        self._by_name: dict[str, list[Reservation]] = {}
+        for each in self._all:
+            self._by_name.setdefault(each.name, []).append(each)
+        self._inside: dict[str, tuple[Job, Seconds]] = {}
+        """Active jobs in a reservation, and when they have to end."""
+        self._every_node = sum(1 << node.index for node in view.cluster.nodes)
+
+    # ----------------------------------------------------------------------- as a book
+    def came(self, job: Job, view: ClusterView) -> None:
+        """Learn from a job that was submitted what time it is."""
+        del view
+        if self._epoch is None and job.spec.wall_submit is not None:
+            self._epoch = job.spec.wall_submit - job.spec.submit_at
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """It no longer counts."""
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Note when a job has to end because its reservation does."""
+        if not job.spec.reservation:
+            return
+        mine = self._of(job, view.now)
+        if mine is not None and "FLEX" not in mine.flags:
+            end = self._current(mine, view.now)[1]
+            if not math.isinf(end):
+                self._inside[job.id] = job, end + self._overrun
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """It has ended."""
+        del view
+        self._inside.pop(job.id, None)
+
+    # ------------------------------------------------------------------------- looking up
+    def _of(self, job: Job, now: Seconds) -> Reservation | None:
+        """Return the reservation that a job is in: of several of the name the first that is not over."""
+        names = (job.spec.reservation or "").split(",")
+        listed = [each for name in names for each in self._by_name.get(name.strip(), ())]
+        return next((each for each in listed if self._lives(each, now)), listed[-1] if listed else None)
+
+    def _lives(self, each: Reservation, now: Seconds) -> bool:
+        return each.created <= now < min(each.deleted, self._current(each, now)[1])
+
+    def _current(self, each: Reservation, now: Seconds) -> tuple[Seconds, Seconds]:
+        """Return begin and end of the window that a reservation is in, or that comes next."""
+        start, end = each.start.seconds(self._epoch), each.end.seconds(self._epoch)
+        if each.repeats and end <= now:
+            later = (math.floor((now - end) / each.repeats) + 1) * each.repeats
+            return start + later, end + later
+        return start, end
+
+    # --------------------------------------------------------------------------- questions
+    def refused(self, job: Job, view: ClusterView) -> str:
+        """Return why a job is refused at its submission; empty: it is taken (no. 5).
+
+        A reservation that nobody describes refuses nobody: exports of a site show the present ones only.
+        """
+        mine = self._of(job, view.now)
+        if mine is None:
+            return ""
+        if not mine.admits(job.user, job.account) and job.user != "root":
+            return f"Access denied to requested reservation ({mine.name})"
+        if "FLEX" not in mine.flags and job.size > mine.nodes.bit_count():
+            return f"Requested node configuration is not available (reservation {mine.name})"
+        return ""
+
+    def waits(self, job: Job, view: ClusterView) -> Blocked | None:
+        """Return why a job in a reservation has to wait for the reservation itself; None: it has not."""
+        mine = self._of(job, view.now)
+        if mine is None or "FLEX" in mine.flags:
+            return None
+        if not self._lives(mine, view.now):
+            if view.now < mine.created:
+                return Blocked(reason=BEFORE, resource="limit", ask_again_at=mine.created, keeps_nothing=True)
+            text = f"Reservation {mine.name} was deleted"
+            return Blocked(reason=text.replace(" ", "_"), resource="limit", detail=text, keeps_nothing=True)
+        start = self._current(mine, view.now)[0]
+        if view.now >= start:
+            return None
+        text = f"reservation {mine.name} begins at {start:,.0f} s"
+        again = None if math.isinf(start) else start
+        return Blocked(reason=BEFORE, resource="limit", detail=text, ask_again_at=again, keeps_nothing=True)
+
+    def windows(self, job: Job, view: ClusterView) -> list[Window]:
+        """Return the times for which nodes are kept from a job."""
+        now = view.now
+        mine = self._of(job, now) if job.spec.reservation else None
+        found: list[Window] = []
+        if mine is not None and "FLEX" not in mine.flags:
+            found.append(Window(nodes=self._every_node & ~mine.nodes))
+        for each in self._all:
+            if each is mine or each.created > now or each.deleted <= now or not each.nodes:
+                continue
+            if mine is not None and _passes(mine, each):
+                continue
+            reason = self._reason(each, job.partition.nodes)
+            for start, end in self._times(each, now):
+                found.append(Window(nodes=each.nodes, start=start, end=min(end, each.deleted), reason=reason))
+        return found
+
+    def _times(self, each: Reservation, now: Seconds) -> Iterator[tuple[Seconds, Seconds]]:
+        start, end = self._current(each, now)
+        if end <= now or math.isinf(start):
+            return
+        yield start, end
+        for _ in range(_MOST if each.repeats else 0):
+            start, end = start + each.repeats, end + each.repeats
+            if start > now + _AHEAD:
+                return
+            yield start, end
+
+    def _reason(self, each: Reservation, partition: NodeBits) -> str:
+        """Return what jobs wait for that find no node beside it (no. 2)."""
+        everything = not self._every_node & ~each.nodes
+        whole = "MAINT" in each.flags and not partition & ~each.nodes
+        return MAINTENANCE if everything or whole else OTHERS
+
+    def overdue(self, view: ClusterView) -> Overdue | None:
+        """Return the jobs whose reservation is over (no. 5), and when the next one is."""
+        if not self._inside:
+            return None
+        now = view.now
+        over: dict[str, str] = {}
+        later: list[Seconds] = []
+        for job_id, (job, end) in self._inside.items():
+            if end <= now:
+                over[job_id] = f"its reservation {job.spec.reservation} is over"
+            else:
+                later.append(end)
+        return Overdue(jobs=over, ask_again_at=min(later, default=None))
+
+
+def _passes(mine: Reservation, other: Reservation) -> bool:
+    """Whether a job in one reservation need not heed another (no. 6)."""
+    return "MAINT" in mine.flags or ("OVERLAP" in mine.flags and "MAINT" not in other.flags)
+
+
+__all__ = ["MAINTENANCE", "OTHERS", "ReservationBook"]

@@ -1,0 +1,17 @@
+"""The settings of ``reservations/slurm`` (slurm-priority-and-limits 9)."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """Keys of ``[policy.settings."reservations/slurm"]``."""
+
+    overrun: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.ge(0))
+    )
+    """ResvOverRun: seconds for which jobs may go on after the end of their reservation; None: as slurm.conf says."""
+    epoch: float | None = None
+    """Unix time of instant 0, for tables with dates; None: as the workload says."""

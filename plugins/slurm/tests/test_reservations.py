@@ -1,0 +1,252 @@
+"""Reservations by hand (slurm-priority-and-limits 9 and 14, X4), and the files that tell of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway.config import Config, build_cluster
+from makeway.errors import ConfigError
+from makeway.model import JobSpec
+from makeway.replay import Options, Run, replay
+from makeway.settings import structure
+from makeway_slurm.readers.sacctmgr import read_accounting
+from makeway_slurm.reservations.tables import reservations_of
+from makeway_testing.command_line import Run as CommandLine
+
+NAME = "reservations/slurm"
+
+
+def site(*tables: Mapping[str, Any], kind: str = "backfill", own: Mapping[str, Any] | None = None) -> Config:
+    """Return a cluster of 4 nodes with 4 CPUs, and these reservations."""
+    return structure(
+        {
+            "cluster": {"attributes": {"reservations": list(tables)}},
+            "node": [{"name": "n[1-4]", "cpus": 4, "cores_per_socket": 4, "memory_mb": 1000}],
+            "partition": [{"name": "main", "default": True, "max_time": 86400.0}],
+            "policy": {
+                "select": "select/linear",
+                "plugins": [NAME],
+                "settings": {NAME: dict(own or {})},
+            },
+            "scheduler": {"type": kind},
+        },
+        Config,
+        "test",
+    )
+
+
+def reserved(name: str = "r", start: float = 100.0, end: float = 160.0, **more: Any) -> dict[str, Any]:
+    """Return one table."""
+    return {"ReservationName": name, "StartTime": start, "EndTime": end, "Nodes": "ALL", **more}
+
+
+def job(id: str, at: float, minutes: float, run_time: float = 10.0, **more: Any) -> JobSpec:
+    """Return a job on one node."""
+    return JobSpec(id=id, submit_at=at, run_time=run_time, time_limit=minutes * 60, **more)
+
+
+def starts(run: Run) -> dict[str, float | None]:
+    """Return when each job first started."""
+    return {job_id: history.first_start for job_id, history in run.recorder.histories.items()}
+
+
+@pytest.mark.parametrize("kind", ["backfill", "easy", "greedy"])
+def test_x4_a_window_is_kept_clear_by_time_limits(kind: str) -> None:
+    """At 6 a job of a minute starts, one of two waits until 160; at 70 a job of a minute waits until 160."""
+    jobs = [job("two", 6, 2), job("one", 6, 1), job("late", 70, 1)]
+    found = starts(replay(site(reserved(Flags="MAINT"), kind=kind), jobs))
+    assert found == {"two": 160.0, "one": 6.0, "late": 160.0}
+
+
+def test_jobs_wait_for_a_window_in_its_own_words() -> None:
+    """Maintenance of all nodes is named; beside a reservation of some nodes a job just waits (no. 2)."""
+    assert reason_at(50.0, site(reserved(Flags="MAINT"))) == "ReqNodeNotAvail,_Reserved_for_maintenance"
+    assert reason_at(50.0, site(reserved())) == "ReqNodeNotAvail,_Reserved_for_maintenance"
+    assert reason_at(50.0, site(reserved(Nodes="n[1-2]"))) == "Resources"
+
+
+def reason_at(at: float, config: Config) -> str:
+    """Return why a job on three nodes waits."""
+    found: list[str] = []
+    jobs = [job("wide", 7, 2, min_nodes=3)]
+    look = {at: lambda engine: found.append(engine.ledger.jobs["wide"].reason)}
+    run = replay(config, jobs, (), Options(snapshots=look))
+    assert starts(run) == {"wide": 160.0}
+    return found[0]
+
+
+def test_a_job_in_a_reservation_has_its_nodes_and_time() -> None:
+    """It waits for the start, runs on these nodes only, may outlast them by its limit, and is ended at their end."""
+    own = reserved(Nodes="n[1-2]", Users="ann")
+    inside = job("in", 0, 10, 500.0, user="ann", reservation="r", min_nodes=2, max_nodes=2)
+    run = replay(site(own), [inside])
+    history = run.recorder.histories["in"]
+    assert history.first_start == 100.0
+    only = run.summary()["jobs"]["in"]["intervals"][-1]
+    assert (only["nodes"], only["end"]) == ("n[1-2]", 160.0)
+    assert run.summary()["jobs"]["in"]["final_state"] == "TIMEOUT"
+
+
+def test_an_overrun_lets_jobs_go_on() -> None:
+    """ResvOverRun of a minute: the job that ends 30 s after its reservation completes."""
+    inside = job("in", 0, 10, 90.0, reservation="r")
+    ended = replay(site(reserved(), own={"overrun": 60.0}), [inside]).summary()["jobs"]["in"]
+    assert ended["final_state"] == "COMPLETED"
+    assert ended["intervals"][-1]["end"] == 190.0
+
+
+def test_flex_is_no_border() -> None:
+    """A job in a FLEX reservation starts before it and runs on after it, on other nodes too (no. 6)."""
+    inside = job("in", 0, 10, 300.0, reservation="r", min_nodes=4, max_nodes=4)
+    found = replay(site(reserved(Nodes="n1", Flags="FLEX")), [inside]).summary()["jobs"]["in"]
+    assert (found["intervals"][-1]["start"], found["final_state"]) == (0.0, "COMPLETED")
+
+
+def test_others_are_let_in_by_nobody() -> None:
+    """Who is not on the list is refused; so is a job that is larger than the reservation (no. 5)."""
+    table = reserved(Nodes="n[1-2]", Users="ann", Accounts="physics")
+    jobs = [
+        job("eve", 0, 1, user="eve", reservation="r"),
+        job("bob", 0, 1, user="bob", account="Physics", reservation="r"),
+        job("large", 0, 1, user="ann", reservation="r", min_nodes=3),
+    ]
+    run = replay(site(table), jobs)
+    refused = {job_id: why for job_id, _, why in run.recorder.unrunnable}
+    assert refused["eve"] == "Access denied to requested reservation (r)"
+    assert refused["large"] == "Requested node configuration is not available (reservation r)"
+    assert starts(run)["bob"] == 100.0
+
+
+def test_a_maintenance_job_passes_other_reservations() -> None:
+    """MAINT passes all others, OVERLAP all but maintenance; any other reservation is heeded (no. 6)."""
+    inside = [job("in", 0, 10, 5.0, reservation="mine")]
+    for flags, theirs, start in (
+        ("MAINT", "", 0.0),
+        ("OVERLAP", "", 0.0),
+        ("OVERLAP", "MAINT", 160.0),
+        ("", "", 160.0),
+    ):
+        mine = reserved("mine", 0.0, 4000.0, Flags=flags)
+        run = replay(site(mine, reserved("theirs", Flags=theirs)), inside)
+        assert starts(run)["in"] == start, (flags, theirs)
+
+
+def test_a_job_whose_reservation_has_gone_waits_for_good() -> None:
+    """It came too late; the reason says so (no. 6)."""
+    run = replay(site(reserved()), [job("late", 200, 1, reservation="r"), job("other", 201, 1)])
+    assert starts(run) == {"late": None, "other": 201.0}
+    assert run.engine.ledger.jobs["late"].reason == "Reservation_r_was_deleted"
+
+
+def test_a_window_comes_again_each_day() -> None:
+    """DAILY: a job of three hours passes the second day's window, too."""
+    day = 86400.0
+    table = reserved(start=0.0, end=3600.0, Flags="DAILY")
+    found = starts(replay(site(table), [job("long", day - 3600.0, 180), job("short", day - 3600.0, 30)]))
+    assert found == {"long": day + 3600.0, "short": day - 3600.0}
+
+
+def test_a_preemptor_takes_no_reserved_node() -> None:
+    """Victims are not sought on nodes that a window keeps."""
+    plain = site(reserved(Nodes="n[1-4]", start=50.0, end=400.0))
+    tables = {
+        "policy": {
+            "select": "select/linear",
+            "plugins": [NAME],
+            "preempt": "preempt/partition_prio",
+            "preempt_mode": ["requeue"],
+        },
+        "partition": [{"name": "main", "default": True}, {"name": "high", "priority_tier": 2}],
+        "node": [{"name": "n[1-4]", "cpus": 4}],
+        "cluster": {"attributes": dict(plain.cluster.attributes)},
+    }
+    jobs = [
+        job("low", 0, 0.5, 30.0, min_nodes=4, max_nodes=4),
+        job("high", 5, 2, partitions=("high",)),
+    ]
+    run = replay(structure(tables, Config, "test"), jobs)
+    assert starts(run) == {"low": 0.0, "high": 400.0}
+    assert run.recorder.histories["low"].preempted == 0
+
+
+# ------------------------------------------------------------------------------------- reading
+SCONTROL = (
+    "ReservationName=service StartTime=2024-05-01T08:01:40 EndTime=2024-05-01T08:02:40 Duration=00:01:00 "
+    "Nodes=n[1-4] NodeCnt=4 CoreCnt=16 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES,ALL_NODES "
+    "TRES=cpu=16 Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE MaxStartDelay=(null)\n"
+)
+IN_LINES = SCONTROL.replace(" Nodes=", "\n   Nodes=").replace(" TRES=", "\n   TRES=")
+SACCTMGR = (
+    "Cluster|Name|NodeNames|TimeStart|TimeEnd|Flags\n"
+    "c|service|n[1-4]|2024-05-01T08:01:40|2024-05-01T08:02:40|MAINT\n"
+    "c|course|n1|2024-05-02T08:00:00|2024-05-02T09:00:00|\n"
+)
+
+
+@pytest.mark.parametrize("text", [SCONTROL, IN_LINES, SACCTMGR], ids=["one line", "lines", "sacctmgr"])
+def test_exports_of_reservations(tmp_path: Path, text: str) -> None:
+    """Each of them gives the window of the recorded kind."""
+    path = tmp_path / "reservations.txt"
+    path.write_text(text)
+    first = dict(read_accounting([path]).reservations[0])
+    assert first["ReservationName"] == "service"
+    assert first["Nodes"] == "n[1-4]"
+    assert first["Flags"].startswith("MAINT")
+    assert (first["StartTime"], first["EndTime"]) == ("2024-05-01T08:01:40", "2024-05-01T08:02:40")
+
+
+def test_a_history_without_nodes_is_refused(tmp_path: Path) -> None:
+    """The default columns of sacctmgr lack them: the message says which command has them."""
+    path = tmp_path / "reservations.txt"
+    path.write_text("Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nc|s|cpu=4|2024-05-01|2024-05-02|0\n")
+    with pytest.raises(ConfigError, match=r"no column NodeNames in .*format=Name,NodeNames,Start,End,Flags"):
+        read_accounting([path])
+
+
+def test_a_replay_reads_them_beside_a_log(run: CommandLine, tmp_path: Path) -> None:
+    """Dates of the export are those of the log: the long job waits for the end of the window at 160 s."""
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=c\nSlurmctldHost=h\nSelectType=select/linear\nNodeName=n[1-4] CPUs=4\n"
+        "PartitionName=main Nodes=n[1-4] Default=YES MaxTime=60\n"
+    )
+    (tmp_path / "jobs.sacct").write_text(
+        "JobID|Submit|Start|End|State|NNodes|NCPUS|Timelimit|Partition|User|Reservation\n"
+        "1|2024-05-01T08:00:00|2024-05-01T08:00:00|2024-05-01T08:00:30|COMPLETED|1|4|00:01:00|main|ann|\n"
+        "2|2024-05-01T08:00:06|2024-05-01T08:02:40|2024-05-01T08:03:00|COMPLETED|1|4|00:02:00|main|ann|\n"
+        "3|2024-05-01T08:00:08|2024-05-01T08:01:40|2024-05-01T08:01:50|COMPLETED|1|4|00:01:00|main|root|service\n"
+    )
+    (tmp_path / "r.txt").write_text(SCONTROL)
+    record = tmp_path / "out.json"
+    done = run(
+        *("replay", str(tmp_path / "slurm.conf"), str(tmp_path / "jobs.sacct")),
+        *("--accounting", str(tmp_path / "r.txt"), "--set", "scheduler.clockwork=ideal"),
+        *("--json", str(record)),
+    )
+    assert done.status == 0, done.err
+    jobs = json.loads(record.read_text())["jobs"]
+    found = {name: each["intervals"][-1]["start"] for name, each in jobs.items()}
+    assert found == {"1": 0.0, "2": 160.0, "3": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"StartTime": 1, "EndTime": 2}, "ReservationName is missing"),
+        (reserved(StartTime="soon"), "StartTime: got 'soon'"),
+        (reserved(EndTime=50), "EndTime: got 50, which is before StartTime"),
+        (reserved(Nodes="m[1-2]"), "Nodes: got 'm1', which is no node"),
+        (reserved(Node="n1"), "got 'Node'.*did you mean 'Nodes'"),
+        ({"ReservationName": "r", "StartTime": 1, "Nodes": "n1"}, "EndTime and Duration are missing"),
+        (5, "got 5; expected a table"),
+    ],
+)
+def test_wrong_tables(table: Any, said: str) -> None:
+    """Each is named with its place."""
+    with pytest.raises(ConfigError, match=said) as caught:
+        reservations_of(build_cluster(site(table)))
+    assert caught.value.problems[0].where == "cluster.attributes.reservations[0]"
