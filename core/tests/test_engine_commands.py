@@ -11,7 +11,7 @@ from makeway.engine.engine import Engine
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.worlds.events import Command, NodesDrained, NodesUp, SendSignal, Submitted
+from makeway.worlds.events import Command, Finished, NodesDrained, NodesUp, SendSignal, Submitted
 from makeway_testing import TableRun, cluster, replay_table, tiers, timeline
 
 BUILTIN: dict[str, Any] = {"scheduler": "builtin"}
@@ -351,8 +351,8 @@ def test_jobs_that_can_never_run_end_at_once_with_a_reason(row: str) -> None:
 
 
 # ---------------------------------------------------------------------------- in worlds that live
-def _engine() -> Engine:
-    config = parse_toml(ONE_NODE, "one node")
+def _engine(text: str = "") -> Engine:
+    config = parse_toml(text or ONE_NODE, "test")
     return Engine(config, Recorder(build_cluster(config), lambda line: None), Policies(config))
 
 
@@ -411,3 +411,42 @@ def test_a_running_job_is_given_another_limit() -> None:
     assert engine.ledger.jobs["a"].time_limit == 100.0
     (kill,) = engine.step(30.0, [Command("change", "a", None, "time_limit=20")])
     assert (kill.job.id, type(kill).__name__) == ("a", "Kill")
+
+
+def test_a_waiting_job_is_put_into_another_partition() -> None:
+    """It stands there as if submitted to it; a partition that could never run it is refused, and it stays."""
+    engine = _engine(
+        """
+node = [{ name = "n[1-2]", cpus = 1 }]
+partition = [
+  { name = "all", nodes = "n[1-2]", default = true, default_time = 600 },
+  { name = "high", nodes = "n2", priority_tier = 2, default_time = 1200 },
+  { name = "small", nodes = "n1", max_nodes = 1 },
+]
+"""
+    )
+    jobs = engine.ledger.jobs
+    engine.step(0.0, [Submitted(JobSpec(id=each, min_nodes=2)) for each in ("a", "b")])
+    engine.step(0.0, [Submitted(JobSpec(id="c"))])
+    engine.step(1.0, [Command("change", "c", None, "partition=high")])
+    assert (jobs["c"].partition.name, jobs["c"].time_limit, jobs["c"].spec.partitions) == (
+        "high",
+        1200.0,
+        ("high",),
+    )
+    engine.step(
+        2.0,
+        [
+            Command("change", "b", None, "partition=small"),
+            Command("change", "b", None, "partition=hihg"),
+            Command("change", "a", None, "partition=high"),
+        ],
+    )
+    assert [why for _, _, why in engine.recorder.refusals] == [
+        "partition: needs 2 nodes; partition small gives at most 1",
+        "partition: no partition named 'hihg'; allowed: all, high, small; did you mean 'high'?",
+        "the job is running, not pending",
+    ]
+    assert (jobs["b"].partition.name, jobs["b"].spec.partitions) == ("all", ())
+    started = engine.step(3.0, [Finished("a", JobState.COMPLETED, cleaned=True, incarnation=1)])
+    assert [each.job.id for each in started] == ["c"]

@@ -26,7 +26,9 @@ IGNORE_LIMITS, IGNORE_RESERVATIONS = "ignorepolicies", "ignorersv"
 """Words of `start`: what does not bind the person who asks."""
 TIME_LIMIT = "time_limit"
 """Word of `change` for the time limit, which jobs that run can be given too."""
-CHANGES = ("nice", "qos", "site_factor")
+PARTITION = "partition"
+"""Word of `change` for the partitions of a job that waits, separated by commas."""
+CHANGES = ("nice", PARTITION, "qos", "site_factor")
 """What `change` changes of a job that waits."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 
@@ -46,13 +48,19 @@ class Commands:
         policies: Policies,
         recorder: Recorder,
         placer: Placer,
+        move: Callable[[Job, tuple[str, ...]], str],
     ) -> None:
+        """Make them.
+
+        :param move: puts a pending job without entries into other partitions; returns what is wrong with them.
+        """
         self._ledger = ledger
         self._queue = queue
         self._transitions = transitions
         self._policies = policies
         self._recorder = recorder
         self._placer = placer
+        self._move = move
         self._verbs: dict[str, Callable[[Job, Command], None]] = {
             "suspend": self._suspend,
             "resume": self._resume,
@@ -175,7 +183,10 @@ class Commands:
         self._set_priority(job, int(command.value))
 
     def _change(self, job: Job, command: Command) -> None:
-        """Change what a job asks for: its time limit; while it waits also its nice value, QOS, or its site's factor."""
+        """Change what a job asks for.
+
+        Its time limit; while it waits also its nice value, partition, QOS, or site's factor.
+        """
         if command.value.partition("=")[0] == TIME_LIMIT:
             self._limit(job, command)
             return
@@ -187,6 +198,9 @@ class Commands:
             raise Refused(
                 f"got {name!r:.40}; allowed: {', '.join(words)}, such as nice=10{nearest(name, words)}"
             )
+        if name == PARTITION:
+            self._to_partitions(job, tuple(value.split(",")))
+            return
         if name == "qos":
             qos = self._ledger.cluster.qos_named(value)
             if qos is None:
@@ -203,6 +217,22 @@ class Commands:
             put(job, spec=changed)
         if not job.held and job.id not in self._transitions.priorities.given:
             self._anew(job, Occasion.CHANGED)
+
+    def _to_partitions(self, job: Job, names: tuple[str, ...]) -> None:
+        """Let a job wait in other partitions; its place in the queue is found anew."""
+        if job.spec.het_id is not None:
+            raise Refused("a component of a heterogeneous job stays in its partition")
+        priority, wrong = job.priority, ""
+        keeps = job.held or job.id in self._transitions.priorities.given
+
+        def moved() -> int:
+            nonlocal wrong
+            wrong = self._move(job, names)
+            return priority if wrong or keeps else self._transitions.fresh_priority(job, Occasion.CHANGED)
+
+        self._queue.reprioritise(job, moved, self._ledger.now)
+        if wrong:
+            raise Refused(f"{PARTITION}: {wrong}")
 
     def _limit(self, job: Job, command: Command) -> None:
         """Give a job another time limit, in seconds of running; one that runs longer already ends at once."""

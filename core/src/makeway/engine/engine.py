@@ -146,7 +146,15 @@ class Engine:
             scheduler,
             self.clockwork,
         )
-        self.commands = Commands(ledger, self.queue, self.transitions, policies, recorder, self.placer)
+        self.commands = Commands(
+            ledger,
+            self.queue,
+            self.transitions,
+            policies,
+            recorder,
+            self.placer,
+            lambda job, names: self.submission.move(job, names),
+        )
         self.reports = Reports(
             ledger,
             self.queue,

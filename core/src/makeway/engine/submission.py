@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import attrs
+
 from makeway.bitmap import NodeBits, highest, lowest, span
 from makeway.config import McsTable, SchedulerTable
 from makeway.engine.exclusivity import label_of
@@ -99,6 +101,36 @@ class Submission:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
             self._reject(job, problem)
+
+    def move(self, job: Job, names: tuple[str, ...]) -> str:
+        """Put a pending job that has no entries in the queue into other partitions.
+
+        Return what is wrong with them, as at its submission; then it stays where it was. Empty: nothing is.
+        """
+        before = {
+            name: getattr(job, name) for name in ("spec", "partitions", "partition", "time_limit", "reason")
+        }
+        spec = attrs.evolve(job.spec, partitions=names)
+        draft, problem = self._draft(spec, job.index)
+        beyond = self._placer.beyond.pop(job.id, "")
+        put(
+            job,
+            spec=spec,
+            partitions=draft.partitions,
+            partition=draft.partition,
+            time_limit=draft.time_limit,
+        )
+        if not problem and self._door:
+            problem = self._transitions.policies.refusals((job,), self._ledger).get(job.id, "")
+        if not problem and not self._scheduler.enforce_part_limits and (now_beyond := self._beyond(job)):
+            self._placer.beyond[job.id] = now_beyond
+            return ""
+        problem = problem or self._misfit(job) or self._impossible(job)
+        if problem:
+            put(job, **before)
+            if beyond:
+                self._placer.beyond[job.id] = beyond
+        return problem
 
     def draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
         """Return a job that was submitted before this engine came, and what is wrong with it here; empty: nothing."""

@@ -93,7 +93,7 @@ def cancel(
 @click.argument("changes", metavar="FIELD=VALUE...", nargs=-1, required=True)
 @options.json_option
 def update(job: str, changes: tuple[str, ...], as_json: bool) -> None:
-    """Change a job: time=LIMIT, also while it runs; priority=N; nice=N.
+    """Change a job: time=LIMIT, also while it runs; while it waits partition=NAME,..., qos=NAME, priority=N, nice=N.
 
     Plain users may only shorten limits and lower priorities.
     """

@@ -16,7 +16,7 @@ from makeway_local_world.requests import parse_signal
 
 PLAIN = ("suspend", "resume", "requeue", "cancel", "checkpoint", "hold", "release")
 VERBS = (*PLAIN, "signal", "top", "update")
-UPDATES = ("nice", "priority", "time")
+UPDATES = ("nice", "partition", "priority", "qos", "time")
 
 
 class Unknown(Exception):  # noqa: N818  # an answer, not a fault
