@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ Site = Any
 
 def test_an_urgent_job_stops_a_normal_one_and_lets_it_go_on(up: Site) -> None:
     """The example of the README: the queue says for whom the victim makes way."""
-    victim = up.submit("-n", "2", "--", "sh", "-c", "echo begun; sleep 2; echo done")
+    victim = up.submit(
+        "-n", "2", "--", "sh", "-c", "echo begun; while [ ! -e end ]; do sleep 0.05; done; echo done"
+    )
     up.until(lambda: up.state_of(victim) == "RUNNING")
     urgent = up.submit("-p", "urgent", "-n", "2", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
     shown = up.until(lambda: up.jobs()[victim] if up.state_of(victim) == "SUSPENDED" else None)
@@ -24,6 +27,7 @@ def test_an_urgent_job_stops_a_normal_one_and_lets_it_go_on(up: Site) -> None:
     assert f"here (suspended for {urgent})" in up.ok("queue")
     assert up.state_of(urgent) == "RUNNING"
     (up.directory / "go").touch()
+    (up.directory / "end").touch()
     assert up.run("wait", urgent, victim).exit_code == 0
     assert up.ok("logs", victim) == "begun\ndone\n"
 
@@ -278,3 +282,38 @@ def test_a_limit_is_changed_while_the_job_runs_and_after_a_crash(site: Site) -> 
     assert " TIMEOUT " in site.ok("history")
     assert site.run("update", job, "time=5").exit_code == 1
     assert site.run("update", job, "tme=5").exit_code == 1
+
+
+def test_limits_of_the_shell(up: Site) -> None:
+    """A job gets the soft limits of the shell that submits it, unless it does not want them."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] - 1, before[1]))
+    try:
+        jobs = [
+            up.submit("-o", f"{number}.out", "--propagate", names, "--wrap", "ulimit -Sn")
+            for number, names in enumerate(("ALL", "core,nofile", "none"))
+        ]
+        odd = up.run("submit", "--propagate", "NOFIEL", "--wrap", "true")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    for job in jobs:
+        assert up.run("wait", job).exit_code == 0
+    told = [(up.directory / f"{number}.out").read_text().strip() for number in range(3)]
+    assert told[:2] == [str(before[0] - 1)] * 2
+    assert told[2] != told[0]
+    assert odd.exit_code == 2
+    assert "got 'NOFIEL'; allowed: ALL, NONE, AS" in odd.output
+    assert "did you mean 'NOFILE'?" in odd.output
+
+
+def test_update_moves_a_waiting_job(up: Site) -> None:
+    """Into a partition that preempts; into one that there is not, it is refused."""
+    first = up.submit("-n", "2", "--", "sleep", "1000")
+    up.until(lambda: up.state_of(first) == "RUNNING")
+    second = up.submit("-n", "2", "--", "sleep", "1000")
+    refused = up.run("update", second, "partition=urgnt")
+    assert refused.exit_code == 1
+    assert "did you mean 'urgent'?" in refused.output
+    up.ok("update", second, "partition=urgent")
+    up.until(lambda: (up.state_of(first), up.state_of(second)) == ("SUSPENDED", "RUNNING"))
+    assert up.run("update", second, "partition=normal").exit_code == 1

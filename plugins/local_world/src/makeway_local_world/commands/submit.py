@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import sys
 import time
 import uuid
@@ -15,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from makeway.cli.terminal import note
+from makeway.errors import nearest
 from makeway.settings import unstructure
 from makeway_local_world.commands import options, scripts
 from makeway_local_world.commands.client import Absent, Daemon
@@ -100,6 +102,26 @@ def _counted(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     return found
 
 
+_LIMITS = {
+    name: getattr(resource, f"RLIMIT_{name}")
+    for name in ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
+}
+"""Resource limits that sbatch hands over, too."""
+
+
+def _limits(ctx: click.Context, param: click.Parameter, text: str) -> dict[str, tuple[int, int]]:
+    """Return the limits of this shell by name; only the soft ones, as sbatch does."""
+    words = [word for word in text.upper().replace("RLIMIT_", "").split(",") if word]
+    if words == ["NONE"]:
+        return {}
+    for word in words:
+        if word != "ALL" and word not in _LIMITS:
+            allowed = ", ".join(("ALL", "NONE", *_LIMITS))
+            raise click.BadParameter(f"got {word!r}; allowed: {allowed}{nearest(word, _LIMITS)}")
+    names = _LIMITS if "ALL" in words else words
+    return {name: (resource.getrlimit(_LIMITS[name])[0], resource.RLIM_INFINITY) for name in names}
+
+
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-J", "--job-name", "name", metavar="NAME", help="Name; else that of the program."),
     click.option(
@@ -167,6 +189,13 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--notice-command", "notice", metavar="COMMAND", help="Run before the job is stopped."),
     click.option("--on-end", metavar="COMMAND", help="Run when the job has ended."),
+    click.option(
+        "--propagate",
+        metavar="ALL|NONE|NAME,...",
+        default="ALL",
+        callback=_limits,
+        help="Resource limits of this shell that the job gets, as in NOFILE,CORE.",
+    ),
     click.option(
         "--process-nice", type=click.IntRange(-20, 19), default=0, help="Niceness of the processes."
     ),
@@ -285,6 +314,7 @@ def _request(ctx: click.Context, given: dict[str, Any], key: str, *, runs: bool 
         memory_mb_per_cpu=per_cpu,
         cwd=os.path.normpath(cwd),
         environment=environment(given.pop("export"), os.environ),
+        limits=given.pop("propagate"),
         umask=umask,
         name=given.pop("name") or "",
         **given,

@@ -79,19 +79,26 @@ def _enter(request: Mapping[str, Any]) -> None:
     for name, values in request.get("limits", {}).items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is not None:
-            soft, hard = values
-            try:
-                resource.setrlimit(number, (soft, hard))
-            except ValueError as error:
-                raise ChildError("limit", name, OSError(22, str(error))) from error
-            except OSError as error:
-                raise ChildError("limit", name, error) from error
+            _step("limit", name, _limit, number, *values)
     if request.get("oom_score_adj") is not None:
         _raise_oom_score(int(request["oom_score_adj"]))
     if request.get("nice"):
         _step("nice", str(request["nice"]), os.nice, int(request["nice"]))
     if request.get("cores"):
         _step("cores", "", os.sched_setaffinity, 0, request["cores"])
+
+
+def _limit(number: int, soft: int, hard: int) -> None:
+    """Set a resource limit, never above the hard one that there is: a request gives nobody more than the site does."""
+    _, most = resource.getrlimit(number)
+    hard = _lower(hard, most)
+    resource.setrlimit(number, (_lower(soft, hard), hard))
+
+
+def _lower(one: int, other: int) -> int:
+    if resource.RLIM_INFINITY in (one, other):
+        return one if other == resource.RLIM_INFINITY else other
+    return min(one, other)
 
 
 def _raise_oom_score(value: int) -> None:
