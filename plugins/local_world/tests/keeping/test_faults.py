@@ -296,12 +296,16 @@ def test_a_victim_continued_again(rig: Any) -> None:
 
 # ------------------------------------------------------------------------- limits and checkpoints
 def test_a_time_limit_with_a_signal_ahead(rig: Any, short: Path) -> None:
-    """The signal comes first, then the end; the record says TIMEOUT."""
+    """The signal comes first, then the end; a limit that is changed moves both. The record says TIMEOUT."""
     text = f"trap 'echo warned >{short}/warned' USR1; : >{short}/on; while :; do sleep 0.01; done"
-    rig.submit("1", "sh", "-c", text, spec={"time_limit": 6.0}, signal="USR1", signal_before=1.0)
+    rig.submit("1", "sh", "-c", text, spec={"time_limit": 1000.0}, signal="USR1", signal_before=1.0)
     rig.until_runs("1")
+    rig.turn(lambda: (short / "on").exists())
+    limit = int(rig.live.engine.ledger.jobs["1"].ran_until(rig.live.clock.now())) + 3
+    rig.live.feed(Command("change", "1", None, f"time_limit={limit}"))
+    rig.world.limit("1", float(limit))
+    rig.turn(lambda: (short / "warned").exists())
     rig.until(j1="GONE")
-    assert (short / "on").exists()
     assert (short / "warned").read_text() == "warned\n"
     assert rig.ended_as("1")[-1] == "TIMEOUT"
 

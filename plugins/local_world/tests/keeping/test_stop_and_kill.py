@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -356,6 +357,40 @@ def test_the_time_that_stands_still_does_not_count() -> None:
     assert notice.take(6040.0) == {"signal": 10, "after": 100.0, "leader_only": False}
     assert notice.take(9000.0) is None
     assert Notice(None).due is None
+
+
+def test_another_limit_moves_the_notice() -> None:
+    """It counts what the job has run; one that was sent is sent again only ahead of a later limit."""
+    notice = Notice({"signal": 10, "after": 100.0})
+    notice.runs(0.0)
+    notice.stands(30.0)
+    notice.runs(1000.0)
+    dues = []
+    notice.move({"signal": 10, "after": 50.0}, 1010.0)
+    dues.append(notice.due)
+    assert notice.take(1020.0) == {"signal": 10, "after": 50.0}
+    for another in ({"signal": 10, "after": 20.0}, {"signal": 10, "after": 80.0}, None):
+        notice.move(another, 1030.0)
+        dues.append(notice.due)
+    assert dues == [1020.0, None, 1050.0, None]
+    late = Notice(None)
+    late.runs(5.0)
+    late.move({"signal": 10, "after": 7.0}, 6.0)
+    assert late.due == 12.0
+
+
+def test_the_limits_of_a_job(house: Any, short: Path) -> None:
+    """It gets what its user asks for, but never more than there is."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    core = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    asked = {"NOFILE": [77, resource.RLIM_INFINITY], "CORE": [0, 0], "NPROC": [-1, -1], "NONESUCH": [1, 1]}
+    text = "ulimit -Sn; ulimit -Hn; ulimit -Sc; ulimit -Hc"
+    held = house.start("sh", "-c", text, output=str(short / "out"), limits=asked)
+    found = held.end()
+    assert found.exit["status"] == 0
+    unlimited = "unlimited" if most == resource.RLIM_INFINITY else str(most)
+    assert (short / "out").read_text().split() == ["77", unlimited, "0", "0"]
+    assert resource.getrlimit(resource.RLIMIT_CORE)[1] == core
 
 
 def test_on_end(house: Any, short: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -109,6 +109,7 @@ class Service:
         self.trouble = self.reserve.why
         self.desk.failing = self._failing
         self.desk.after_turn.append(self._heard)
+        self._warn(live.engine.ledger.jobs)
         self._shown: list[dict[str, Any]] = []
         self._shown_at = 0.0
 
@@ -249,7 +250,16 @@ class Service:
                 self.desk.tell(outcome.commands, lambda: self.desk.refusal(names))
             )
             outcome.refused.update(refused)
+            await self.ask(lambda: self._warn(names))
         return outcome.as_dict()
+
+    def _warn(self, job_ids: Iterable[str]) -> None:
+        """Tell jobs that get a signal ahead of their time limit which limit that is, lest it was changed."""
+        jobs = self.live.engine.ledger.jobs
+        for job_id in job_ids:
+            job = jobs.get(job_id)
+            if job is not None and job.spec.signal is not None and job.state is not JobState.PENDING:
+                self.warded.limit(job_id, job.time_limit)
 
     async def drain(self, caller: Caller, reason: str) -> dict[str, Any]:
         """Start nothing any more; what runs goes on."""

@@ -16,6 +16,8 @@ class Notice:
         """
         self.asked = asked
         self._left = float(asked["after"]) if asked is not None else None
+        self._ran = 0.0
+        """Seconds of running up to the last stand."""
         self._since: float | None = None
 
     @property
@@ -30,9 +32,21 @@ class Notice:
 
     def stands(self, now: float) -> None:
         """The job stands still from `now` on."""
-        if self._since is not None and self._left is not None:
-            self._left -= now - self._since
+        if self._since is not None:
+            self._ran += now - self._since
+            if self._left is not None:
+                self._left -= now - self._since
         self._since = None
+
+    def move(self, asked: Mapping[str, Any] | None, now: float) -> None:
+        """Take another notice, since the time limit was changed; one that was sent is not sent again at once."""
+        sent = self.asked is not None and self._left is None
+        self.asked, self._left = asked, None
+        if asked is None:
+            return
+        ran = self._ran + (now - self._since if self._since is not None else 0.0)
+        if not sent or float(asked["after"]) > ran:
+            self._left = float(asked["after"]) - self._ran
 
     def take(self, now: float) -> Mapping[str, Any] | None:
         """Return what is to be sent, once it is due; None: nothing is."""

@@ -385,6 +385,10 @@ class Keeper:
         os.kill(self.leader, number)  # it is ours, and not collected yet: nobody else has its number
         return 1
 
+    def _warn(self, asked: dict[str, Any]) -> None:
+        self._ahead.move(asked.get("ahead"), time.monotonic())
+        self.say(say="will warn", id=asked["id"])
+
     def _checkpoint(self, asked: dict[str, Any]) -> None:
         command = self.request.get("checkpoint")
         if not command or self.ending.begun:
@@ -429,6 +433,7 @@ _VERBS = {
     "continue": Keeper._continue,
     "kill": Keeper._kill,
     "signal": Keeper._signal,
+    "warn": Keeper._warn,
     "checkpoint": Keeper._checkpoint,
     "look": Keeper._look,
 }

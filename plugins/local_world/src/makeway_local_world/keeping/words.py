@@ -3,7 +3,7 @@
 A daemon reads words and files of its own version and of two versions back, since keepers are as old as their jobs.
 Every message is one JSON object in one packet.
 
-From the daemon: ``{"v", "id", "do", ...}``; `do` is stop, continue, kill, signal, checkpoint, look.
+From the daemon: ``{"v", "id", "do", ...}``; `do` is stop, continue, kill, signal, warn, checkpoint, look.
 From the keeper: ``{"v", "say", ...}``; an answer has the `id` of what it answers.
 """
 

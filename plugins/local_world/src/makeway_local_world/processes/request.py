@@ -88,7 +88,7 @@ def request_of(
         "tier": job.partition.priority_tier,
         "die_with_keeper": submission.requeueable,
         "stopped": action.stopped,
-        "ahead": _ahead(submission, action),
+        "ahead": ahead_of(submission, action.job.time_limit),
         "kill_wait": kill_wait,
         "leftovers": settings.leftovers,
         "leftover_grace": settings.leftover_grace,
@@ -99,10 +99,9 @@ def request_of(
     }
 
 
-def _ahead(submission: Submission, action: Start) -> dict[str, Any] | None:
-    """Return the signal that the job gets ahead of its time limit; None: none."""
+def ahead_of(submission: Submission, limit: float | None) -> dict[str, Any] | None:
+    """Return the signal that a job gets ahead of its time limit, in seconds of running; None: none."""
     number = getattr(signal, f"SIG{submission.signal}", None) if submission.signal else None
-    limit = action.job.time_limit
     if number is None or limit is None:
         return None
     after = max(0.0, limit - submission.signal_before)
@@ -123,4 +122,4 @@ def encode(request: dict[str, Any]) -> bytes:
     return json.dumps(request, separators=(",", ":")).encode("ascii")
 
 
-__all__ = ["encode", "groups_of", "names_of", "request_of"]
+__all__ = ["ahead_of", "encode", "groups_of", "names_of", "request_of"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from makeway.model import Cluster, Job
 from makeway.worlds.api import State
@@ -13,7 +14,7 @@ from makeway_local_world.processes import environment
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.gpus import Inventory, Strangers
 from makeway_local_world.processes.machine import Cgroups, Cores, threads_of_cores
-from makeway_local_world.processes.request import encode, request_of
+from makeway_local_world.processes.request import ahead_of, encode, request_of
 from makeway_local_world.processes.settings import Settings
 from makeway_local_world.submission import Submission, SubmissionError, load
 
@@ -77,6 +78,13 @@ class Site:
             return load(self.directory, job_id).signal_leader_only
         except SubmissionError:
             return False
+
+    def ahead(self, job_id: str, limit: float | None) -> dict[str, Any] | None:
+        """Return the signal that a job gets ahead of a time limit; None: none."""
+        try:
+            return ahead_of(load(self.directory, job_id), limit)
+        except SubmissionError:
+            return None
 
     def cores_of(self, job: Job) -> list[int]:
         """Return the CPUs to which a job is bound; empty: it is not."""

@@ -119,6 +119,12 @@ class Verbs:
         leader_only = its_own or self._hand.site.leader_only(case.key[0])
         case.ask("signal", id=action.serial, signal=int(number), leader_only=leader_only)
 
+    def warn(self, job_id: str, limit: float | None) -> None:
+        """Move the signal ahead of a job's time limit, since that limit is another now."""
+        for case in list(self._hand.cases.values()):
+            if case.key[0] == job_id:
+                case.ask("warn", id=0, ahead=self._hand.site.ahead(job_id, limit))
+
     def checkpoint(self, case: Case, action: Checkpoint) -> None:
         """Run the job's checkpoint command, with a time limit."""
         case.asked[action.serial] = action

@@ -291,6 +291,10 @@ class LocalWorld:
         """Wait until all actions have had their outcome, at most `limit` seconds of the computer's clock."""
         return self._hand.settled(limit)
 
+    def limit(self, job_id: str, seconds: Seconds | None) -> None:
+        """Warn a job ahead of another time limit than it had when it was started."""
+        self._hand.do(lambda: self._hand.verbs.warn(job_id, seconds))
+
     def processes(self) -> dict[str, dict[str, Any]]:
         """Return what runs where, for people: keeper, GPUs and state by job."""
         return {
