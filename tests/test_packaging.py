@@ -208,7 +208,7 @@ def test_extras() -> None:
     assert CORE.ours("author") == {CORE.name, KIT.name, "makeway-live"}
 
 
-BELOW = {"makeway", "makeway-live", "makeway-report", "makeway-slurm"}
+BELOW = {"makeway", "makeway-explain", "makeway-live", "makeway-report", "makeway-slurm"}
 """What plugins may build on."""
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from makeway.errors import InvariantError
-from makeway.explain import Witness, explain
 from makeway.hookspecs import about, hookimpl
 from makeway.model import Blocked, ClusterView, Job, JobSpec, JobState
 from makeway.registry import Policies
 from makeway.replay import Options, replay
+from makeway_explain.story import Witness, explain
 from makeway_testing import TableRun, builders, check_invariants, cluster, replay_table, tiers
 
 CONS: dict[str, Any] = {

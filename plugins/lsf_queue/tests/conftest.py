@@ -12,12 +12,12 @@ import pytest
 
 from makeway.config import Config
 from makeway.events import Event
-from makeway.explain import Witness
 from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
 from makeway.record import History
 from makeway.replay import Options, replay
+from makeway_explain.story import Witness
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import WORDS
 from makeway_testing import TableRun, replay_table

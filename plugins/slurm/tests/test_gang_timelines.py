@@ -9,9 +9,9 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.events import Command, Event
-from makeway.explain import Witness
 from makeway.model import JobSpec, JobState
 from makeway.replay import Options, Run, replay
+from makeway_explain.story import Witness
 
 FIVE = Config(
     node=(NodeTable(name="n[12-16]", cpus=2),),

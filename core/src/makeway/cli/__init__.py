@@ -1,4 +1,4 @@
-"""The command ``makeway``: replay, check, explain, verify, import, plugins.
+"""The command ``makeway``: replay, check, verify, import, plugins.
 
 ========  ====================================================================
 module    what it owns
@@ -24,7 +24,6 @@ from makeway.cli.group import Guarded, obey_signals
 COMMANDS = {
     "replay": "makeway.cli.replay:replay",
     "check": "makeway.cli.check:check",
-    "explain": "makeway.cli.explain:explain",
     "verify": "makeway.cli.verify:verify",
     "import": "makeway.cli.importing:import_",
     "plugins": "makeway.cli.plugins:plugins",

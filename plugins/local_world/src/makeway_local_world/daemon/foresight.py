@@ -14,11 +14,11 @@ import attrs
 from makeway.config import Config
 from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
-from makeway.explain import Witness
 from makeway.model import Check, Job, JobSpec, JobState, Seconds
 from makeway.record import Decision, Line
 from makeway.replay import Options, replay
 from makeway.state import State
+from makeway_explain.story import Witness
 
 MOST_STEPS = 20_000
 """Steps after which a copy stops looking."""

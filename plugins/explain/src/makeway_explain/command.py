@@ -17,13 +17,13 @@ from makeway.cli.terminal import note
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.explain import Witness
-from makeway.explain import explain as story
 from makeway.model import Seconds
 from makeway.readers.commands import commands_with
 from makeway.replay import Options
 from makeway.replay import replay as run_replay
 from makeway.report import count, rejection
+from makeway_explain.story import Witness
+from makeway_explain.story import explain as story
 
 
 @click.command()

@@ -1,0 +1,173 @@
+"""``makeway explain``: what it tells of one job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Run = Callable[..., Any]
+
+
+def test_explain_the_preemptor(run: Run, with_jobs: Path) -> None:
+    """Whom it displaced, and who was considered."""
+    done = run("explain", with_jobs, "--job", 2)
+    assert done.status == 0
+    assert done.out.split("\n\n") == [
+        "job 2 (rush) of user eve: 1 node, no time limit, partition high, submitted at 10 s\n"
+        "first start after 0 s, COMPLETED at 30 s",
+        "where it was\n  10 s to 30 s: RUNNING on n1",
+        "why it waited: it did not",
+        "what was decided about it\n"
+        "  10 s: preempts for n1 in partition high; without that Resources: 1 node wanted, 0 usable\n"
+        "    could displace, in this order: 1 (requeue)\n"
+        "    takes (two passes of select/linear): 1 (requeue)\n"
+        "  10 s: starts on n1 in partition high: idle nodes",
+        "whom it displaced\n"
+        "  10 s: job 1 (partition low) by requeue, mode of partition low [preempt/partition_prio]",
+        "who displaced it: nobody\n",
+    ]
+
+
+def test_explain_the_victim(run: Run, config: Path, workload: Path) -> None:
+    """Who displaced it, why it waited then, and what it lost; repeated attempts once."""
+    more = "\n".join(
+        f"[[job]]\nid = {n}\npartition = 'high'\nsubmit = {n}\nnodes = 1\nrun_time = 9" for n in (11, 12, 13)
+    )
+    workload.write_text(workload.read_text() + more)
+    done = run("explain", config, workload, "--job", 1)
+    assert done.status == 0
+    heading, where, why, decided, displaced, by = done.out.split("\n\n")
+    assert "started again 1 time, 0.02 core-hours of work lost" in heading
+    assert where.splitlines()[1] == "  0 s to 10 s: RUNNING on n[1-2]"
+    assert why.splitlines()[1:] == ["  10 s to 38 s: Resources"]
+    assert "attempts): waits in partition low, Resources: 2 nodes wanted" in decided
+    assert displaced == "whom it displaced: nobody"
+    assert by == (
+        "who displaced it\n"
+        "  10 s: job 2 (partition high) by requeue, mode of partition low "
+        "[preempt/partition_prio]\n"
+    )
+
+
+QUEUE = """
+[[job]]
+id = "low"
+nodes = 1
+run_time = 100
+time_limit = 100
+[[job]]
+id = "kept"
+nodes = 1
+run_time = 200
+time_limit = 200
+partition = "high"
+[[job]]
+id = "first"
+nodes = 2
+submit = 10
+run_time = 100
+time_limit = 100
+partition = "high"
+[[job]]
+id = "next"
+nodes = 1
+submit = 20
+run_time = 100
+time_limit = 100
+partition = "high"
+"""
+ONLY = "under scheduler easy only job first, the first that waits, may have others make way"
+
+
+def test_explain_says_why_a_job_behind_the_first_displaces_nobody(
+    run: Run, config: Path, tmp_path: Path
+) -> None:
+    """EASY: it could have low make way, but another waits before it; with room, the nodes may be kept."""
+    jobs = tmp_path / "queue.toml"
+    jobs.write_text(QUEUE)
+    easy = ("--set", "scheduler.type=easy")
+    done = run("explain", config, jobs, "--job", "next", *easy)
+    assert f"20 s: waits in partition high, Priority: too few nodes are free; {ONLY}" in done.out
+    roomy = QUEUE.replace("nodes = 1\nrun_time = 100\ntime_limit = 100", "nodes = 1\nrun_time = 5", 1)
+    jobs.write_text(
+        roomy.replace("submit = 20\nrun_time = 100\ntime_limit = 100", "submit = 20\nrun_time = 300")
+    )
+    done = run("explain", config, jobs, "--job", "next", *easy)
+    kept = "it might run longer than until 200 s, when job first is to start, on nodes kept for that"
+    assert f"20 s: waits in partition high, Priority: {kept}; {ONLY}" in done.out
+    done = run("explain", config, jobs, "--job", "next", *easy, "--set", "policy.preempt=preempt/none")
+    assert "make way" not in done.out
+
+
+def test_explain_names_who_is_protected_and_why(run: Run, with_jobs: Path) -> None:
+    """By the rule."""
+    exempt = ("--set", "policy.preemption.exempt_time=50", "--set", "scheduler.type=builtin")
+    done = run("explain", with_jobs, "--job", 2, *exempt)
+    assert "protected: 1: exempt for 40 s more (PreemptExemptTime)" in done.out
+    assert "10 s to 50 s: Resources" in done.out
+
+
+def test_explain_a_job_that_can_never_run(run: Run, with_jobs: Path) -> None:
+    """With the reason."""
+    done = run("explain", with_jobs, "--job", 1, "--set", "job.1.nodes=3")
+    assert done.status == 3
+    assert "it can never run here: needs 3 nodes; partition low gives at most 2" in done.out
+
+
+def test_explain_a_job_whose_row_cannot_be_used(run: Run, config: Path, tmp_path: Path) -> None:
+    """Line and reason, whether the reader or the mapping put it aside; a second row is a note."""
+    trace = tmp_path / "june.sacct"
+    trace.write_text(
+        "JobID|Submit|Elapsed|NNodes|State|Partition\n"
+        "1|2025-06-01T00:00:00|00:10:00|1|COMPLETED|low\n"
+        "2|2025-06-01T00:00:00|00:00:00|1|PENDING|low\n"
+        "3+1|2025-06-01T00:00:00|00:00:09|1|COMPLETED|lwo\n"
+        "1|2025-06-01T00:00:00|00:10:00|1|COMPLETED|low\n"
+    )
+    done = run("explain", config, trace, "--job", 2)
+    heading = "is not replayed, its row cannot be used"
+    assert done.status == 3
+    assert done.out == f"job 2 {heading}\n  june.sacct:3: state PENDING: how long it runs is not known\n"
+    for job in ("3", "3+1"):
+        done = run("explain", config, trace, "--job", job)
+        assert done.status == 3
+        assert done.out.startswith(f"job {job} {heading}\n  june.sacct:4: no partition named 'lwo'")
+    done = run("explain", config, trace, "--job", 1)
+    assert done.status == 0
+    assert done.err.startswith("note: a row of job 1 cannot be used: june.sacct:5: job '1' was there before")
+    done = run("explain", config, trace, "--job", 4)
+    assert done.status == 2
+    assert "no job '4' in june.sacct; there are 1, 1 to 1, and 3 rows that cannot be used" in done.err
+
+
+def test_explain_says_which_component_is_short_of_room(run: Run, config: Path, tmp_path: Path) -> None:
+    """Of both components; and when they start."""
+    jobs = tmp_path / "het.toml"
+    jobs.write_text(
+        "[[job]]\nid = 1\nnodes = 1\nrun_time = 50\ntime_limit = 50\n"
+        "[[job]]\nid = 2\nsubmit = 5\nrun_time = 10\n[[job.component]]\nnodes = 1\n[[job.component]]\nnodes = 1\n"
+    )
+    done = run("explain", config, jobs, "--job", 2, "--set", "scheduler.type=backfill")
+    why = "component 2+1: 1 node wanted, 0 usable; components start together; having others make way would not help"
+    assert f"5 s: waits in partition low, None: {why}" in done.out
+    assert f"5 s: waits in partition low, Resources: {why}" in done.out
+    assert "50 s: starts on n1 in partition low: with its other components" in done.out
+
+
+def test_explain_a_job_that_comes_too_late(run: Run, with_jobs: Path) -> None:
+    """Which is no error."""
+    done = run("explain", with_jobs, "--job", 2, "--until", 5)
+    assert (done.status, done.out) == (0, "job 2 was not submitted before --until\n")
+
+
+def test_explain_all_parts_of_a_heterogeneous_job(run: Run, config: Path, tmp_path: Path) -> None:
+    """By the id of the whole."""
+    jobs = tmp_path / "het.toml"
+    jobs.write_text("[[job]]\nid = 5\nrun_time = 9\ncomponent = [{ nodes = 1 }, { nodes = 1 }]\n")
+    done = run("explain", config, jobs, "--job", 5)
+    assert done.status == 0
+    assert [line for line in done.out.splitlines() if line.startswith("job ")] == [
+        f"job 5+{part} of user user: 1 node, no time limit, partition low, submitted at 0 s"
+        for part in (0, 1)
+    ]
