@@ -18,7 +18,7 @@ from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
 from makeway.model import NOTHING, Cluster
 from makeway.readers.api import Workload
-from makeway.record import Line, to_json
+from makeway.record import Archive, Line, to_json
 from makeway.replay import Run
 from makeway.report import Column
 
@@ -34,6 +34,8 @@ class Keeper:
 
     log: Output | None = None
     archive: JsonArchive | None = None
+    against: Any = None
+    """What holds the run against its log; None: nothing does."""
     _about: About | None = None
 
     def begin(self, config: Config, label: str, workload: Workload) -> Cluster:
@@ -43,6 +45,14 @@ class Keeper:
             config=config, cluster=cluster, label=label, workload=workload.name, epoch=workload.start_wall
         )
         return cluster
+
+    def told(self) -> Archive | None:
+        """Return what is told of each job that has ended."""
+        if self.against is None:
+            return self.archive
+        self.against.inner = self.archive
+        told: Archive = self.against
+        return told
 
     def started(self, engine: Engine) -> None:
         """Write the first line of the log."""
@@ -74,6 +84,8 @@ class Keeper:
         if self.archive is None or self._about is None:
             return
         more: dict[str, Any] = {"metrics": dict(figures)}
+        if self.against is not None:
+            more["against_log"] = self.against.as_dict()
         if compared:
             more["compared"] = {label: dict(each) for label, each in compared.items()}
         self.archive.write(to, run, self._about, more)

@@ -92,6 +92,11 @@ from makeway.state import State, read_state
 )
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
+@click.option(
+    "--against-log",
+    is_flag=True,
+    help="Show how far waits, priorities and reasons agree with those that the log recorded; --json has them, too.",
+)
 @click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
 @click.option(
     "--world",
@@ -133,6 +138,7 @@ def replay(
     by_job: bool,
     begin_file: Path | None,
     states_at: tuple[tuple[Seconds, str], ...],
+    against_log: bool,
     check_invariants: bool,
     world: str | None,
     runner: str | None,
@@ -203,6 +209,7 @@ def replay(
         )
     views = views_named(name for name, wanted in (("gantt", gantt), ("by-job", by_job)) if wanted)
     seen: list[RenderableType] = []
+    against = registry.tool("against", "--against-log") if against_log else None
     with contextlib.ExitStack() as stack:
         files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
         keepers = [Keeper(log=None if at else files.get("--log")) for at in range(len(variants))]
@@ -211,6 +218,9 @@ def replay(
                 keeper.archive = stack.enter_context(JsonArchive(files[option].folder))
         for keeper in keepers if views else ():
             keeper.archive = keeper.archive or stack.enter_context(JsonArchive())
+        if against is not None:
+            for keeper in keepers:
+                keeper.against = against.AgainstLog()
         columns = [
             column_of(request, label, each, queues, keeper)
             for keeper, (label, each) in zip(keepers, variants.items(), strict=True)
@@ -224,9 +234,13 @@ def replay(
         if views:
             with records_of(runs) as records:
                 seen = [each for view in views for each in view(records)]
+        for keeper, column in runs if against is not None else ():
+            if len(runs) > 1:
+                seen.append(Text(f"{column.label}:"))
+            seen += keeper.against.tables(column, loaded.matters)
     on_stderr = STDOUT in (json_file, log_file, report_file, rejected_file)
     note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
-    show([*queues, *summary(columns), *seen, *_about_the_site(loaded)], err=on_stderr)
+    show([*queues, *summary(columns), *_about_the_site(loaded), *seen], err=on_stderr)
     lost = left_out(columns)
     if lost and not allow_unusable:
         click.echo(f"makeway: done, but {lost}; --allow-unusable takes that as it is", err=True)

@@ -56,7 +56,7 @@ def column_of(
         until=request.until,
         sink=None if keeper.log is None else keeper.write,
         keep=request.check_invariants,
-        archive=keeper.archive,
+        archive=keeper.told(),
         started=keeper.started,
         snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
         runner=request.runner,
@@ -83,7 +83,10 @@ def column_of(
     figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
     keeper.end(run, figures)
     cut = request.until is not None
-    return Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
+    column = Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
+    if keeper.against is not None:
+        keeper.against.finish(column)
+    return column
 
 
 def begun_warm(options: Options, workload: Workload, config: Config) -> Options:

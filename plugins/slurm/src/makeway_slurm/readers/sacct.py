@@ -456,7 +456,7 @@ def _attributes(row: _Row, zero: float) -> dict[str, Any]:
         said["wait"] = row.start - row.submit
     if _known(nodes) is not None:
         said["nodes"] = nodes
-    for key in ("reason", "restarts", "exitcode", "cluster"):
+    for key in ("reason", "restarts", "exitcode", "cluster", "priority"):
         value = _known(row.fields.get(key, ""))
         if value is not None:
             said[key] = value

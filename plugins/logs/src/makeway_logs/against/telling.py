@@ -1,0 +1,118 @@
+"""Show people how far a replay agrees with its log, how far it can be trusted, and which causes are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from makeway.report import Column, clock, count, table
+from makeway_logs.against import figures
+
+if TYPE_CHECKING:
+    from makeway_logs.against.rows import Row
+
+REQUEUED = "it was requeued: the log shows its last start only"
+BY_HAND = "it was held, depended on another job, or had a later begin time"
+_GOOD, _FAIR = 0.10, 0.25
+_FEW = 100
+"""Jobs below which no figure says much."""
+_SHOWN = 12
+"""Groups shown of each kind; `--json` has all."""
+_YARDSTICK = "the best published replay of a machine is 7.3% off, over four months"
+
+
+def tables(
+    rows: Sequence[Row], missing: Counter[str], column: Column, matters: Sequence[str]
+) -> Iterator[RenderableType]:
+    """Yield the comparison."""
+    yield Text(f"against the log: {count(len(rows), 'job')} compared")
+    if not rows:
+        yield Text("\n".join(_left_out(missing)))
+        return
+    for group in figures.GROUPS:
+        named = figures.by_group(rows, group)
+        if group == "partition" or len(named) > 1:
+            yield _waits(group, named, figures.figures_of(rows))
+    yield Text("\n".join(["how far it can be trusted here", *(f"  {text}" for text in verdicts(rows))]))
+    causes = [*_left_out(missing), *_known(rows, missing, column, matters)]
+    if causes:
+        yield Text("\n".join(["known causes of differences", *(f"  {text}" for text in causes)]))
+
+
+def _waits(group: str, named: Mapping[str, figures.Figures], all_of_them: figures.Figures) -> RenderableType:
+    shown = table(
+        group,
+        *("jobs", "median wait; log", "median wait; replay", "mean wait; log", "mean wait; replay"),
+        *("average; off", "within; 1 min", "within; 10 min", "within; 60 min"),
+    )
+    largest = sorted(named.items(), key=lambda each: (-each[1].jobs, each[0]))
+    for name, each in [*largest[:_SHOWN], *([("(all)", all_of_them)] if group == "partition" else [])]:
+        shown.add_row(
+            name or "(none)",
+            f"{each.jobs:,}",
+            *(clock(value) for value in (*each.median, *each.mean)),
+            "" if each.off is None else f"{each.off:.1%}",
+            *(f"{share:.0%}" for share in each.within.values()),
+        )
+    if len(largest) > _SHOWN:
+        shown.add_row(f"{len(largest) - _SHOWN:,} more in --json")
+    return shown
+
+
+def verdicts(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield sentences about what the figures allow to conclude."""
+    found = figures.figures_of(rows)
+    if found.off is None:
+        yield "nobody waited in the log, so that averages of waits cannot be compared"
+    else:
+        span = f"over {count(found.days, 'day')}"
+        text = f"the two-week moving average of waits is {found.off:.1%} off {span}; {_YARDSTICK}"
+        yield text
+        if found.off <= _GOOD:
+            yield "averages over weeks can be compared between policies; single jobs cannot"
+        elif found.off <= _FAIR:
+            yield "only differences between policies that are larger than this error say anything"
+        else:
+            yield "waits here are not those of the site; look at the causes below before comparing policies"
+    if len(rows) < _FEW:
+        yield f"{count(len(rows), 'job')} are few: averages of so few jobs say little"
+    priority = figures.priorities(rows)
+    if priority is not None:
+        yield (
+            f"priority at the start: {priority.equal:,} of {priority.compared:,} equal, "
+            f"{priority.close:,} within 1%, median difference {priority.median_off or 0.0:.1%}"
+        )
+    reason = figures.reasons(rows)
+    if reason is not None:
+        yield f"why jobs last waited: the same for {reason.equal:,} of {reason.compared:,}"
+
+
+def _left_out(missing: Counter[str]) -> Iterator[str]:
+    for why, number in sorted(missing.items()):
+        left = why not in (REQUEUED, BY_HAND)
+        yield f"{count(number, 'job')}{' left out' if left else ''}: {why}"
+
+
+def _known(
+    rows: Sequence[Row], missing: Counter[str], column: Column, matters: Sequence[str]
+) -> Iterator[str]:
+    """Yield what of the site a replay has not seen."""
+    del missing
+    config = column.run.engine.config
+    if column.workload.rejected_count:
+        yield f"{count(column.workload.rejected_count, 'row')} of the log cannot be used"
+    if not config.workload.warm:
+        yield "the machine was empty at the start; --set workload.warm=true begins with the jobs that ran then"
+    if all(row.priorities is None for row in rows):
+        yield "the log has no column Priority: whether jobs stood in the right order cannot be seen"
+    if all(row.reasons is None for row in rows):
+        yield "the log has no column Reason, or nobody waited: why jobs waited cannot be compared"
+    yield "nodes that were down, limits and priorities that people changed, are not in a log of jobs"
+    yield from matters
+
+
+__all__ = ["BY_HAND", "REQUEUED", "tables", "verdicts"]
