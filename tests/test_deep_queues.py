@@ -111,7 +111,7 @@ def test_the_quick_way_is_taken(
     complete = index.complete
 
     def noted(self: Shapes | Lanes) -> bool:
-        asked.append(complete(self))  # type: ignore[arg-type]
+        asked.append(complete(self))
         return asked[-1]
 
     monkeypatch.setattr(index, "complete", noted)

@@ -23,6 +23,7 @@ from makeway.history import (
     submission,
 )
 from makeway.metrics import SLOWDOWN_BOUND, Metrics, tidy
+from makeway.mishaps import Mishaps
 from makeway.model import Cluster, Grouping, Job, JobState, PreemptMode, Seconds
 from makeway.shapes import Shapes
 from makeway.worlds.events import Command
@@ -61,18 +62,16 @@ class Recorder:
         self.histories: dict[str, History] = {}
         self.preemptions: list[Preemption] = []
         self.metrics = Metrics()
-        self.young: Seconds = 0.0
-        """Victims that lose their work within so many seconds of their start are counted; 0: none is."""
+        self._young: Seconds = 0.0
         self.decisions: list[Decision] = []
         self.traced: Callable[[Job], bool] | None = None
         """Which jobs' attempts are kept as decisions; None: nobody's."""
         self.on_decision: Callable[[Decision], None] | None = None
         """Gets each of them at once."""
-        self.unrunnable: list[tuple[str, str, str]] = []
-        """Jobs that can never run here: id, place in the workload, reason."""
-        self.refusals: list[tuple[Seconds, Command, str]] = []
-        self.failures: list[tuple[Seconds, str, str, str]] = []
-        """Preemptions that could not be carried out: instant, preemptor, victim, reason."""
+        self._mishaps = Mishaps()
+        self.unrunnable = self._mishaps.unrunnable
+        self.refusals = self._mishaps.refusals
+        self.failures = self._mishaps.failures
         self.grouping = Grouping()
         """By what the policy tells preemptors and victims apart, for the tables."""
         self.listens = sink is not None or archive is not None
@@ -89,6 +88,14 @@ class Recorder:
         self.node_list = self.shapes.node_list
         self.cpus_of = self.shapes.cpus_of
         self.job_dict = self.shapes.job_dict
+
+    def begin(self, grouping: Grouping, young: Seconds) -> None:
+        """Take note of what an engine does from now on, the first one or one that takes over.
+
+        :param grouping: by what its policy tells preemptors and victims apart, for the tables.
+        :param young: victims that lose their work within so many seconds of their start are counted; 0: none is.
+        """
+        self.grouping, self._young = grouping, young
 
     def tee(self, sink: Callable[[Line], None]) -> None:
         """Let `sink` have every line too, after whoever gets them so far.
@@ -291,7 +298,7 @@ class Recorder:
         """A job has to make way."""
         self.histories[victim.id].preempted += 1
         self.metrics.preemptions += 1
-        if victim.started_at is not None and now - victim.started_at < self.young and mode in _LOSES_WORK:
+        if victim.started_at is not None and now - victim.started_at < self._young and mode in _LOSES_WORK:
             self.metrics.young_victims += 1
         group_of = self.grouping.of
         pair = (group_of(preemptor) if preemptor else "", group_of(victim), mode.value)
@@ -413,24 +420,7 @@ class Recorder:
 
     def mishaps(self) -> dict[str, Any]:
         """Return what could not be carried out, in the summary's shape; nothing where all could."""
-        return {**self._failures(), **self._refusals()}
-
-    def _failures(self) -> dict[str, Any]:
-        """Return preemptions that could not be carried out; nothing where there were none."""
-        if not self.failures:
-            return {}
-        keys = ("at", "preemptor", "victim", "why")
-        return {"failed_preemptions": [dict(zip(keys, each, strict=True)) for each in self.failures]}
-
-    def _refusals(self) -> dict[str, Any]:
-        """Return people's commands that were refused; nothing where there were none."""
-        if not self.refusals:
-            return {}
-        shown = [
-            {"at": tidy(at), "command": one.name, "job": one.job_id, "user": one.user, "reason": reason}
-            for at, one, reason in self.refusals
-        ]
-        return {"refused_commands": shown}
+        return self._mishaps.as_dict()
 
     def _state_data(self, job: Job, state: JobState, history: History) -> dict[str, Any]:
         data: dict[str, Any] = {"state": state.value}

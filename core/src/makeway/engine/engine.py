@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from makeway import vendors
@@ -27,7 +27,7 @@ from makeway.engine.priority import priorities_of
 from makeway.engine.queue import Queue
 from makeway.engine.reports import Reports
 from makeway.engine.rhythm import Rhythm
-from makeway.engine.rulings import Rulings
+from makeway.engine.rulings import Ahead, Rulings
 from makeway.engine.schedulers import Schedulers
 from makeway.engine.submission import Submission
 from makeway.engine.transitions import Transitions
@@ -87,11 +87,12 @@ class Engine:
         self.clockwork = clockwork or build_clockwork(config.scheduler.clockwork)
         self.recorder = recorder
         self.policies = policies
-        recorder.young = config.scheduler.young_victim_age
         self.deeds = None if trusted else Deeds()
         """Numbers the actions; None: the world is trusted."""
         scheduler = config.scheduler
-        rulings = Rulings(policies)
+        ahead = Ahead()
+        rulings = Rulings(policies, ahead)
+        on_wait: list[Callable[[Job], None]] = []
         self.ledger = ledger = Ledger(
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
@@ -103,8 +104,9 @@ class Engine:
             policies.preempt_basis(config.policy.preempt),
             on_reason=recorder.waits_for if recorder.listens else None,
             gone=None if trusted else [],
+            on_wait=on_wait,
         )
-        recorder.grouping = policies.displaces_by(ledger)
+        recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
         self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
         self.queue = Queue(ledger)
@@ -135,7 +137,16 @@ class Engine:
             self.forgiveness,
             preemption=ledger.preempt_basis is not PreemptBasis.NOTHING,
         )
-        self.schedulers = Schedulers(ledger, self.queue, self.placer, policies, scheduler, self.clockwork)
+        self.schedulers = Schedulers(
+            ledger,
+            self.queue,
+            self.placer,
+            policies,
+            scheduler,
+            self.clockwork,
+            ahead=ahead,
+            on_wait=on_wait,
+        )
         self.rhythm = Rhythm(
             ledger,
             self.queue,
@@ -221,7 +232,7 @@ class Engine:
         if forgiveness.on:
             forgiveness.run(lambda: rhythm.run(now), None)
             if forgiveness.given_up is not None:
-                self.placer.preemption = False
+                self.placer.stop_preemption()
         else:
             rhythm.run(now)
         if self.gang is not None:

@@ -84,11 +84,13 @@ class Ledger:
         preempt_basis: PreemptBasis = PreemptBasis.NOTHING,
         on_reason: Callable[[Job, Seconds], None] | None = None,
         gone: list[str] | None = None,
+        on_wait: Sequence[Callable[[Job], None]] = (),
     ) -> None:
         """Open the books of a run.
 
         :param on_reason: told of each change of the reason for which a job waits; None: nobody wants to know.
         :param gone: gets the ids of jobs that end; None: nobody takes note.
+        :param on_wait: told of each job that waits for another reason; schedulers put their indices in later.
         """
         self.cluster = cluster
         self.preempt_mode = preempt_mode
@@ -109,8 +111,7 @@ class Ledger:
         self._settings = settings
         self._rulings = rulings
         self._on_reason = on_reason
-        self.on_wait: Callable[[Job], None] | None = None
-        """Told of each job that waits for another reason; a scheduler's own index."""
+        self._on_wait = on_wait
         self._active: dict[str, Job] = {}
         self._active_sorted: list[Job] | None = None
         """By place in the job table; kept in order from the first time that anybody asks."""
@@ -351,8 +352,8 @@ class Ledger:
     def note_reason(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for, without news of it."""
         put_field(job, "reason", reason)
-        if self.on_wait is not None:
-            self.on_wait(job)
+        for told in self._on_wait:
+            told(job)
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""

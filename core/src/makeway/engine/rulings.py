@@ -8,24 +8,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+import attrs
+
 from makeway.engine.ledger import Ledger
 from makeway.engine.view_without import ViewWithout
 from makeway.model import Blocked, ClusterView, Job, PreemptMode, Protection
 from makeway.registry import Policies
 
 
+@attrs.define(eq=False)
+class Ahead:
+    """Who was tried before in this pass and has to wait; empty where the scheduler does not keep that."""
+
+    jobs: Sequence[Job] = ()
+
+
 class Rulings:
     """What policies say of jobs as the books stand, and what they have to know beside the books."""
 
-    def __init__(self, policies: Policies) -> None:
+    def __init__(self, policies: Policies, ahead: Ahead) -> None:
+        """Ask `policies`.
+
+        :param ahead: who stands before the job that is tried, as the scheduler says.
+        """
         self._policies = policies
         self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
         self._vetoing = policies.implements("makeway_protect")
-        self.before: Sequence[Job] = ()
-        """Jobs that were tried in this pass and have to wait; kept by the greedy scheduler."""
+        self._ahead = ahead
         self.stubborn: dict[str, Protection] = {}
         """Jobs that could not be suspended, and until when nobody tries again; kept by what worlds report."""
+
+    @property
+    def before(self) -> Sequence[Job]:
+        """Jobs that were tried in this pass and have to wait."""
+        return self._ahead.jobs
 
     @property
     def any_protected(self) -> bool:
@@ -59,4 +76,4 @@ class Rulings:
         return self._policies.admit((job,), view, self.before).get(job.id)
 
 
-__all__ = ["Rulings"]
+__all__ = ["Ahead", "Rulings"]

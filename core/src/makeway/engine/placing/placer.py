@@ -65,6 +65,10 @@ class Placer:
         )
         self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
 
+    def stop_preemption(self) -> None:
+        """Let nobody displace anybody from now on: a policy has failed too often."""
+        self.preemption = False
+
     # -------------------------------------------------------------------------- attempt
     def serve(self) -> None:
         """Try those first whose victims have all gone; what was kept for them is open to all from then on."""

@@ -10,6 +10,7 @@ from makeway.config import SchedulerTable
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
+from makeway.engine.rulings import Ahead
 from makeway.engine.schedulers.backfill import Backfill
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.easy import Easy
@@ -34,13 +35,24 @@ class Schedulers:
         policies: Policies,
         scheduler: SchedulerTable,
         clockwork: Clockwork,
+        *,
+        ahead: Ahead,
+        on_wait: list[Callable[[Job], None]],
     ) -> None:
+        """Be ready for the first pass.
+
+        :param ahead: who was tried before in a pass and has to wait; the greedy scheduler keeps it.
+        :param on_wait: those who are told of each job that waits for another reason.
+        """
         in_order_of_submission = placer.transitions.priorities.prioritizer is None
         raw = in_order_of_submission and walks_raw(ledger, scheduler)
         self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
         kept_by_lane = scheduler.type in ("builtin", "backfill")
-        self.strict = Strict(self.attempts, Lanes(queue, ledger) if kept_by_lane else None)
-        self.greedy = Greedy(self.attempts, self._without_room() if scheduler.type == "greedy" else None)
+        lanes = Lanes(queue) if kept_by_lane else None
+        without_room = self._without_room() if scheduler.type == "greedy" else None
+        on_wait += [index.waits for index in (lanes, without_room) if index is not None]
+        self.strict = Strict(self.attempts, lanes)
+        self.greedy = Greedy(self.attempts, ahead, without_room)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
         self.backfill = Backfill(self.attempts, clockwork)
         self._type = scheduler.type
@@ -51,12 +63,9 @@ class Schedulers:
         if placer.preemption or not placer.order.selector_decides:
             return None
         limited = placer.rulings.limited
-        shapes = _shapes(
+        return _shapes(
             self.attempts.queue, placer.selector, lambda job: job.reason != NO_ROOM or limited(job)
         )
-        if shapes is not None:
-            self.attempts.ledger.on_wait = shapes.waits
-        return shapes
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.

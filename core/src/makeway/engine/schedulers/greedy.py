@@ -8,6 +8,7 @@ from typing import Any
 
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry, entry_of_plain, entry_to_plain
+from makeway.engine.rulings import Ahead
 from makeway.engine.schedulers.common import Attempts, place_of
 from makeway.engine.schedulers.futile import FutileTries
 from makeway.engine.schedulers.shapes import Shapes, glance, in_turn
@@ -23,12 +24,14 @@ _STARTED = Outcome.STARTED
 class Greedy:
     """The greedy scheduler of one run."""
 
-    def __init__(self, attempts: Attempts, shapes: Shapes | None = None) -> None:
+    def __init__(self, attempts: Attempts, ahead: Ahead, shapes: Shapes | None = None) -> None:
         """Be there for one run.
 
+        :param ahead: who stands before the one that is tried, to be kept for policies that ask.
         :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
         """
         self._attempts = attempts
+        self._ahead = ahead
         self._ledger = attempts.ledger
         self._queue = attempts.queue
         self._placer = attempts.placer
@@ -63,7 +66,7 @@ class Greedy:
                 self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
             self._go_through(sorted(arrivals, key=place_of))
         attempts.again = False
-        self._placer.rulings.before = ()
+        self._ahead.jobs = ()
         self._settled = self._ledger.freed
 
     def _go_through_shapes(self, shapes: Shapes) -> None:
@@ -109,7 +112,7 @@ class Greedy:
             if job.state is _SUSPENDED:
                 self._attempts.turn(job)
             elif job.state is _PENDING and job.id not in leaving_for:
-                self._placer.rulings.before = self._before(entry)
+                self._ahead.jobs = self._before(entry)
                 outcome = self._attempts.try_entry(entry)
                 if outcome is not _STARTED:
                     self._wait(entry)

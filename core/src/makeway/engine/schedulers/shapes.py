@@ -15,6 +15,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.engine.queue import Entry, Queue
+from makeway.engine.schedulers.deep import DeepQueue
 from makeway.model import Job, Partition, Seconds
 
 ScreenKey = Callable[[Job], Hashable]
@@ -71,7 +72,7 @@ def _take_out(listed: list[Entry], entry: Entry) -> None:
     del listed[bisect.bisect_left(listed, entry)]
 
 
-class Shapes:
+class Shapes(DeepQueue):
     """The eligible entries of a queue by shape."""
 
     def __init__(
@@ -81,57 +82,36 @@ class Shapes:
 
         :param by_themselves: which jobs a glance does not judge at present; to be told of changes by `waits`.
         """
+        super().__init__(queue)
         self._by_themselves = by_themselves
         self.apart: list[Entry] = []
         """Those whom a glance does not judge, in the order of the queue."""
-        self._queue = queue
         self._screen_key = screen_key
         self._entry_of: dict[int, tuple[Hashable, Entry]] = {}
         """By the place of a job in the job table, with the key of its shape."""
         self._kept: dict[Hashable, Shape] = {}
-        self._several = 0
-        """How many entries are of jobs that are tried in several partitions, or together with others: not kept."""
-        self._stale = True
-        queue.listener = self
-
-    many = 64
-    """From so many entries on it is worth while to keep them by shape; down to half as many it goes on."""
-
-    def complete(self) -> bool:
-        """Whether all who are eligible are here, each by itself; brings the shapes up to date."""
-        if len(self._queue.entries) < (self.many if self._stale else self.many // 2):
-            self._stale = True
-            return False
-        if self._stale:
-            self._build(self._queue.entries)
-        return not self._several
 
     def behind(self, entry: Entry | None) -> list[Shape]:
         """Return the shapes with any entry behind one in the queue; None: all."""
         return [shape for shape in self._kept.values() if entry is None or shape.entries[-1] > entry]
 
-    def _build(self, entries: Iterable[Entry]) -> None:
-        self._stale = False
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
+        known = self._entry_of.get(job.index)
+        if known is not None and self._by_themselves is not None:
+            key, entry = known
+            if (key is None) is not self._by_themselves(job):
+                self.left(job)
+                self.came(entry)
+
+    # ------------------------------------------------------------------------------------ the index
+    def _forget(self) -> None:
         self._kept.clear()
         self.apart.clear()
         self._entry_of.clear()
-        self._several = 0
-        for entry in entries:
-            self.came(entry)
 
-    # ------------------------------------------------------------------------ listening to the queue
-    def reordered(self) -> None:
-        """All entries may stand elsewhere: they are looked at anew when they are wanted."""
-        self._stale = True
-
-    def came(self, entry: Entry) -> None:
-        """An entry was added to the queue."""
-        if self._stale:
-            return
+    def _keep(self, entry: Entry) -> None:
         _, job, partition = entry
-        if len(job.partitions) > 1 or job.spec.het_id is not None:
-            self._several += 1
-            return
         if self._by_themselves is not None and self._by_themselves(job):
             self._entry_of[job.index] = None, entry
             bisect.insort(self.apart, entry)
@@ -143,13 +123,7 @@ class Shapes:
             shape = self._kept[key] = Shape(partition, job.size)
         shape.add(entry)
 
-    def left(self, job: Job) -> None:
-        """The entries of a job were taken out, if it had any."""
-        if self._stale:
-            return
-        if len(job.partitions) > 1 or job.spec.het_id is not None:
-            self._stale = True  # few sites have them: counting anew is simple
-            return
+    def _drop(self, job: Job) -> None:
         known = self._entry_of.pop(job.index, None)
         if known is None:
             return
@@ -161,15 +135,6 @@ class Shapes:
             shape.remove(entry)
             if not shape.entries:
                 del self._kept[key]
-
-    def waits(self, job: Job) -> None:
-        """A job waits for another reason than before."""
-        known = self._entry_of.get(job.index)
-        if known is not None and self._by_themselves is not None:
-            key, entry = known
-            if (key is None) is not self._by_themselves(job):
-                self.left(job)
-                self.came(entry)
 
 
 def glance(screen: Callable[..., Sequence[Job]], shapes: Iterable[Shape], nodes: NodeBits) -> list[Shape]:
