@@ -9,7 +9,7 @@ from makeway.engine.engine import Engine
 from makeway.model import JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.worlds.events import Cleaned, Finished, Kill, Resume, Start, Submitted, Suspend
+from makeway.worlds.events import Cleaned, Finished, Kill, Noticed, Resume, Start, Submitted, Suspend
 from makeway_testing import builders
 
 LOW, HIGH = builders.jobs(
@@ -63,6 +63,19 @@ def test_each_start_is_a_new_incarnation() -> None:
     assert (start.job.id, start.incarnation) == ("high", 1)
     (again,) = engine.step(9.0, [Finished("high", JobState.COMPLETED, cleaned=True)])
     assert (again.job.id, again.serial, again.incarnation) == ("low", 4, 2)
+
+
+def test_what_was_asked_of_an_incarnation_that_is_over_is_never_asked_again() -> None:
+    """A start that nobody has heard of, whose job went back to the queue: the next start has another number."""
+    engine = engine_of(preempt_mode="suspend,gang")
+    engine.step(0.0, [Submitted(LOW)])
+    engine.step(1.0, [Submitted(HIGH)])
+    engine.step(5.0, [Noticed("low", JobState.PENDING, 1, "its keeper was killed")])
+    deeds = engine.deeds
+    assert deeds is not None
+    assert engine.ledger.jobs["low"].state is JobState.PENDING
+    assert [(each.job.id, type(each)) for each in deeds.unsettled()] == [("high", Start)]
+    assert deeds.last(engine.ledger.jobs["low"], Suspend) == 0
 
 
 def test_what_has_succeeded_is_settled_with_all_that_came_before() -> None:

@@ -205,8 +205,14 @@ def _over(job: Job, other: Job) -> bool:
 
 
 def is_current(action: Action) -> bool:
-    """Whether an action is about the incarnation that its job is in now."""
-    return action.incarnation == action.job.starts and not action.job.state.ended
+    """Whether an action is about the incarnation that its job is in now.
+
+    A job that waits is in none: its last one is over, and never starts again.
+    """
+    job = action.job
+    if action.incarnation != job.starts or job.state.ended:
+        return False
+    return job.state is not JobState.PENDING or isinstance(action, Kill)
 
 
 def overlap(one: Allocation, other: Allocation) -> bool:
