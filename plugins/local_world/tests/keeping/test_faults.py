@@ -134,6 +134,22 @@ def test_keeper_killed(rig: Any, short: Path, rule: str, state: str) -> None:
         rig.turn(lambda: rig.held("1"))
 
 
+def test_keeper_killed_before_it_says_that_the_job_runs(
+    rig: Any, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job may have begun, so that this incarnation is over; it is never started once more."""
+    hand = rig.world._hand
+    monkeypatch.setattr(hand, "_began", lambda case, action: None)
+    rig.submit("1", "sh", "-c", f"echo $MAKEWAY_INCARNATION >>{short}/starts; exec sleep 1000")
+    rig.turn(lambda: (short / "starts").exists() and (short / "starts").read_text() == "1\n")
+    keeper = rig.turn(lambda: rig.world.processes()["1"]["keeper"])
+    monkeypatch.undo()
+    os.kill(keeper, signal.SIGKILL)
+    rig.turn(lambda: len((short / "starts").read_text().split()) == 2)
+    assert (short / "starts").read_text().split() == ["1", "2"]
+    assert rig.notes("noticed", "1")[0]["by"] == "its keeper was killed"
+
+
 def test_keeper_killed_without_a_daemon(rig: Any) -> None:
     """The next daemon finds out, and does the same."""
     rig.submit("1", "sleep", "1000")

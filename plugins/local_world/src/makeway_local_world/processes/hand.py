@@ -402,10 +402,9 @@ class Hand:
 
     def _lost(self, case: Case, look: Found) -> None:
         why, rule = self.finding.lose(look)
+        if case.start is not None:  # it may have begun, so that this incarnation is never started again
+            self._began(case, case.start)
         self.let_go(case)
-        if case.start is not None:  # it may have begun: its directory says so until the journal does
-            self.refused(case.key, case.start, why)
-            return
         self.tell(news.Lost(case.key, why, rule))
         self._settle_rest(case)
 
