@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
@@ -17,12 +19,13 @@ from makeway.model import (
     JobState,
     Placement,
     PreemptMode,
+    Sharing,
 )
 from makeway.obstacle import counted
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.known import Known
 from makeway_select_cons_tres.one_node import first_that_fits
-from makeway_select_cons_tres.request import MARKS, ONE_ROW
+from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
 
 
@@ -35,6 +38,8 @@ class ConsAttempt:
         job: Job,
         nodes: NodeBits,
         view: ClusterView,
+        *,
+        planning: bool = False,
     ) -> None:
         self.known = known
         self.job = job
@@ -45,13 +50,27 @@ class ConsAttempt:
         self.short = Shortage()
         """What was missing in the last try."""
         self._removed = False
+        self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
+        """Whether nodes on which a job runs are out of the question."""
         self._exempt: Sequence[Job] | None = None
 
     # ---------------------------------------------------------------------------- protocol
     def fresh(self) -> ConsAttempt:
         """Return an attempt for the same job with nothing removed."""
         twin = ConsAttempt(self.known, self.job, self.nodes, self.view)
-        twin._exempt = self._exempt
+        twin._wants_idle, twin._exempt = self._wants_idle, self._exempt
+        return twin
+
+    @property
+    def offers_to_share(self) -> bool:
+        """Whether the user, not the partition, lets others on the job's cores."""
+        request = self.kind.request
+        return request.mark == AVAILABLE and request.partition.oversubscribe.sharing is not Sharing.FORCE
+
+    def alone(self) -> ConsAttempt:
+        """Return a fresh attempt for the same job as if it did not offer to share."""
+        twin = self.fresh()
+        twin.kind = attrs.evolve(self.kind, request=attrs.evolve(self.kind.request, mark=ONE_ROW))
         return twin
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
@@ -152,7 +171,7 @@ class ConsAttempt:
         :param within: nodes to keep to; None: all of the attempt's.
         """
         nodes = self.nodes if within is None else self.nodes & within
-        if not self.kind.request.shares and not self.known.mode.preempts:
+        if self._wants_idle:
             # Fully idle nodes (4.1.4): those on which nobody runs, whoever may be stopped there.
             self.books.sync()
             nodes &= ~(self.books.busy_nodes & self._running())

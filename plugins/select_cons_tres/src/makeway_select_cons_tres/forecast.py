@@ -26,6 +26,16 @@ _Release = tuple[Seconds, int, Job]
 
 def forecast(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
     """Return when the job of `attempt` could start: now, with all of `removable` gone, or as jobs end."""
+    if attempt.offers_to_share and attempt.view.rule("forecast_alone_first"):
+        alone = _estimate(attempt.alone(), removable)
+        if alone is not None and alone.at <= attempt.view.now:
+            return alone
+        shared = _estimate(attempt, removable)
+        return alone if shared is None or (alone is not None and alone.at < shared.at) else shared
+    return _estimate(attempt, removable)
+
+
+def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]) -> Forecast | None:
     now = attempt.view.now
     for choice in attempt.kind.choices:
         found = attempt.try_on(choice)

@@ -167,7 +167,8 @@ class ConsSelector(Known):
         removable: Sequence[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         """Say when `job` could start (4.3.11)."""
-        return forecast(ConsAttempt(self, job, nodes, view), removable)
+        planning = view.rule("forecast_beside_running")
+        return forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
 
 
 __all__ = ["ConsSelector"]

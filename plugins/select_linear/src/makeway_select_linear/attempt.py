@@ -36,7 +36,18 @@ _UNLIMITED = 1 << 30
 class LinearAttempt:
     """One job against the books. See `makeway.model.Attempt`."""
 
-    __slots__ = ("_thought", "job", "most", "nodes", "planning", "removed", "request", "selector", "view")
+    __slots__ = (
+        "_thought",
+        "in_one_look",
+        "job",
+        "most",
+        "nodes",
+        "planning",
+        "removed",
+        "request",
+        "selector",
+        "view",
+    )
 
     def __init__(
         self,
@@ -56,7 +67,9 @@ class LinearAttempt:
         self.removed: list[tuple[Job, PreemptMode]] = []
         self.most = self.request.limit - 1
         """How many jobs may run on a node beside this one, if all of them share."""
-        if planning and view.rule("linear_forecast_tolerates_one"):
+        self.in_one_look = planning and view.rule("linear_forecast_tolerates_one")
+        """Whether nodes with so many jobs count as idle ones do, instead of only where idle ones do not suffice."""
+        if self.in_one_look:
             self.most = max(self.most, 1)
         self._thought: Thought | None = None
 
@@ -142,7 +155,7 @@ class LinearAttempt:
             taken = self.selector.best_fit(usable, request, choice)
             return (taken, "nodes of candidates") if taken is not None else None
         static = self.selector._static(self.job, choice.among(self.nodes), request)
-        if self.most >= request.limit:
+        if self.in_one_look:
             usable = self.selector.usable(self.job, request, static, self.most, _UNLIMITED)
             taken = self.selector.best_fit(usable, request, choice)
             return (taken, "nodes that look shareable") if taken is not None else None

@@ -38,6 +38,11 @@ class Request:
     alike: int | None = None
     """How many nodes it takes where all nodes are alike and any would do; None: not known, or it matters which."""
 
+    @property
+    def wants_all_memory(self) -> bool:
+        """Whether it did not say how much memory it needs, and so gets all that a node has."""
+        return self.memory_per_cpu is None and not self.memory_per_node
+
 
 def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:
     """Normalise the request of `job` in its partition.

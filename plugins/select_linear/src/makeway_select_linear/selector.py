@@ -260,11 +260,14 @@ class LinearSelector:
             fits = memory_need(request, listed[0]) <= listed[0].usable_memory_mb
             ok = fits and not over_limit(request, job.partition, self.cluster, listed[0])
             return nodes if ok else 0
+        least = 0
+        if request.wants_all_memory and nodes and self.view.rule("linear_memory_of_first_node"):
+            least = listed[bitmap.lowest(nodes)].memory_mb
         return bitmap.of(
             [
                 index
                 for index in bitmap.indices(nodes)
-                if memory_need(request, listed[index]) <= listed[index].usable_memory_mb
+                if max(memory_need(request, listed[index]), least) <= listed[index].usable_memory_mb
                 and not over_limit(request, job.partition, self.cluster, listed[index])
             ]
         )

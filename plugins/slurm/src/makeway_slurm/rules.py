@@ -165,12 +165,32 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.0 no. 3",
     ),
+    "linear_memory_of_first_node": Rule(
+        "select/linear has a job that does not say how much memory it needs ask every node for all that the first node "
+        "in question has; nodes with less are out of its reach, and it may wait for good (a defect)",
+        "1",
+        section="slurm-gang-and-select 4.2.5",
+    ),
     "linear_forecast_tolerates_one": Rule(
         "select/linear takes a node on which one job runs that shares for usable when it estimates a start, even for "
         "jobs that do not share; the start then fails, and backfill keeps the nodes meanwhile; not in force under "
         "EASY",
         "1",
         section="slurm-preemption 5.1.4 no. 1",
+    ),
+    "forecast_beside_running": Rule(
+        "select/cons_tres does not ask for nodes on which nobody runs when it estimates the start of a job that wants "
+        "them to itself; with gang scheduling it finds a row there, the start then fails, and backfill keeps the "
+        "nodes meanwhile; not in force under EASY",
+        "1",
+        section="slurm-preemption 5.2.6",
+    ),
+    "forecast_alone_first": Rule(
+        "backfill first estimates the start of a job that offers to share as if it did not; select/cons_tres may find "
+        "it room beside jobs that do not share, where the start then fails, and backfill keeps the nodes meanwhile; "
+        "not in force under EASY",
+        "1",
+        section="slurm-gang-and-select 5.4",
     ),
     "forecast_ends_at_relevant_job": Rule(
         "an estimated start is the end of a job on the nodes chosen, not of the last one removed",

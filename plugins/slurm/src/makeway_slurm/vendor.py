@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from makeway.config import Config, SchedulerTable
 
 NAME = "slurm"
-_NOT_UNDER_EASY = ("forecast_in_batches", "linear_forecast_tolerates_one")
+_NOT_UNDER_EASY = (
+    "forecast_alone_first",
+    "forecast_beside_running",
+    "forecast_in_batches",
+    "linear_forecast_tolerates_one",
+)
 """Rules about estimates that are not exact: EASY promises the first instant at which a job fits."""
 
 

@@ -97,10 +97,14 @@ class Plan:
         return None
 
     def promise(self, start: Seconds, end: Seconds, nodes: NodeBits) -> None:
-        """Promise whole nodes, from `start` rounded down to `end` rounded up, both to full grains of the clock."""
+        """Promise whole nodes, from `start` rounded down to `end` rounded up, both to full grains of the clock.
+
+        The clock of backfill counts full seconds: what starts within one ends within one (recorded:
+        backfill_sharer_as_if_alone).
+        """
         grain = self._grain
         first = math.floor(start / grain + _TINY) * grain
-        last = math.ceil(end / grain - _TINY) * grain
+        last = math.ceil((math.floor(start + _TINY) + end - start) / grain - _TINY) * grain
         begun, over = self._cut(max(first, self._origin)), self._cut(last)
         for at in range(begun, over):
             self.free[at] &= ~nodes
@@ -299,7 +303,10 @@ class Backfill:
         if job.spec.het_id is not None and job.spec.het_id not in whole:
             whole.add(job.spec.het_id)
             length = max(self._length(part, False) for part in components)
-            outcome = self._attempts.het.try_start(job, partition, plan.available(now, now + length))
+            open_now = plan.available(now, now + length)
+            outcome = self._attempts.het.try_start(
+                job, partition, open_now, fits_plan=lambda parts: self._side_by_side(parts, open_now)
+            )
             if outcome is Outcome.PREEMPTING:
                 plan.promise(now, now + length, job.asked_nodes)
             # One without room side by side is planned too: it keeps nodes from others for good.
@@ -319,6 +326,20 @@ class Backfill:
         if self._together:
             # Behind a component without a place in the plan the others get none (recorded: backfill_het_first_never).
             self._last_of[het_id] = math.inf if found is None else max(found[0], last)
+
+    def _side_by_side(self, components: Sequence[Job], nodes: NodeBits) -> bool:
+        """Whether estimates give each component nodes at once that the ones before it leave.
+
+        They give it as many as it can use (recorded: backfill_het_takes_all), where a start makes do with fewer.
+        """
+        now = self._ledger.now
+        for part in components:
+            usable = nodes & part.partition.nodes & ~self._attempts.het.required_by_others(part)
+            found = self._forecast(part, usable, now, [])
+            if found is None or found.at > now:
+                return False
+            nodes &= ~found.nodes
+        return True
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from makeway import licences
 from makeway.bitmap import NodeBits
@@ -23,10 +23,17 @@ class HetStarter:
         """Which component found no room in the last attempt, and what it lacked."""
 
     def try_start(
-        self, job: Job, partition: Partition, allowed: NodeBits, *, preempt: bool = True
+        self,
+        job: Job,
+        partition: Partition,
+        allowed: NodeBits,
+        *,
+        preempt: bool = True,
+        fits_plan: Callable[[Sequence[Job]], bool] = lambda _: True,
     ) -> Outcome:
         """Try to start all components of the job that `job` belongs to, `job` itself in `partition`.
 
+        `fits_plan` is asked before they start, and may say that the plan of the pass has no room for all of them.
         When others were told to make way, `job.asked_nodes` are the nodes that all of it waits for.
         """
         if job.partition is not partition:
@@ -43,6 +50,13 @@ class HetStarter:
             if preempt and self._placer.preemption:
                 return self._preempt(job, components, allowed)
             self._note_waiting(components)
+            return Outcome.BUSY
+        if not fits_plan(components):
+            for part in components:
+                self._ledger.wait_for(part, "Resources")
+                self._note(
+                    part, "waits", 0, "the plan of this pass has no room for its components side by side"
+                )
             return Outcome.BUSY
         for part, placement in zip(components, plan, strict=True):
             self._note(part, "starts", placement.allocation.nodes, "with its other components")
@@ -137,7 +151,8 @@ class HetStarter:
         for at, part in enumerate(components):
             found = self._probe(part, free, components[:at])
             if isinstance(found, Blocked):
-                self._ledger.wait_for(part, found.reason)
+                # Only backfill tries components, and it knows no other word for what is short (recorded: het_licences).
+                self._ledger.wait_for(part, "Resources" if found.reason == "Licenses" else found.reason)
                 self._short = part.id, found
                 if found.never:
                     self._give_up(components, f"component {part.id}: {found.detail or found.reason}")
