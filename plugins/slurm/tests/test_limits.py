@@ -176,6 +176,87 @@ def test_l6_minutes_used_up() -> None:
     )
     assert starts(run) == {"runs": 0.0, "early": 60.0, "late": None}
     assert reasons(run) == {"late": "QOSGrpCPUMinutesLimit"}
+    assert ended(run)["runs"] == ("TIMEOUT", 116.0)  # 232 + 20 seconds are 4 minutes
+
+
+def ended(run: Run) -> dict[str, tuple[str, float]]:
+    """Return how and when each job ended."""
+    found = {}
+    for job_id, told in run.summary()["jobs"].items():
+        if told["final_state"]:
+            found[job_id] = (told["final_state"], told["intervals"][-1]["end"])
+    return found
+
+
+def test_l6_the_sweep_ends_jobs() -> None:
+    """Where limits are swept every 30 s, the job ends at the first sweep after the recalculation."""
+    clock = {"limit_sweep": 30.0, "limit_phase": 10.0}
+    config = site({"q": {"GrpTRESMins": "cpu=3"}}, **counting(), scheduler={"clockwork": clock})
+    run = play(config, job("runs", 2, 500, minutes=10, qos="q"), until=400)
+    assert ended(run) == {"runs": ("TIMEOUT", 130.0)}
+
+
+def test_l6_safe_ends_nobody() -> None:
+    """With safe a job only starts if its minutes last, and is left alone (6.4)."""
+    config = site({"q": {"GrpTRESMins": "cpu=30"}}, own={"safe": True}, **counting())
+    run = play(config, job("runs", 2, 500, minutes=10, qos="q"))
+    assert ended(run)["runs"] == ("COMPLETED", 500.0)
+
+
+def test_wall_time_used_up_ends_jobs() -> None:
+    """GrpWall=3 of an account: two jobs for 116 s are 232 s of wall time, 3 minutes."""
+    accounts: list[dict[str, Any]] = [{"Account": "acct", "GrpWall": 3}, {"Account": "acct", "User": "user"}]
+    run = play(
+        site(accounts=accounts, **counting()), *(job(name, run_time=500, account="acct") for name in "ab")
+    )
+    assert ended(run) == {"a": ("TIMEOUT", 116.0), "b": ("TIMEOUT", 116.0)}
+
+
+def test_minutes_of_one_job_end_it() -> None:
+    """MaxTRESMins=cpu=4 and no time limit of its own: 2 CPUs for 2 minutes; a QOS without UsageFactor goes on."""
+    config = site(
+        {"q": {"GrpTRESMins": "cpu=3"}, "free": {"GrpTRESMins": "cpu=3", "UsageFactor": 0}}, **counting()
+    )
+    run = play(config, job("free", 2, 500, minutes=10, qos="free"))
+    assert ended(run) == {"free": ("COMPLETED", 500.0)}
+    config = site({"q": {"MaxTRESMins": "cpu=20"}}, **counting())
+    run = play(config, job("long", 4, 500, minutes=5, qos="q"))
+    assert ended(run) == {"long": ("TIMEOUT", 300.0)}
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [("MaxTRESRunMinsPU", "MaxCPURunMinsPerUser"), ("MaxTRESRunMinsPA", "MaxCPURunMinsPerAccount")],
+)
+def test_run_minutes_of_each(limit: str, reason: str) -> None:
+    """As GrpTRESRunMins (L5), but each user, or account, has ten minutes of its own (6.1 no. 10)."""
+    config = site({"q": {limit: "cpu=10"}}, **counting())
+    who: dict[str, Any] = {"user": "ann", "account": "x"}
+    jobs = [
+        job("a", run_time=250, qos="q", **who),
+        job("b", run_time=85, qos="q", **who),
+        job("two", minutes=2, run_time=20, qos="q", **who),
+        job("other", run_time=20, qos="q", user="bob", account="y"),
+    ]
+    run = play(config, *jobs, until=300)
+    assert starts(run) == {"a": 0.0, "b": 0.0, "two": 56.0, "other": 0.0}
+    assert reasons(play(config, *jobs, until=30)) == {"two": reason}
+
+
+def test_usage_threshold() -> None:
+    """A user whose fair share is below UsageThreshold waits; without the flag nobody does (6.3 no. 4)."""
+    accounts: list[dict[str, Any]] = [
+        {"Account": "acct", "RawUsage": "100000"},
+        {"Account": "acct", "User": "ann", "RawUsage": "100000"},
+        {"Account": "acct", "User": "bob"},
+    ]
+    for flags, waits in ((["EnforceUsageThreshold"], {"greedy": "QOSUsageThreshold"}), ([], {})):
+        config = site({"q": {"UsageThreshold": "0.9", "flags": flags}}, accounts, **counting())
+        jobs = [
+            job("greedy", qos="q", user="ann", account="acct"),
+            job("modest", qos="q", user="bob", account="acct"),
+        ]
+        assert reasons(play(config, *jobs, until=5)) == waits
 
 
 def test_l6_safe() -> None:
@@ -356,6 +437,34 @@ def test_x2_nobody_makes_way_for_a_limit() -> None:
     )
     assert starts(run) == {"low": 0.0, "high": 20.0}
     assert run.recorder.preemptions == []
+
+
+@pytest.mark.parametrize("search", ["search/in_order", "search/least_disruption"])
+@pytest.mark.parametrize("limit", [{"GrpTRES": "cpu=4"}, {"GrpJobs": 1}])
+def test_a_setting_lets_jobs_make_way_for_a_limit(search: str, limit: dict[str, Any]) -> None:
+    """Of two low jobs only that of the capped account helps: it makes way, the other one stays."""
+    accounts: list[dict[str, Any]] = [
+        {"Account": "capped", **limit},
+        {"Account": "capped", "User": "user"},
+        {"Account": "free"},
+        {"Account": "free", "User": "user"},
+    ]
+    policy = {**PREEMPTING, "search": search}
+    config = site(
+        {"low": {}, "high": {"priority": 10, "preempt": ["low"]}},
+        accounts,
+        nodes={**FOUR, "name": "n[1-3]"},
+        own={"lift_by_preempting": True},
+        **policy,
+    )
+    run = play(
+        config,
+        whole("other", "low", 60, account="free"),
+        whole("low", "low", 20, account="capped"),
+        whole("high", "high", 10, submit_at=5, account="capped"),
+    )
+    assert starts(run)["high"] == 5.0
+    assert [each.victim for each in run.recorder.preemptions] == ["low"]
 
 
 def test_x3_ageing_makes_waiting_jobs_preempt() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from makeway.model import ClusterView, Job, Qos, Seconds
+from makeway_slurm.accounts.limits import parse_limits
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, Tree, tree_of
 from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, billable, held
@@ -150,6 +151,10 @@ class UsageBook:
             qos.name: Entry(self, start_of(qos), decays="NoDecay" not in qos.flags)
             for qos in view.cluster.qos
         }
+        self._per_user = _names_limiting(view, "max_tres_run_mins_pu")
+        self._per_account = _names_limiting(view, "max_tres_run_mins_pa")
+        self.shared: dict[tuple[Hashable, ...], Entry] = {}
+        """What users and accounts may use in QOS that limit the run minutes of each, by the key of the count."""
         self._charges: dict[str, Charge] = {}
         self._young: dict[str, Charge] = {}
         """Jobs that have started since the last recalculation."""
@@ -261,6 +266,7 @@ class UsageBook:
     def _entries(self) -> Iterable[Entry]:
         yield from self.associations.values()
         yield from self.qos.values()
+        yield from self.shared.values()
 
     # --------------------------------------------------------------------------------- jobs
     def started(self, job: Job, view: ClusterView) -> None:
@@ -326,7 +332,25 @@ class UsageBook:
             if name is not None
         )
         found += [self.qos[name] for name in names if name in self.qos]
+        account = node.account if node is not None else (job.account or "").lower()
+        for name in names:
+            if name in self._per_user:
+                found.append(self._of("pu", name, job.user))
+            if name in self._per_account:
+                found.append(self._of("pa", name, account))
         return tuple(found)
+
+    def _of(self, *key: str) -> Entry:
+        found = self.shared.get(key)
+        if found is None:
+            found = self.shared[key] = Entry(self, {})
+        return found
+
+    def factor_of(self, job: Job) -> float | None:
+        """Return the fair-share factor of a job's user as of the last recalculation; None: nobody works it out."""
+        factor = getattr(self.reader, "factor_of", None)
+        found: float | None = None if factor is None else factor(self.association_of(job))
+        return found
 
     def association_of(self, job: Job) -> Association | None:
         """Return the association of a job; None: it has none."""
@@ -356,6 +380,10 @@ class UsageBook:
         for name, used in memory["qos"].items():
             if name in self.qos:
                 self.qos[name].take_over(used)
+
+
+def _names_limiting(view: ClusterView, limit: str) -> frozenset[str]:
+    return frozenset(qos.name for qos in view.cluster.qos if getattr(parse_limits(qos.attributes), limit))
 
 
 def usage_factor(qos: Qos | None) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, Check, ClusterView, Job
+from makeway.model import Blocked, Check, ClusterView, Job, Overdue
 from makeway_slurm.limits.judge import Judge, admitted
 from makeway_slurm.limits.settings import Settings
 
@@ -32,6 +32,14 @@ def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
     judge = view.book(Judge)
     reasons = {job.id: judge.refused(job, view) for job in jobs}
     return {job_id: why for job_id, why in reasons.items() if why}
+
+
+@hookimpl
+def makeway_overdue(view: ClusterView) -> Overdue | None:
+    """End running jobs when what they may use is used up (6.4); with safe they only start if it lasts."""
+    if view.settings(Settings).safe:
+        return None
+    return view.book(Judge).ending.overdue(view)
 
 
 @hookimpl

@@ -78,6 +78,17 @@ class CountBook:
         account = node.account if node is not None else (job.account or "").lower()
         return Places(chain, qos_of(job), account)
 
+    def held_at(self, key: Key, job_id: str) -> Mapping[str, int] | None:
+        """Return what an active job holds if it is part of a count; None: it is not."""
+        found = self._held.get(job_id)
+        return found[1] if found is not None and key in found[0] else None
+
+    def holders(self, key: Key) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield the active jobs that are part of a count, each with what it holds."""
+        for job_id, (keys, counts, _) in self._held.items():
+            if key in keys:
+                yield job_id, counts
+
     def _at(self, key: Key) -> Count:
         found = self._counts.get(key)
         if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -12,7 +12,8 @@ from makeway_slurm.accounts.limits import Limits, parse_limits
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
-from makeway_slurm.limits.counts import CountBook, Places
+from makeway_slurm.limits.counts import CountBook, Key, Places
+from makeway_slurm.limits.ending import Ending
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
 
@@ -47,6 +48,8 @@ class Judge:
         self.door = Door(view, self._settings, self._usage)
         self._totals: dict[int, dict[str, int]] = {}
         self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
+        self.ending = Ending(self._rules, self._usage, self._held_against)
+        """Running jobs that may have to end; with safe none has."""
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
 
@@ -55,11 +58,14 @@ class Judge:
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Others count; what it asked for is no longer needed."""
-        del view
         self._of_job.pop(job.id, None)
+        if not self._settings.safe:
+            self.ending.started(job, self._counts.places(job), view)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Others count."""
+        del view
+        self.ending.left(job)
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """Forget what it asked for."""
@@ -90,16 +96,19 @@ class Judge:
         """Hold a job against one limit."""
         kind, most, name = rule.kind, rule.most, rule.name
         if kind is Kind.JOBS:
-            have = self._counts.of(rule.count_key(job.user, places.account)).jobs
-            return _full(rule, 1, have) if have >= most else None
+            key = rule.count_key(job.user, places.account)
+            have = self._counts.of(key).jobs - sum(1 for _ in self._gone(key, view))
+            return self._lifted(_full(rule, 1, have), rule, key) if have >= most else None
         if kind is Kind.WALL:
             short = asked.minutes is None or asked.minutes > most
             return _full(rule, asked.minutes or 0, 0) if short and job.spec.time_limit is not None else None
         if kind is Kind.USED_WALL:
-            return self._used_wall(rule, asked, view)
+            return self._used_wall(rule, asked)
+        if kind is Kind.LEAST_FACTOR:
+            return self._too_greedy(rule, job)
         wanted = asked.counts.get(name, 0)
         if kind is Kind.TRES:
-            return self._tres(rule, job, places, wanted)
+            return self._tres(rule, job, places, wanted, view)
         if kind is Kind.JOB_TRES:
             return _full(rule, wanted, 0) if wanted > most else None
         if kind is Kind.NODE_TRES:
@@ -109,31 +118,74 @@ class Judge:
         if kind is Kind.JOB_MINUTES:
             return _full(rule, wanted, 0) if _minutes(asked, wanted) > most else None
         if kind is Kind.USED_MINUTES:
-            return self._used_minutes(rule, asked, wanted, view)
-        return self._run_minutes(rule, asked, wanted, view)
+            return self._used_minutes(rule, asked, wanted)
+        return self._run_minutes(rule, asked, wanted, self._entry(rule, job, places))
 
-    def _entry(self, rule: Rule) -> Entry | None:
+    def _entry(self, rule: Rule, job: Job, places: Places) -> Entry | None:
+        """Return what a limit is held against; of a limit per user or account, what theirs is."""
+        if rule.key in ("pu", "pa"):
+            return self._usage.shared.get(rule.count_key(job.user, places.account))
+        return self._held_against(rule)
+
+    def _held_against(self, rule: Rule) -> Entry | None:
         if rule.key == "assoc":
             return self._usage.associations.get(int(rule.whose))
         return self._usage.qos.get(str(rule.whose))
 
-    def _tres(self, rule: Rule, job: Job, places: Places, wanted: int) -> Blocked | None:
-        count = self._counts.of(rule.count_key(job.user, places.account))
+    def _gone(self, key: Key, view: ClusterView) -> Iterator[Mapping[str, int]]:
+        """Yield what those hold of a count who would have ended: a suspended job counts as before (6.2)."""
+        if not self._settings.lift_by_preempting or not view.made_way:
+            return
+        there = {job.id for job in view.active}
+        for job in view.made_way:
+            counts = self._counts.held_at(key, job.id) if job.id not in there else None
+            if counts is not None:
+                yield counts
+
+    def _lifted(self, blocked: Blocked, rule: Rule, key: Key) -> Blocked:
+        """Say who holds what is short, where preempting may lift a limit."""
+        if not self._settings.lift_by_preempting:
+            return blocked
+        frees = {
+            job_id: float(counts.get(rule.name, 0) if rule.name else 1)
+            for job_id, counts in self._counts.holders(key)
+        }
+        return attrs.evolve(blocked, liftable=True, frees=frees)
+
+    def _tres(self, rule: Rule, job: Job, places: Places, wanted: int, view: ClusterView) -> Blocked | None:
+        key = rule.count_key(job.user, places.account)
+        count = self._counts.of(key)
         have = count.used(rule.name)
+        if rule.name != NODE:
+            have -= sum(counts.get(rule.name, 0) for counts in self._gone(key, view))
         if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
             wanted = sum(1 for node in bitmap.indices(job.required) if node not in count.nodes)
-        return _full(rule, wanted, have) if wanted and have + wanted > rule.most else None
+        if not wanted or have + wanted <= rule.most:
+            return None
+        blocked = _full(rule, wanted, have)
+        return self._lifted(blocked, rule, key) if rule.name != NODE and wanted <= rule.most else blocked
 
-    def _used_wall(self, rule: Rule, asked: Asked, view: ClusterView) -> Blocked | None:
-        entry = self._entry(rule)
+    def _too_greedy(self, rule: Rule, job: Job) -> Blocked | None:
+        """Hold the fair-share factor of a job against UsageThreshold (6.3 no. 4)."""
+        factor = self._usage.factor_of(job)
+        if factor is None or factor >= rule.least:
+            return None
+        detail = f"{rule.reason}: fair share {factor:.6f}, {rule.least:g} wanted (QOS {rule.whose})"
+        again = self._usage.next_at
+        return Blocked(
+            reason=rule.reason, resource=LIMIT, detail=detail, keeps_nothing=True, ask_again_at=again
+        )
+
+    def _used_wall(self, rule: Rule, asked: Asked) -> Blocked | None:
+        entry = self._held_against(rule)
         used = int(entry.used(WALL) // 60) if entry is not None and asked.factor else 0
         over = used >= rule.most
         if self._settings.safe and not over:
             over = asked.booked is None or used + asked.booked > rule.most
         return _full(rule, asked.minutes or 0, used, self._again(rule)) if over else None
 
-    def _used_minutes(self, rule: Rule, asked: Asked, wanted: int, view: ClusterView) -> Blocked | None:
-        entry = self._entry(rule)
+    def _used_minutes(self, rule: Rule, asked: Asked, wanted: int) -> Blocked | None:
+        entry = self._held_against(rule)
         if entry is None or not wanted:
             return None
         used = int(entry.used(rule.name) // 60) if asked.factor else 0
@@ -144,11 +196,10 @@ class Judge:
             over = minutes > rule.most or minutes + running > rule.most - used
         return _full(rule, wanted, used, self._again(rule)) if over else None
 
-    def _run_minutes(self, rule: Rule, asked: Asked, wanted: int, view: ClusterView) -> Blocked | None:
-        entry = self._entry(rule)
-        if entry is None or not wanted:
+    def _run_minutes(self, rule: Rule, asked: Asked, wanted: int, entry: Entry | None) -> Blocked | None:
+        if not wanted:
             return None
-        running = int(entry.may_use(rule.name) // 60) if asked.factor else 0
+        running = int(entry.may_use(rule.name) // 60) if asked.factor and entry is not None else 0
         minutes = _minutes(asked, wanted)
         over = running + minutes > rule.most
         again = self._again(rule) if minutes <= rule.most else None

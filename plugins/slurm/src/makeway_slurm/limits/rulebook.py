@@ -33,6 +33,8 @@ class Kind(enum.Enum):
     JOB_TRES = "job tres"
     NODE_TRES = "node tres"
     LEAST_TRES = "least tres"
+    LEAST_FACTOR = "least factor"
+    """The fair-share factor of its user."""
     PRESENT = "present"
     """Jobs that were submitted and have not ended."""
 
@@ -49,6 +51,8 @@ class Rule(NamedTuple):
     """The TRES; empty: none."""
     most: int
     reason: str
+    least: float = 0.0
+    """The least fair-share factor, of `Kind.LEAST_FACTOR`."""
 
     def count_key(self, user: str, account: str) -> Key:
         """Return the key of the count that it is about."""
@@ -133,7 +137,7 @@ class RuleBook:
             limits = self._limits.get(name)
             if limits is None:
                 continue
-            rules = list(_of_qos(name, limits))
+            rules = [*_of_qos(name, limits), *_threshold(self._qos[name])]
             for kind_name, stage, rule in rules:
                 if kind_name not in hidden:
                     (before, after, door)[stage].append(rule)
@@ -161,6 +165,14 @@ class RuleBook:
         return 1.0
 
 
+def _threshold(qos: Qos) -> _Listed:
+    """Yield the fair share that a job needs, where the QOS enforces its UsageThreshold (6.3 no. 4)."""
+    value = next((each for key, each in qos.attributes.items() if key.lower() == "usagethreshold"), None)
+    if "EnforceUsageThreshold" in qos.flags and value not in (None, ""):
+        least = float(str(value))
+        yield "UsageThreshold", 0, Rule(Kind.LEAST_FACTOR, "", qos.name, "", 0, "QOSUsageThreshold", least)
+
+
 _Listed = Iterator[tuple[str, int, Rule]]
 """What hides it, its stage, and the limit."""
 
@@ -184,6 +196,14 @@ def _of_qos(qos: str, limits: Limits) -> _Listed:
     yield from each("GrpTRESMins", Kind.USED_MINUTES, "qos", limits.grp_tres_mins, "mins")
     yield from each("GrpTRES", Kind.TRES, "qos", limits.grp_tres, "grp")
     yield from each("GrpTRESRunMins", Kind.RUN_MINUTES, "qos", limits.grp_tres_run_mins, "run")
+    for key, counts, text in (
+        ("pa", limits.max_tres_run_mins_pa, "MaxTRESRunMinsPA"),
+        ("pu", limits.max_tres_run_mins_pu, "MaxTRESRunMinsPU"),
+    ):
+        what = "PerAccount" if key == "pa" else "PerUser"
+        for name, most in counts.items():
+            reason = f"Max{_word(name, _LONG)}RunMins{what}"
+            yield f"{text}[{name}]", 1, Rule(Kind.RUN_MINUTES, key, qos, name, most, reason)
     yield from each("MaxTRESMins", Kind.JOB_MINUTES, "", limits.max_tres_mins, "QOS{}", "MinutesPerJob")
     yield from each("MaxTRES", Kind.JOB_TRES, "", limits.max_tres, "QOS{}", "PerJob")
     yield from each("MaxTRESPerNode", Kind.NODE_TRES, "", limits.max_tres_per_node, "QOS{}", "PerNode")

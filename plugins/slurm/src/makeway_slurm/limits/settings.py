@@ -23,6 +23,8 @@ class Settings:
     """MaxArraySize: indices from 0 to one less."""
     groups_wait: bool = True
     """Whether a user outside AllowGroups waits where EnforcePartLimits is NO (since 23.02); False: he is refused."""
+    lift_by_preempting: bool = False
+    """Whether jobs that hold what a limit counts may be displaced for its sake, which Slurm never does (11.2)."""
     covers_below: bool = True
     """Whether an account in AllowAccounts or DenyAccounts covers those below it (since 23.02)."""
 

@@ -124,6 +124,16 @@ class Multifactor:
         """Whether the fair tree ranks users."""
         return self._classic is None
 
+    def factor_of(self, node: Association | None) -> float | None:
+        """Return the fair-share factor of an association, 0 to 1; None: there is none."""
+        if node is None or (self._classic is None and self._fair is None):
+            return None
+        if self._classic is not None:
+            return self._classic.factor(node)
+        if self._factors is None and self._fair is not None:
+            self._factors = self._fair.factors(self._freeze())
+        return self._factors[node.index] if self._factors is not None else None
+
     def _fairshare(self, node: Association | None) -> float:
         weight = self.settings.weight_fairshare
         if node is None or not weight:
