@@ -428,6 +428,24 @@ def test_steps_need_an_engine(tmp_path: Path) -> None:
         )
 
 
+def test_jobs_that_could_not_be_written_at_first_are_written_later(tmp_path: Path) -> None:
+    """The journal did not take over a running engine; the steps that follow make up for it."""
+    engine = Engine(CONFIG, Recorder(build_cluster(CONFIG), keep=False), Policies(CONFIG))
+    engine.step(100.0, [Submitted(spec) for spec in SPECS[:3]])
+    journal = Journal(tmp_path / "journal.db")
+    journal._database.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON jobs WHEN NEW.id = '2' BEGIN SELECT RAISE(ABORT, 'full'); END"
+    )
+    with pytest.raises(JournalError, match="full"):
+        journal.follow(engine)
+    journal._database.execute("DROP TRIGGER full")
+    journal.write(Step(now=100.0, wall=0.0, events=(), actions=(), lines=()))
+    journal.close()
+    state = Journal(tmp_path / "journal.db").state()
+    assert state is not None
+    assert {each.spec.id for each in state.jobs} == {"1", "2", "3"}
+
+
 def test_a_new_journal_is_known_as_one_while_a_daemon_writes(tmp_path: Path) -> None:
     """Its mark is in the file from the beginning, not only in the write-ahead log."""
     path = tmp_path / "journal.db"

@@ -11,22 +11,20 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from makeway.config import Config, JournalTable, dump_toml, parse_toml
 from makeway.engine.engine import Engine
-from makeway.engine.handing_over import engine_memory, fingerprint, job_of, plugins_memory
+from makeway.engine.handing_over import engine_memory, fingerprint, plugins_memory
 from makeway.errors import JournalError
-from makeway.model import Job, JobState, Seconds
-from makeway.record import Line
-from makeway.settings import unstructure
+from makeway.model import Seconds
 from makeway.state import State, job_from_json, nodes_to_text
 from makeway.worlds.api import Step
 from makeway.worlds.encoding import action_to_plain, event_to_plain
-from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Resume, Submitted
+from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Submitted
+from makeway_live.job_rows import JobRows, to_json
 from makeway_live.journal_file import connect, telling
 
 ENDS_TOLD = 100_000
@@ -34,10 +32,7 @@ ENDS_TOLD = 100_000
 MEMORY_EVERY: Seconds = 5.0
 """Least time between two times that arbiter and policies are asked what they remember."""
 _PLUGINS = ("selector", "gang", "policies")
-_SWEEP = 32
-"""Live jobs looked at in each step for changes that no event and no line tells of (reason, marks)."""
 _PEOPLE = (Command, NodesDown, NodesDrained, NodesUp)
-_Mark = tuple[Any, ...]
 
 
 class Journal:
@@ -54,11 +49,7 @@ class Journal:
         self._database = connect(path, write=True)
         self._engine: Engine | None = None
         self._config = ""
-        self._marks: dict[str, _Mark] = {}
-        """What was written last of each live job."""
-        self._undo: list[tuple[str, _Mark | None]] = []
-        """What was there before the transaction that is under way."""
-        self._round: deque[str] = deque()
+        self._rows = JobRows(self._database)
         self._open: set[int] = set()
         """Serials of actions that are marked as open."""
         self._texts: dict[str, str] = {}
@@ -149,17 +140,15 @@ class Journal:
         """
         self._engine = engine
         self._texts.clear()
-        self._marks.clear()
-        self._undo.clear()
-        self._round.clear()
         self._config = dump_toml(engine.config)
-        with self._transaction() as database:
-            self._write_config(database, engine.ledger.now)
-            there = {row[0] for row in database.execute("SELECT id FROM jobs WHERE standing IS NOT NULL")}
-            adopted = (engine.ledger.jobs[job_id] for job_id in there.intersection(engine.ledger.jobs))
-            # Too short to be equal to any: each row is written anew when its job is next looked at.
-            self._marks = {job.id: (job.state, job.resumed_at, job.ran) for job in adopted}
-            self._write_jobs([job for job in engine.ledger.jobs.values() if job.id not in there])
+        self._rows.forget()
+        try:
+            with self._transaction() as database:
+                self._write_config(database, engine.ledger.now)
+                self._rows.follow(engine)
+        except BaseException:
+            self._rows.forget()  # nothing of it is in the file
+            raise
         self._open = {row[0] for row in self._database.execute("SELECT serial FROM actions WHERE open")}
 
     def _write_config(self, database: sqlite3.Connection, now: Seconds) -> None:
@@ -177,149 +166,45 @@ class Journal:
         if engine is None:
             raise JournalError(f"{self.path}: no engine is followed yet")
         number = self.step + 1
-        self._undo.clear()
+        self._rows.begin()
         before = self._open, dict(self._texts)
         try:
             with self._transaction() as database:
                 self._write_step(database, engine, step, number)
         except BaseException:
             self._open, self._texts = before
-            for job_id, mark in reversed(self._undo):
-                self._set_mark(job_id, mark)
+            self._rows.undo()
             raise
         self.step = number
         self._compact_now_and_then(step.now)
-
-    def _set_mark(self, job_id: str, mark: _Mark | None) -> None:
-        """Remember what was written last of a job; None: it has ended."""
-        self._undo.append((job_id, self._marks.get(job_id)))
-        if mark is None:
-            self._marks.pop(job_id, None)
-        else:
-            self._marks[job_id] = mark
 
     def _write_step(self, database: sqlite3.Connection, engine: Engine, step: Step, number: int) -> None:
         cluster = engine.ledger.cluster
         self._write_config(database, step.now)
         events = [_event(event, cluster) for event in step.events]
         database.execute(
-            "INSERT INTO steps VALUES (?, ?, ?, ?)", (number, step.now, step.wall, _json(events))
+            "INSERT INTO steps VALUES (?, ?, ?, ?)", (number, step.now, step.wall, to_json(events))
         )
         for event, plain in zip(step.events, events, strict=True):
             if isinstance(event, _PEOPLE):
-                database.execute("INSERT INTO commands VALUES (?, ?, ?)", (number, step.now, _json(plain)))
+                database.execute("INSERT INTO commands VALUES (?, ?, ?)", (number, step.now, to_json(plain)))
         database.executemany(
             "INSERT INTO actions VALUES (?, ?, ?, ?, 1)",
             [
-                (each.serial, number, each.job.id, _json(action_to_plain(each, cluster)))
+                (each.serial, number, each.job.id, to_json(action_to_plain(each, cluster)))
                 for each in step.actions
             ],
         )
         database.executemany(
             "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)",
             [
-                (number, place, line.at, line.kind, line.job, _json(dict(line.data)))
+                (number, place, line.at, line.kind, line.job, to_json(dict(line.data)))
                 for place, line in enumerate(step.lines)
             ],
         )
-        self._write_jobs(self._touched(engine, step))
-        self._write_refused(engine, step)
-        self._write_ends(step.lines, step.now)
+        self._rows.write_step(engine, step)
         self._settle(engine, step)
         self._write_memory(engine, step.now, number)
-
-    # -------------------------------------------------------------------------------- jobs
-    def _touched(self, engine: Engine, step: Step) -> Iterable[Job]:
-        """Return the live jobs that a step may have changed, and some others in turn."""
-        jobs = engine.ledger.jobs
-        if any(isinstance(event, Command) for event in step.events):
-            return jobs.values()  # people name jobs in ways of their own
-        names: dict[str, None] = {}
-        for event in step.events:
-            for key in ("job_id", "spec", "standing"):
-                about = getattr(event, key, None)
-                about = getattr(about, "spec", about)
-                if about is not None:
-                    names[getattr(about, "id", about)] = None
-        for line in step.lines:
-            names[line.job] = None
-            for key in ("preemptor", "victim"):
-                if other := line.data.get(key):
-                    names[other] = None
-        names.update((action.job.id, None) for action in step.actions)
-        if any(isinstance(action, Resume) for action in step.actions):
-            # Suspended jobs may have changed places with the one that goes on.
-            names.update((job.id, None) for job in engine.ledger.active if job.state is JobState.SUSPENDED)
-        names.update(self._others(engine))
-        return [jobs[name] for name in names if name in jobs]
-
-    def _others(self, engine: Engine) -> Iterator[tuple[str, None]]:
-        for _ in range(_SWEEP):
-            if not self._round:
-                self._round.extend(engine.ledger.jobs)
-            if not self._round:
-                return
-            yield self._round.popleft(), None
-
-    def _write_jobs(self, jobs: Iterable[Job]) -> None:
-        engine = self._engine
-        assert engine is not None
-        known, new, changed = [], [], []
-        for job in jobs:
-            mark = _mark(job, engine)
-            old = self._marks.get(job.id)
-            if mark == old:
-                continue
-            self._set_mark(job.id, mark)
-            plain = unstructure(job_of(engine, job))
-            spec = _json(plain.pop("spec"))
-            standing = _json(plain)
-            worked = _worked(old, job, engine.ledger.now)
-            if old is None:
-                told = (job.id, job.index, spec, standing, job.state.value, job.spec.submit_at, worked or 0.0)
-                new.append(told)
-            else:
-                known.append((standing, job.state.value, worked, job.id))
-                if old[-1] is not job.spec:  # a person changed what it asks for
-                    changed.append((spec, job.id))
-        self._database.executemany(
-            "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO UPDATE SET"
-            " place = excluded.place, spec = excluded.spec, standing = excluded.standing, state = excluded.state,"
-            " ended_at = NULL",
-            new,
-        )
-        self._database.executemany(
-            "UPDATE jobs SET standing = ?, state = ?, worked = coalesce(?, worked) WHERE id = ?", known
-        )
-        self._database.executemany("UPDATE jobs SET spec = ? WHERE id = ?", changed)
-
-    def _write_refused(self, engine: Engine, step: Step) -> None:
-        """Write down jobs that were submitted and ended in one step: they were never live after any."""
-        for event in step.events:
-            if isinstance(event, Submitted) and event.spec.id not in engine.ledger.jobs:
-                spec = event.spec
-                row = (
-                    spec.id,
-                    engine.submission.last_index,
-                    _json(unstructure(spec)),
-                    JobState.FAILED.value,
-                    spec.submit_at,
-                )
-                self._database.execute(
-                    "INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, NULL, ?, ?, NULL, 0)", row
-                )
-
-    def _write_ends(self, lines: Sequence[Line], now: Seconds) -> None:
-        ends = []
-        for line in lines:
-            state = line.data.get("state") if line.kind == "state" else None
-            if state in _ENDS:
-                ends.append((state, line.at, _worked_until(self._marks.get(line.job), now), line.job))
-                self._set_mark(line.job, None)
-        self._database.executemany(
-            "UPDATE jobs SET standing = NULL, state = ?, ended_at = ?, worked = max(worked, ?) WHERE id = ?",
-            ends,
-        )
 
     # ------------------------------------------------------------------------------ memory
     def _settle(self, engine: Engine, step: Step) -> None:
@@ -354,7 +239,7 @@ class Journal:
                 self._remember(part, found.get(part, {}), number)
 
     def _remember(self, part: str, data: Any, number: int) -> None:
-        text = _json(data)
+        text = to_json(data)
         if self._texts.get(part) != text:
             self._texts[part] = text
             self._database.execute("INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", (part, number, text))
@@ -427,7 +312,7 @@ class Journal:
                     **plugins_memory(engine),
                 }
                 with self._transaction():
-                    self._write_jobs(engine.ledger.jobs.values())
+                    self._rows.write(engine, engine.ledger.jobs.values())
                     self._remember("whole", whole, self.step)
         finally:
             self._database.close()
@@ -440,56 +325,5 @@ def _event(event: Event, cluster: Any) -> dict[str, Any]:
         return {"event": type(event).__name__, "job": spec.id}
     return event_to_plain(event, cluster)
 
-
-def _mark(job: Job, engine: Engine) -> _Mark:
-    """Return what tells whether a job has changed since it was written."""
-    return (
-        job.state,
-        job.resumed_at,
-        job.ran,
-        job.reason,
-        job.priority,
-        job.partition.index,
-        job.submit_at,
-        job.eligible_at,
-        job.eligible_since,
-        job.end_at,
-        job.allocation,
-        job.starts,
-        job.restarts,
-        job.preemptions,
-        job.preempt_at,
-        job.asked_at,
-        job.checkpointed,
-        job.marks,
-        job.id in engine.transitions.graces,
-        engine.transitions.is_leaving(job),
-        engine.ledger.left_early(job),
-        job.spec,
-    )
-
-
-def _worked(old: _Mark | None, job: Job, now: Seconds) -> float | None:
-    """Return the running time of the last incarnation, as far as it is over; None: it is as written before."""
-    if job.state in _ACTIVE:
-        return job.ran_until(now)
-    return _worked_until(old, now) if old is not None and old[0] in _ACTIVE else None
-
-
-def _worked_until(mark: _Mark | None, now: Seconds) -> float:
-    if mark is None:
-        return 0.0
-    state, resumed_at, ran = mark[:3]
-    if state is JobState.RUNNING and resumed_at is not None:
-        return float(ran + now - resumed_at)
-    return float(ran) if state is JobState.SUSPENDED else 0.0
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-_ACTIVE = (JobState.RUNNING, JobState.SUSPENDED)
-_ENDS = frozenset(state.value for state in JobState if state.ended)
 
 __all__ = ["ENDS_TOLD", "MEMORY_EVERY", "Journal"]
