@@ -36,6 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "makeway_explain",
     ),
     "What some need": (
+        "makeway_next",
         "makeway_closed_nodes",
         "makeway_windows",
         "makeway_node_sets",

@@ -69,6 +69,7 @@ USED_AS: dict[str, dict[str, Any]] = {
     "makeway_gang": BASE | {"gang": NAME},
     "makeway_priority": BASE | {"priority": NAME},
     "makeway_queue_order": BASE | {"plugins": [NAME]},
+    "makeway_next": BASE | {"plugins": [NAME], "scheduler": "greedy"},
     "makeway_admit": BASE | {"plugins": [NAME]},
     "makeway_accept": BASE | {"plugins": [NAME]},
     "makeway_preempt_candidates": BASE | {"preempt": NAME, "preempt_mode": "requeue"},

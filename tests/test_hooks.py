@@ -7,6 +7,7 @@ import inspect
 import textwrap
 import types
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,39 @@ def test_hook_admit() -> None:
     jobs = [JobSpec(id=str(at), run_time=50) for at in range(11)]
     result = replay(many, jobs, (), Options(plugins={"example": plugin("makeway_admit")}))
     assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
+
+
+def test_hook_next() -> None:
+    """The two that have waited longest are tried and no others, though the third would find room before them."""
+    greedy = attrs.evolve(config(), node=(NodeTable(name="n[1-3]"),), scheduler=SchedulerTable(type="greedy"))
+    jobs = [
+        JobSpec(id="wide", min_nodes=2, run_time=50),
+        JobSpec(id="first", min_nodes=3, run_time=5, submit_at=1),
+        JobSpec(id="second", min_nodes=2, run_time=5, submit_at=2),
+        JobSpec(id="third", run_time=5, submit_at=3),
+    ]
+    result = replay(greedy, jobs, (), Options(plugins={"example": plugin("makeway_next")}))
+    assert starts(result) == {"wide": 0.0, "first": 50.0, "second": 55.0, "third": 55.0}
+    plain = replay(attrs.evolve(greedy, policy=PolicyTable()), jobs, (), Options())
+    assert starts(plain)["third"] == 3.0
+
+
+def test_hook_next_is_asked_again_until_nobody_new_is_named() -> None:
+    """Each answer may follow what came of the one before; those tried in this pass are not tried twice."""
+    asked: list[tuple[str, ...]] = []
+
+    class OneByOne:
+        @hookimpl
+        def makeway_next(self, tried: Sequence[model.Job], view: model.ClusterView) -> list[model.Job]:
+            asked.append(tuple(job.id for job in tried))
+            waiting = [job for job in view.pending if job not in tried]
+            return [*tried, *sorted(waiting, key=lambda job: -job.index)[:1]]
+
+    greedy = attrs.evolve(config(), scheduler=SchedulerTable(type="greedy"))
+    jobs = [JobSpec(id=name, run_time=5) for name in ("a", "b")]
+    result = replay(greedy, jobs, (), Options(plugins={"example": OneByOne()}))
+    assert asked[:3] == [(), ("b",), ("b", "a")]
+    assert starts(result) == {"b": 0.0, "a": 5.0}
 
 
 def test_hook_accept() -> None:

@@ -6,7 +6,7 @@ import json
 import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -15,7 +15,7 @@ from makeway import registry
 from makeway.cli import recordings
 from makeway.cli.inputs import load_config
 from makeway.config import Config
-from makeway.foreign import Played
+from makeway.foreign import Played, RecordedScenario
 from makeway.readers.api import ReadOptions
 from makeway.readers.foreign import FileSource
 from makeway.readers.open import open_workload
@@ -110,7 +110,7 @@ def test_recordings_of_maui(path: Path) -> None:
     reader = recordings._reader_of(path, [each for each in offered if hasattr(each, "recorded")])
     if reader is None:
         pytest.skip("not a recording by itself")
-    scenario = reader.recorded(FileSource(path))
+    scenario = cast(RecordedScenario, reader.recorded(FileSource(path)))
     if scenario.unmodelled:
         pytest.skip("not modelled")
     tables = {**scenario.tables, "action": list(scenario.commands)}

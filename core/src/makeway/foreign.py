@@ -176,6 +176,28 @@ class RecordedScenario(Protocol):
         """Compare a replay with the recording."""
 
 
+class RecordedAnswer(Protocol):
+    """A single question with the answer that a real scheduler gave: nothing is replayed, the plugin answers by itself.
+
+    For what a scheduler's own tests state without a run: a decision on given books, an order, a share.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def release(self) -> str:
+        """Name and version of the scheduler that was asked."""
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """What the question is about that the plugin does not model; empty: nothing."""
+
+    def answered(self) -> Judgement:
+        """Answer the question with the code that decides in a replay, and compare."""
+
+
 class ScenarioReader(Protocol):
     """Reads scenarios whose recording lies in a file of its own (``makeway verify --recorded``), and plays them."""
 
@@ -206,7 +228,7 @@ class RecordingReader(Protocol):
     def claims(self, name: str, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
 
-    def recorded(self, source: Source) -> RecordedScenario:
+    def recorded(self, source: Source) -> RecordedScenario | RecordedAnswer:
         """Read one.
 
         :raises ConfigError: with all problems.

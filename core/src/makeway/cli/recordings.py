@@ -1,4 +1,4 @@
-"""Replay recordings of other schedulers, which readers of plugins know, and let these judge."""
+"""Replay recordings of other schedulers, or ask what they asked; the readers of plugins know them, and judge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fnmatch
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import attrs
 import click
@@ -16,7 +17,14 @@ from makeway.cli.terminal import note
 from makeway.config import Config, validate
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, MakewayError, Problem
-from makeway.foreign import Judgement, Played, RecordedScenario, RecordingReader, ScenarioReader
+from makeway.foreign import (
+    Judgement,
+    Played,
+    RecordedAnswer,
+    RecordedScenario,
+    RecordingReader,
+    ScenarioReader,
+)
 from makeway.readers.commands import commands_of
 from makeway.readers.foreign import FileSource
 from makeway.readers.lines import read_head
@@ -84,10 +92,13 @@ def _reader_of(path: Path, readers: list[RecordingReader]) -> RecordingReader | 
 
 
 def _verdict(path: Path, reader: RecordingReader, *, skip_missing: bool) -> Verdict:
-    scenario: RecordedScenario = guarded(reader.name, lambda: reader.recorded(FileSource(path)))
-    about = Verdict(name=scenario.name, outcome=Outcome.SKIPPED, release=scenario.release)
-    if scenario.unmodelled:
-        return attrs.evolve(about, why=f"not modelled: {', '.join(scenario.unmodelled)}")
+    recorded = guarded(reader.name, lambda: reader.recorded(FileSource(path)))
+    about = Verdict(name=recorded.name, outcome=Outcome.SKIPPED, release=recorded.release)
+    if recorded.unmodelled:
+        return attrs.evolve(about, why=f"not modelled: {', '.join(recorded.unmodelled)}")
+    if hasattr(recorded, "answered"):
+        return _judged(about, guarded(reader.name, cast(RecordedAnswer, recorded).answered))
+    scenario = cast(RecordedScenario, recorded)
     config = structure({**scenario.tables, "action": list(scenario.commands)}, Config, str(path))
     validate(config, str(path))
     absent = registry.missing_to_play(config)

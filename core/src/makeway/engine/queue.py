@@ -241,6 +241,15 @@ class Queue:
         if self._in_partition:
             self._in_partition.pop(job.id, None)
 
+    def entries_of(self, job: Job) -> list[Entry]:
+        """Return the entries of a job, in the order of the queue; empty: it is not eligible."""
+        found = []
+        for partition in job.partitions:
+            at = bisect.bisect_left(self.entries, (self._key(job, partition),))
+            if at < len(self.entries) and self.entries[at][1] is job:
+                found.append(self.entries[at])
+        return sorted(found)
+
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
         if self.listener is not None:

@@ -37,6 +37,38 @@ def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: float) -
     """
 
 
+@hookspec(firstresult=True)
+def makeway_next(tried: Sequence[Job], view: ClusterView, now: float) -> Sequence[Job] | None:
+    """Name who is tried next in this pass, after those that were tried already.
+
+    Called by the scheduler ``greedy`` at the start of each pass, and again each time that all jobs named before have
+    been tried, until the answer names nobody new. So an order may follow what the pass has come to so far (shares of
+    what was just given away), and a policy that tries the heads of its queues alone need not be asked about all
+    others. Who that is may be kept in a book (`makeway.model.Roll`), at a cost that does not grow with the queue.
+
+    :param tried: jobs that were named before in this pass, in that order, those that started among them; empty: the
+        pass begins.
+    :param view: the cluster as of `now`.
+    :param now: seconds since the start of the replay.
+    :returns: pending jobs, to be tried in this order; those that are not eligible, and those that were tried in this
+        pass, are passed over. Jobs that nobody names wait for the reason that they have. Empty: the pass is over. None
+        at the start of a pass: no opinion; if all pass, the whole queue is tried in the order of
+        `makeway_queue_order`.
+    :raises: whatever is raised ends the run as PolicyError.
+
+    First answer wins.
+
+    Only the two jobs that have waited longest::
+
+        @hookimpl
+        def makeway_next(tried, view):
+            waiting = [job for job in view.pending if job.eligible_since is not None]
+            return () if tried else waiting[:2]
+
+    .. versionadded:: 0.1
+    """
+
+
 @hookspec
 def makeway_admit(
     jobs: Sequence[Job], before: Sequence[Job], view: ClusterView, now: float

@@ -161,6 +161,18 @@ class Policies(Room):
             self._blame(hook, None, "its order leaves jobs out, adds some, or repeats them")
         return ordered
 
+    def next_to_try(self, tried: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
+        """Return who is tried next in a pass, after `tried`; None: nobody has an opinion."""
+        hook = "makeway_next"
+        answer = self.first(hook, None, tried=tried, view=view, now=view.now)
+        if answer is None:
+            return None
+        named = self.listed(hook, None, answer)
+        for job in named:
+            if not isinstance(job, Job) or view.job(job.id) is not job:
+                self._blame(hook, None, f"named {_shown(job)}; allowed: jobs of this cluster")
+        return named
+
     def queue_rank(self, view: ClusterView) -> Callable[[Job], int | None] | None:
         """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
         return rank_of(self, view)

@@ -44,6 +44,7 @@ class Greedy:
         self._futile = FutileTries(attempts.placer)
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
+        self._asks_whom = policies.implements("makeway_next")
 
     def run(self) -> None:
         """Make a pass.
@@ -53,6 +54,9 @@ class Greedy:
         room for another.
         """
         attempts = self._attempts
+        if self._asks_whom and (named := attempts.policies.next_to_try((), self._ledger)) is not None:
+            self._go_through_named(named)
+            return
         arrivals = self._queue.take_arrivals()
         own_order = attempts.custom_order or attempts.turns
         if own_order or attempts.again or self._settled != self._ledger.freed:
@@ -67,6 +71,26 @@ class Greedy:
             self._go_through(sorted(arrivals, key=place_of))
         attempts.again = False
         self._ahead.jobs = ()
+        self._settled = self._ledger.freed
+
+    def _go_through_named(self, named: Sequence[Job]) -> None:
+        """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
+        attempts, rulings = self._attempts, self._placer.rulings
+        self._queue.take_arrivals()
+        tried: dict[Job, None] = {}
+        waiting: list[Job] = []
+        while fresh := [job for job in dict.fromkeys(named) if job not in tried]:
+            for job in fresh:
+                tried[job] = None
+                rulings.before = tuple(waiting) if self._wants_before else ()
+                for entry in self._queue.entries_of(job):
+                    if attempts.try_entry(entry) is _STARTED or job.state is not _PENDING:
+                        break
+                if job.state is _PENDING:
+                    waiting.append(job)
+            named = attempts.policies.next_to_try(tuple(tried), self._ledger) or ()
+        attempts.again = False
+        rulings.before = ()
         self._settled = self._ledger.freed
 
     def _go_through_shapes(self, shapes: Shapes) -> None:
