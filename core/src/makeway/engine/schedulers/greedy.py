@@ -75,14 +75,14 @@ class Greedy:
 
     def _go_through_named(self, named: Sequence[Job]) -> None:
         """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
-        attempts, rulings = self._attempts, self._placer.rulings
+        attempts = self._attempts
         self._queue.take_arrivals()
         tried: dict[Job, None] = {}
         waiting: list[Job] = []
         while fresh := [job for job in dict.fromkeys(named) if job not in tried]:
             for job in fresh:
                 tried[job] = None
-                rulings.before = tuple(waiting) if self._wants_before else ()
+                self._ahead.jobs = tuple(waiting) if self._wants_before else ()
                 for entry in self._queue.entries_of(job):
                     if attempts.try_entry(entry) is _STARTED or job.state is not _PENDING:
                         break
@@ -90,7 +90,7 @@ class Greedy:
                     waiting.append(job)
             named = attempts.policies.next_to_try(tuple(tried), self._ledger) or ()
         attempts.again = False
-        rulings.before = ()
+        self._ahead.jobs = ()
         self._settled = self._ledger.freed
 
     def _go_through_shapes(self, shapes: Shapes) -> None:

@@ -1,0 +1,213 @@
+"""Preempt by quotas that lend and borrow, as Kueue does (``kueue/cohort``).
+
+Queues have quotas, and lend what they do not use to the other queues of their cohort, a tree. Who needs its own quota
+back reclaims it: the jobs of queues that borrow have to leave, by priority or by fair shares. Spec: kueue.
+
+========== =========================================================================
+module     what it owns
+========== =========================================================================
+site       queues, cohorts, quotas, policies (1, 2)
+settings   the same as people write it
+books      trees with what is used of them: what is available, who borrows (1.7 to 1.12), shares (6.2)
+order      who may be a candidate, who is lost first (2.5, 3, 4)
+classic    victims, greedy with give-back (5); fair: by shares (6); decide: one of the two
+reasons    the reasons for which victims leave (8.1)
+flavors    which flavor a job gets (7.3)
+passes     one pass over the heads of all queues (7)
+requests   a job's queue, request and priority
+yard       what jobs hold and who waits, in one run; turns: who is tried next, victims of one job
+places     the selector ``kueue/quota``: quota alone decides
+reader     Kueue's own manifests
+check      what ``makeway check`` finds; explain: what ``makeway explain`` goes through
+recordings Kueue's test tables, for ``makeway verify``; case: their words
+vocabulary names
+========== =========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from makeway.bitmap import NodeBits
+from makeway.errors import Finding
+from makeway.foreign import Dialect
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Attempt,
+    Blocked,
+    Candidates,
+    Check,
+    Choice,
+    Cluster,
+    ClusterView,
+    Grouping,
+    Job,
+    Placement,
+    Plan,
+    PreemptMode,
+    Signal,
+)
+from makeway_kueue_cohort import check, explain, requests
+from makeway_kueue_cohort.reader import ManifestReader
+from makeway_kueue_cohort.recordings import KueueRecordings
+from makeway_kueue_cohort.settings import Settings
+from makeway_kueue_cohort.turns import candidates, mode_of, turns_of
+from makeway_kueue_cohort.vocabulary import WORDS
+from makeway_kueue_cohort.yard import yard_of
+
+__makeway_vendor__ = "kueue"
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+@hookimpl
+def makeway_dialect() -> Dialect:
+    """Read manifests and recorded cases; speak Kueue."""
+    return Dialect(configs=[ManifestReader()], recordings=[KueueRecordings()], vocabulary=WORDS)
+
+
+@hookimpl
+def makeway_check(config: Any, cluster: Cluster, settings: Mapping[type[Any], Any]) -> list[Finding]:
+    """Find what hardly means what it seems to."""
+    return check.findings(config, cluster, settings[Settings])
+
+
+@hookimpl
+def makeway_displaces_by(view: ClusterView) -> Grouping:
+    """Let tables of preemptions be grouped by ClusterQueue."""
+    settings = view.settings(Settings)
+    return Grouping("ClusterQueue", lambda job: requests.queue_of(job, settings) or "(none)")
+
+
+@hookimpl
+def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> dict[str, str]:
+    """Refuse jobs that name no queue of the site."""
+    settings, yard = view.settings(Settings), yard_of(view)
+    return {
+        job.id: f"there is no ClusterQueue or LocalQueue named {requests.queue_of(job, settings)!r}"
+        for job in jobs
+        if yard.asking(job) is None
+    }
+
+
+@hookimpl
+def makeway_next(tried: Sequence[Job], view: ClusterView) -> Sequence[Job]:
+    """Name the next head (7.1, 7.2)."""
+    return turns_of(view).next(tried)
+
+
+@hookimpl
+def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
+    """Keep out whose quota is not there."""
+    turns = turns_of(view)
+    found = {}
+    for job in jobs:
+        asking = turns.yard.asking(job)
+        if asking is None:
+            name = requests.queue_of(job, view.settings(Settings))
+            detail = f"there is no ClusterQueue or LocalQueue named {name!r}"
+            found[job.id] = Blocked(reason="NoSuchQueue", detail=detail, never=True)
+            continue
+        limit = turns.limit(asking, view.made_way)
+        if limit is not None:
+            found[job.id] = limit
+    return found
+
+
+@hookimpl
+def makeway_closed_nodes(job: Job, view: ClusterView) -> NodeBits:
+    """Close nodes of other flavors than those chosen."""
+    yard = yard_of(view)
+    if not yard.splits:
+        return 0
+    plan = yard.plans.get(job.id)
+    everything = (1 << len(view.cluster.nodes)) - 1
+    return everything & ~yard.flavored(plan) if plan is not None else 0
+
+
+@hookimpl
+def makeway_preempt_candidates(preemptor: Job, view: ClusterView) -> Candidates:
+    """Name those who have to leave: Kueue's own search, on quota alone."""
+    return candidates(preemptor, view)
+
+
+@hookimpl
+def makeway_search(attempt: Attempt, candidates: Candidates) -> Choice | Blocked:
+    """Take them all: they were chosen together."""
+    for job, mode in zip(candidates.jobs, candidates.modes, strict=True):
+        attempt.remove(job, mode)
+    found = attempt.probe()
+    if isinstance(found, Blocked):
+        return found
+    return chosen(found, candidates)
+
+
+def chosen(placement: Placement, candidates: Candidates) -> Choice:
+    """Return all candidates as victims, each with its reason."""
+    return Choice(
+        placement=placement,
+        victims=tuple(range(len(candidates.jobs))),
+        reasons=candidates.reasons,
+        method="by quota: taken until it fits, then given back",
+        considered=len(candidates.jobs),
+    )
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job]) -> list[PreemptMode]:
+    """Requeue everybody (8.2)."""
+    return [mode_of(job) for job in jobs]
+
+
+@hookimpl
+def makeway_preempt_action(
+    preemptor: Job | None, victims: Sequence[Job], modes: Sequence[PreemptMode], view: ClusterView
+) -> list[Plan]:
+    """Delete the pods, with their own grace time (8.3)."""
+    grace = view.settings(Settings).grace_time
+    if preemptor is not None:
+        turns_of(view).told(preemptor, victims)
+    notice = (Signal(name="TERM"),) if grace else ()
+    return [
+        Plan(job=job, mode=mode, notice=notice, grace_time=grace)
+        for job, mode in zip(victims, modes, strict=True)
+    ]
+
+
+@hookimpl
+def makeway_explain(job: Job, view: ClusterView) -> list[Check]:
+    """Go through quota, policies and candidates."""
+    return explain.checks(job, view)
+
+
+@hookimpl
+def makeway_hand_over(view: ClusterView) -> dict[str, Any] | None:
+    """Hand over which flavors jobs hold, and for whom quota is kept until their victims have gone."""
+    yard, claims = yard_of(view), turns_of(view).claims
+    held = {name: _listed(yard.plans[name].uses) for name in yard.jobs if name in yard.plans}
+    kept = {name: [_listed(claim.plan.uses), list(claim.victims)] for name, claim in claims.items()}
+    return {"held": held, "kept": kept} if held or kept else None
+
+
+def _listed(uses: Mapping[tuple[str, str], int]) -> list[list[Any]]:
+    return [[*pair, amount] for pair, amount in uses.items()]
+
+
+@hookimpl
+def makeway_take_over(memory: Mapping[str, Any], view: ClusterView) -> None:
+    """Let jobs hold the same flavors."""
+    yard = yard_of(view)
+    for name, uses in memory["held"].items():
+        job = view.job(name)
+        if job is not None:
+            yard.recount(job, {(flavor, resource): amount for flavor, resource, amount in uses})
+    for name, (uses, victims) in memory["kept"].items():
+        job = view.job(name)
+        if job is not None:
+            kept = {(flavor, resource): amount for flavor, resource, amount in uses}
+            turns_of(view).keep(job, kept, tuple(victims))

@@ -1,0 +1,243 @@
+"""Keep the tree of queues and cohorts with what each uses, and answer questions of quota (spec kueue 1.7 to 1.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+
+from makeway_kueue_cohort.site import Amounts, Cohort, Pair, Queue, Quota, Site
+
+_NONE = Quota()
+Share = tuple[int, Fraction]
+"""(1 if it is infinite, the ratio by which to compare); 6.2, 6.3."""
+NO_SHARE: Share = (0, Fraction(0))
+
+
+class Node:
+    """A queue or cohort with its quotas, and what is used of them."""
+
+    __slots__ = (
+        "_potential",
+        "_share",
+        "cohorts",
+        "height",
+        "limits",
+        "local",
+        "name",
+        "parent",
+        "queue",
+        "queues",
+        "quotas",
+        "subtree",
+        "usage",
+        "weight",
+    )
+
+    def __init__(self, of: Queue | Cohort) -> None:
+        """Make a node that stands alone."""
+        self.name = of.name
+        self.queue = of if isinstance(of, Queue) else None
+        self.quotas = of.quotas
+        self.weight = of.weight
+        self.parent: Node | None = None
+        self.cohorts: list[Node] = []
+        self.queues: list[Node] = []
+        self.height = 0
+        self.subtree: dict[Pair, int] = {}
+        self.local: dict[Pair, int] = {}
+        self.limits = {pair: q.borrowing_limit for pair, q in of.quotas.items()}
+        self.usage: dict[Pair, int] = {}
+        self._potential: dict[Pair, int] = {}
+        self._share: Share | None = None
+
+    # ------------------------------------------------------------------------------ the tree
+    def children(self) -> Iterator[Node]:
+        """Yield cohorts, then queues."""
+        yield from self.cohorts
+        yield from self.queues
+
+    def above(self) -> Iterator[Node]:
+        """Yield parent, grandparent, ..., root."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def settle(self) -> None:
+        """Work out what does not change, children first (1.7, 1.8)."""
+        total = {pair: quota.nominal for pair, quota in self.quotas.items()}
+        for child in self.children():
+            child.settle()
+            self.height = max(self.height, child.height + 1)
+            for pair, amount in child.subtree.items():
+                total[pair] = total.get(pair, 0) + amount - child.local[pair]
+        self.subtree = total
+        for pair, amount in total.items():
+            limit = self.quotas.get(pair, _NONE).lending_limit
+            self.local[pair] = 0 if limit is None else max(0, amount - limit)
+
+    # ------------------------------------------------------------------------------ quota
+    def quota(self, pair: Pair) -> int:
+        """Return the subtree quota (1.7)."""
+        return self.subtree.get(pair, 0)
+
+    def used(self, pair: Pair) -> int:
+        """Return the usage (1.9)."""
+        return self.usage.get(pair, 0)
+
+    def free_here(self, pair: Pair) -> int:
+        """Return what is left of the local quota."""
+        return max(0, self.local.get(pair, 0) - self.used(pair))
+
+    def available(self, pair: Pair) -> int:
+        """Return what may still be used (1.10); of the root it may be negative."""
+        used, subtree = self.usage.get(pair, 0), self.subtree.get(pair, 0)
+        if self.parent is None:
+            return subtree - used
+        local = self.local.get(pair, 0)
+        above = self.parent.available(pair)
+        limit = self.limits.get(pair)
+        if limit is not None:
+            above = min(above, subtree - local - max(0, used - local) + limit)
+        return max(0, local - used) + above
+
+    def potential(self, pair: Pair) -> int:
+        """Return what could be used if nothing were (1.12)."""
+        found = self._potential.get(pair)
+        if found is None:
+            found = self.quota(pair)
+            if self.parent is not None:
+                found = self.local.get(pair, 0) + self.parent.potential(pair)
+                limit = self.limits.get(pair)
+                if limit is not None:
+                    found = min(found, self.quota(pair) + limit)
+            self._potential[pair] = found
+        return found
+
+    def borrows(self, pair: Pair, more: int = 0) -> bool:
+        """Whether it uses more than its own, with `more` besides (1.11)."""
+        return self.usage.get(pair, 0) + more > self.subtree.get(pair, 0)
+
+    def within_nominal(self, pairs: Iterable[Pair]) -> bool:
+        """Whether it borrows in none of `pairs`."""
+        usage, subtree = self.usage, self.subtree
+        return all(usage.get(pair, 0) <= subtree.get(pair, 0) for pair in pairs)
+
+    # ------------------------------------------------------------------------------ usage
+    def change(self, pair: Pair, by: int) -> None:
+        """Add to the usage, here and as far up as it is passed (1.9)."""
+        node: Node | None = self
+        while node is not None and by:
+            before = node.usage.get(pair, 0)
+            node.usage[pair] = before + by
+            node._share = None
+            local = node.local.get(pair, 0)
+            by = max(0, before + by - local) - max(0, before - local)
+            node = node.parent
+
+    # ------------------------------------------------------------------------------ shares
+    def share(self) -> Share:
+        """Return the share by which fair sharing compares (6.2, 6.3)."""
+        if self._share is None:
+            self._share = self._compared()
+        return self._share
+
+    def _compared(self) -> Share:
+        ratio, _, borrowing = self.dominant()
+        if not borrowing:
+            return NO_SHARE
+        return (1, ratio) if self.weight == 0 else (0, ratio / self.weight)
+
+    def dominant(self) -> tuple[Fraction, str, bool]:
+        """Return the unweighted ratio, its resource, and whether anything is borrowed; the root borrows nothing."""
+        if self.parent is None:
+            return Fraction(0), "", False
+        borrowed: dict[str, int] = {}
+        for pair, used in self.usage.items():
+            over = used - self.subtree.get(pair, 0)
+            if over > 0:
+                borrowed[pair[1]] = borrowed.get(pair[1], 0) + over
+        best, which = Fraction(0), ""
+        for resource in sorted(borrowed):
+            lendable = self.parent.lendable(resource)
+            if lendable > 0:
+                ratio = Fraction(1000 * borrowed[resource], lendable)
+                if ratio > best:
+                    best, which = ratio, resource
+        return best, which, bool(borrowed)
+
+    def lendable(self, resource: str) -> int:
+        """Return what could be used of a resource here, over all flavors."""
+        return sum(self.potential(pair) for pair in self._pairs_of(resource))
+
+    def _pairs_of(self, resource: str) -> list[Pair]:
+        return [pair for pair in root_of(self).subtree if pair[1] == resource]
+
+
+class Books:
+    """All trees of a site, and what is used in them. It is changed in place, and what is changed is put back."""
+
+    def __init__(self, site: Site) -> None:
+        """Build the trees; nothing is used yet."""
+        self.site = site
+        cohorts = {each.name: Node(each) for each in site.cohorts}
+        for queue in site.queues:
+            if queue.cohort is not None and queue.cohort not in cohorts:
+                cohorts[queue.cohort] = Node(Cohort(name=queue.cohort))
+        for each in site.cohorts:
+            if each.parent is not None and each.parent not in cohorts:
+                cohorts[each.parent] = Node(Cohort(name=each.parent))
+        for each in site.cohorts:
+            if each.parent is not None:
+                _hang(cohorts[each.name], cohorts[each.parent])
+        self.queues: dict[str, Node] = {}
+        for queue in site.queues:
+            node = self.queues[queue.name] = Node(queue)
+            if queue.cohort is not None:
+                _hang(node, cohorts[queue.cohort])
+        self.cohorts = cohorts
+        for node in [*cohorts.values(), *self.queues.values()]:
+            if node.parent is None:
+                node.settle()
+
+    def add(self, queue: Node, uses: Amounts) -> None:
+        """Count what a workload uses."""
+        for pair, amount in uses.items():
+            queue.change(pair, amount)
+
+    def take(self, queue: Node, uses: Amounts) -> None:
+        """Count it no longer."""
+        for pair, amount in uses.items():
+            queue.change(pair, -amount)
+
+
+def _hang(child: Node, parent: Node) -> None:
+    child.parent = parent
+    (parent.queues if child.queue is not None else parent.cohorts).append(child)
+
+
+def fits(queue: Node, asked: Amounts, *, borrowing: bool = True) -> bool:
+    """Whether `asked` may be used, with borrowing or only of the queue's own (5.4)."""
+    for pair, amount in asked.items():
+        if amount > max(0, queue.available(pair)):
+            return False
+        if not borrowing and queue.used(pair) + amount > _nominal(queue, pair):
+            return False
+    return True
+
+
+def _nominal(queue: Node, pair: Pair) -> int:
+    return queue.quotas.get(pair, _NONE).nominal
+
+
+def root_of(node: Node) -> Node:
+    """Return the root of the tree that `node` is in."""
+    while node.parent is not None:
+        node = node.parent
+    return node
+
+
+def common_ancestor(one: Node, other: Node) -> Node:
+    """Return the lowest cohort above both, which are in one tree."""
+    mine = set(map(id, one.above()))
+    return next(node for node in other.above() if id(node) in mine)

@@ -1,0 +1,196 @@
+"""Choose a flavor for every resource that a workload asks for (spec kueue 1.3, 7.3)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import attrs
+
+from makeway_kueue_cohort import decide
+from makeway_kueue_cohort.books import Books, Node, fits
+from makeway_kueue_cohort.classic import ByQueue
+from makeway_kueue_cohort.order import Workload
+from makeway_kueue_cohort.site import Fungibility, Group, Pair
+
+
+class Mode(enum.IntEnum):
+    """How well a flavor does, the better the higher."""
+
+    NO_FIT = 0
+    NO_CANDIDATES = 1
+    """It would have to preempt, and there is nobody."""
+    PREEMPT = 2
+    """Workloads of the own queue have to leave."""
+    RECLAIM = 3
+    """Only workloads of other queues have to leave."""
+    FIT = 4
+
+
+class Grade(NamedTuple):
+    """How a flavor does: its mode, and how far up quota has to be borrowed (0: not at all)."""
+
+    mode: Mode
+    height: int = 0
+
+
+@attrs.frozen
+class PodSet:
+    """Pods of one kind: so many, each asking for so much (1.1)."""
+
+    name: str
+    count: int
+    each: Mapping[str, int]
+    """Resource -> thousandths."""
+    minimum: int | None = None
+    """Fewest pods that will do; None: all of them (9.2)."""
+
+    def asked(self, pods: bool) -> dict[str, int]:
+        """Return what all of them ask for; with `pods` also how many they are."""
+        found = {resource: amount * self.count for resource, amount in self.each.items()}
+        return found | {"pods": self.count * 1000} if pods else found
+
+
+@attrs.frozen
+class Assignment:
+    """Flavors for a workload, and how well they do."""
+
+    uses: Mapping[Pair, int]
+    grade: Grade
+    short: tuple[Pair, ...] = ()
+    """Pairs that others have to give back."""
+    chosen: Mapping[tuple[str, str], str] = attrs.field(factory=dict)
+    """Pod set and resource -> flavor."""
+    missing: str = ""
+    """Why no flavor does; empty: some do."""
+
+
+def height_that_fits(queue: Node, pair: Pair, asked: int) -> int:
+    """Return the height of the lowest subtree whose quota covers `asked` beside what is used; else of the root."""
+    node = queue
+    while node.borrows(pair, asked) and node.parent is not None:
+        asked -= node.free_here(pair)
+        node = node.parent
+    return node.height
+
+
+def assign(
+    head: Workload,
+    pod_sets: Sequence[PodSet],
+    admitted: ByQueue,
+    books: Books,
+    keep: Assignment | None = None,
+) -> Assignment:
+    """Choose flavors for all pod sets of `head`, one after the other.
+
+    :param head: the workload; what it uses is not looked at.
+    :param keep: flavors chosen before, which are not changed.
+    """
+    return _Assigner(head, admitted, books, keep).over(pod_sets)
+
+
+class _Assigner:
+    def __init__(self, head: Workload, admitted: ByQueue, books: Books, keep: Assignment | None) -> None:
+        assert head.queue.queue is not None
+        self.head = head
+        self.queue = head.queue
+        self.states = head.queue.queue
+        self.admitted = admitted
+        self.books = books
+        self.keep = keep
+        self.uses: dict[Pair, int] = {}
+        self.short: list[Pair] = []
+        self.chosen: dict[tuple[str, str], str] = {}
+
+    def over(self, pod_sets: Sequence[PodSet]) -> Assignment:
+        """Assign all of them; the worst pod set says how well it goes."""
+        worst = Grade(Mode.FIT)
+        covered = {resource for group in self.states.groups for resource in group.resources}
+        for pod_set in pod_sets:
+            asked = pod_set.asked("pods" in covered)
+            unknown = sorted(name for name, amount in asked.items() if amount and name not in covered)
+            if unknown:
+                return self._result(Grade(Mode.NO_FIT), f"{unknown[0]} has no quota in {self.queue.name}")
+            for group in self.states.groups:
+                wanted = {name: asked[name] for name in group.resources if name in asked}
+                if not wanted:
+                    continue
+                grade = self._group(pod_set.name, group, wanted)
+                if grade.mode is Mode.NO_FIT:
+                    what = ", ".join(sorted(wanted))
+                    return self._result(grade, f"no flavor of {self.queue.name} has enough {what}")
+                worst = Grade(min(worst.mode, grade.mode), max(worst.height, grade.height))
+        return self._result(worst)
+
+    def _result(self, grade: Grade, missing: str = "") -> Assignment:
+        return Assignment(self.uses, grade, tuple(dict.fromkeys(self.short)), self.chosen, missing)
+
+    def _group(self, pod_set: str, group: Group, wanted: Mapping[str, int]) -> Grade:
+        """Take the best flavor for the resources of one group."""
+        best, which, short = Grade(Mode.NO_FIT), "", list[Pair]()
+        for flavor in self._flavors(pod_set, group, wanted):
+            grades = {
+                (flavor, resource): self._grade((flavor, resource), amount)
+                for resource, amount in wanted.items()
+            }
+            grade = Grade(min(g.mode for g in grades.values()), max(g.height for g in grades.values()))
+            if preferred(grade, best, self.states.fungibility):
+                best, which = grade, flavor
+                short = [pair for pair, each in grades.items() if each.mode is not Mode.FIT]
+            if stops(grade, self.states.fungibility):
+                break
+        if which:
+            self.short += short
+            for resource, amount in wanted.items():
+                pair = (which, resource)
+                self.uses[pair] = self.uses.get(pair, 0) + amount
+                self.chosen[pod_set, resource] = which
+        return best
+
+    def _flavors(self, pod_set: str, group: Group, wanted: Mapping[str, int]) -> Sequence[str]:
+        kept = self.keep.chosen.get((pod_set, next(iter(wanted)))) if self.keep is not None else None
+        return group.flavors if kept is None else (kept,)
+
+    def _grade(self, pair: Pair, amount: int) -> Grade:
+        """Say how a single pair does."""
+        if pair not in self.states.quotas:
+            return Grade(Mode.NO_FIT)
+        amount += self.uses.get(pair, 0)
+        if amount > self.queue.potential(pair):
+            return Grade(Mode.NO_FIT)
+        height = height_that_fits(self.queue, pair, amount)
+        if fits(self.queue, {pair: amount}):
+            return Grade(Mode.FIT, height)
+        return self._by_preempting(pair, amount, height)
+
+    def _by_preempting(self, pair: Pair, amount: int, height: int) -> Grade:
+        """Search for victims for this pair alone."""
+        asking = attrs.evolve(self.head, uses={pair: amount})
+        victims = decide.victims(asking, (pair,), self.admitted, self.books)
+        if not victims:
+            return Grade(Mode.NO_CANDIDATES, height)
+        for each in victims:
+            self.books.take(each.workload.queue, each.workload.uses)
+        height = height_that_fits(self.queue, pair, amount)
+        for each in victims:
+            self.books.add(each.workload.queue, each.workload.uses)
+        own = any(each.workload.queue is self.queue for each in victims)
+        return Grade(Mode.PREEMPT if own else Mode.RECLAIM, height)
+
+
+def preferred(one: Grade, other: Grade, fungibility: Fungibility) -> bool:
+    """Whether one flavor is better than the best so far; of equal ones the earlier stays."""
+    if one.mode <= Mode.NO_CANDIDATES or other.mode <= Mode.NO_CANDIDATES:
+        return (one.mode, -one.height) > (other.mode, -other.height)
+    if fungibility.preempt_first:
+        return (-one.height, one.mode) > (-other.height, other.mode)
+    return (one.mode, -one.height) > (other.mode, -other.height)
+
+
+def stops(grade: Grade, fungibility: Fungibility) -> bool:
+    """Whether no further flavor is tried (7.3)."""
+    free = not grade.height or fungibility.borrow_stops
+    if grade.mode is Mode.FIT:
+        return free
+    return grade.mode >= Mode.PREEMPT and fungibility.preempt_stops and free

@@ -1,0 +1,39 @@
+"""Name the reasons for which workloads are preempted (spec kueue 8.1)."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from makeway_kueue_cohort.order import Workload
+
+
+class Reason(enum.Enum):
+    """Reason of the condition Preempted."""
+
+    IN_QUEUE = "InClusterQueue"
+    RECLAMATION = "InCohortReclamation"
+    WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+    FAIR = "InCohortFairSharing"
+
+    @property
+    def words(self) -> str:
+        """The reason as Kueue tells it to people."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Reason.IN_QUEUE: "prioritization in the ClusterQueue",
+    Reason.RECLAMATION: "reclamation within the cohort",
+    Reason.WHILE_BORROWING: "reclamation within the cohort while borrowing",
+    Reason.FAIR: "Fair Sharing within the cohort",
+}
+
+
+@attrs.frozen
+class Victim:
+    """A workload that has to leave, and why."""
+
+    workload: Workload
+    reason: Reason

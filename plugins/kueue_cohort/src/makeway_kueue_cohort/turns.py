@@ -1,0 +1,238 @@
+"""Lead a run through Kueue's passes: who is tried next, in which flavors, at whose cost (spec kueue 7).
+
+A pass of makeway is as many passes of Kueue as it takes until nobody is left who is worth trying: each tries the head
+of every queue. Those are nominated together, on the books as they are when it begins, and tried one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from makeway.model import Blocked, Candidates, ClusterView, Job, JobState, PreemptMode
+from makeway_kueue_cohort.books import Node, fits
+from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign
+from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
+from makeway_kueue_cohort.reasons import Victim
+from makeway_kueue_cohort.site import Amounts, Within
+from makeway_kueue_cohort.yard import Asking, Yard, yard_of
+
+REASON = "InsufficientQuota"
+
+
+@attrs.frozen(eq=False)
+class Claim:
+    """Quota kept for a job whose victims are leaving (7.4)."""
+
+    job: Job
+    node: Node
+    plan: Assignment
+    victims: tuple[str, ...]
+
+
+class Turns:
+    """What one run has come to in its present pass. A book, so that there is one for each run."""
+
+    def __init__(self, view: ClusterView) -> None:
+        """Begin before the first pass."""
+        self.yard: Yard = yard_of(view)
+        self.claims: dict[str, Claim] = {}
+        self._asked: dict[str, tuple[str, ...]] = {}
+        """Who has just had others told, and whom."""
+        self._tried: set[str] = set()
+        self._cycle: dict[str, tuple[Asking, Entry, int]] = {}
+        """Those nominated, with the version of the books at which they were."""
+        self._left: Iterator[Entry] = iter(())
+        self._current: Asking | None = None
+        self._held: list[tuple[Node, Amounts]] = []
+
+    # ------------------------------------------------------------------------------ the roll
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Keep nothing for a job any more: it has what it asked for."""
+        del view
+        self._drop(job.id)
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Do nothing: claims are looked at when a pass begins."""
+
+    def keep(self, job: Job, uses: Amounts, victims: tuple[str, ...]) -> None:
+        """Keep quota for a job until its victims have gone."""
+        asking = self.yard.asking(job)
+        if asking is not None:
+            node = asking.workload.queue
+            self.claims[job.id] = Claim(job, node, Assignment(uses, Grade(Mode.RECLAIM)), victims)
+            self.yard.books.add(node, uses)
+
+    def _drop(self, job_id: str) -> None:
+        claim = self.claims.pop(job_id, None)
+        if claim is not None:
+            self.yard.books.take(claim.node, claim.plan.uses)
+
+    # ------------------------------------------------------------------------------ whose turn
+    def next(self, tried: Sequence[Job]) -> tuple[Job, ...]:
+        """Return the job to be tried next; empty: the pass is over."""
+        if tried:
+            self._settle()
+        else:
+            self._begin()
+        while True:
+            for entry in self._left:
+                asking, _, _ = self._cycle[entry.head.workload.name]
+                self._current = asking
+                self._tried.add(asking.job.id)
+                return (asking.job,)
+            self._release()
+            if not self._nominate():
+                self._cycle = {}
+                return ()
+
+    def _begin(self) -> None:
+        self._release()
+        self._current, self._cycle, self._left = None, {}, iter(())
+        self._tried.clear()
+        for queue in self.yard.waiting.values():
+            queue.roomless.clear()
+        for job_id, claim in list(self.claims.items()):
+            waits = claim.job.state is JobState.PENDING
+            if not waits or not any(name in self.yard.jobs for name in claim.victims):
+                self._drop(job_id)
+
+    def _release(self) -> None:
+        """Give back what was kept during a pass of Kueue."""
+        for node, amounts in self._held:
+            self.yard.books.take(node, amounts)
+        self._held = []
+
+    def _settle(self) -> None:
+        """See what has become of the job whose turn it was."""
+        asking, self._current = self._current, None
+        if asking is None:
+            return
+        job, node = asking.job, asking.workload.queue
+        if job.state is not JobState.PENDING:
+            return
+        entry = self._cycle[job.id][1]
+        victims = self._asked.pop(job.id, ())
+        if victims:
+            self.keep(job, entry.assignment.uses, victims)
+            return
+        self.yard.put_aside(asking, roomless=self.limit(asking, ()) is None)
+        assert node.queue is not None
+        waits_in_vain = entry.assignment.grade.mode is not Mode.FIT and not entry.victims
+        if waits_in_vain and entry.assignment.uses and node.queue.preemption.reclaim is not Within.ANY:
+            kept = held(node, entry.assignment)
+            self.yard.books.add(node, kept)
+            self._held.append((node, kept))
+
+    def _nominate(self) -> bool:
+        """Begin a pass of Kueue with the heads of all queues; say whether there are any."""
+        yard = self.yard
+        yard.sort_in()
+        busy = {claim.node.name for claim in self.claims.values()}
+        found = []
+        for asking in yard.heads():
+            if asking.workload.queue.name in busy or asking.job.id in self._tried:
+                continue
+            entry = nominated(asking, yard)
+            self._cycle[asking.job.id] = (asking, entry, yard.version)
+            found.append(entry)
+        self._left = in_order(found, yard.books)
+        return bool(found)
+
+    # ------------------------------------------------------------------------------ one job
+    def plan(self, asking: Asking) -> Assignment:
+        """Return the flavors chosen for a job: when it was nominated, or else now."""
+        job_id = asking.job.id
+        if job_id in self._cycle:
+            return self._cycle[job_id][1].assignment
+        if job_id in self.claims:
+            return self.claims[job_id].plan
+        return assign(asking.workload, asking.pod_sets, self.yard.admitted, self.yard.books)
+
+    def limit(self, asking: Asking, gone: Sequence[Job]) -> Blocked | None:
+        """Return what keeps a job out once `gone` have left; None: its quota is there."""
+        yard, node = self.yard, asking.workload.queue
+        plan = self.plan(asking)
+        if plan.grade.mode is Mode.NO_FIT:
+            return Blocked(reason=REASON, resource="quota", detail=plan.missing)
+        yard.plans[asking.job.id] = plan
+        without = [each for job in gone if (each := yard.workload(job)) is not None]
+        if gone:
+            without += [each for held in yard.admitted.values() for each in held if each.evicted]
+        claim = self.claims.get(asking.job.id)
+        given = [(each.queue, each.uses) for each in dict.fromkeys(without)]
+        given += [(claim.node, claim.plan.uses)] if claim is not None else []
+        for queue, uses in given:
+            yard.books.take(queue, uses)
+        found = None if fits(node, plan.uses) else _blocked(node, plan)
+        for queue, uses in given:
+            yard.books.add(queue, uses)
+        return found
+
+    def victims(self, asking: Asking) -> tuple[Victim, ...]:
+        """Return who has to leave for a job; empty: nobody can make room, or nobody has to."""
+        yard = self.yard
+        known = self._cycle.get(asking.job.id)
+        if known is not None and known[2] == yard.version:
+            return known[1].victims
+        keep = self.plan(asking)
+        return nominated(asking, yard, keep).victims
+
+    def told(self, preemptor: Job, victims: Sequence[Job]) -> None:
+        """Take note of whom a job has had told."""
+        names = tuple(job.id for job in victims)
+        self._asked[preemptor.id] = (*self._asked.get(preemptor.id, ()), *names)
+        if self.yard.settings.grace_time:
+            self.yard.mark_leaving(names)
+
+
+def turns_of(view: ClusterView) -> Turns:
+    """Return the book of this run."""
+    return view.book(Turns)
+
+
+def nominated(asking: Asking, yard: Yard, keep: Assignment | None = None) -> Entry:
+    """Choose flavors for a job, and whom it would preempt."""
+    return nominate(Head(asking.workload, asking.pod_sets), yard.admitted, yard.books, keep)
+
+
+def _blocked(node: Node, plan: Assignment) -> Blocked:
+    assert node.queue is not None
+    for pair, amount in plan.uses.items():
+        free = max(0, node.available(pair))
+        if amount > free:
+            policy = node.queue.preemption
+            return Blocked(
+                reason=REASON,
+                resource="quota",
+                wanted=amount / 1000,
+                available=free / 1000,
+                detail=f"{pair[1]} of flavor {pair[0]}: {amount / 1000:g} wanted, {free / 1000:g} left for {node.name}",
+                liftable=policy.within_queue is not Within.NEVER or policy.reclaim is not Within.NEVER,
+            )
+    return Blocked(reason=REASON, resource="quota")
+
+
+def candidates(preemptor: Job, view: ClusterView) -> Candidates:
+    """Name those who have to leave, as the search of Kueue finds them, each with its reason."""
+    turns = turns_of(view)
+    asking = turns.yard.asking(preemptor)
+    if asking is None or turns.limit(asking, ()) is None:
+        return Candidates(note="its quota is there, and quota is all that others are displaced for")
+    found = [each for each in turns.victims(asking) if not each.workload.evicted]
+    jobs = tuple(turns.yard.jobs[each.workload.name] for each in found)
+    return Candidates(
+        jobs=jobs,
+        modes=tuple(mode_of(job) for job in jobs),
+        reasons=tuple(f"{each.reason.value}: {each.reason.words}" for each in found),
+        note="" if jobs else "nobody holds quota that it may preempt or reclaim",
+    )
+
+
+def mode_of(job: Job) -> PreemptMode:
+    """Return how a job makes way: its pods are deleted, and it waits again (8.2, 8.3)."""
+    return PreemptMode.REQUEUE if job.requeueable else PreemptMode.CANCEL
+
+
+__all__ = ["REASON", "Turns", "candidates", "mode_of", "nominated", "turns_of"]

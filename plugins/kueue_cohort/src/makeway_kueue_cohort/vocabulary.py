@@ -1,0 +1,20 @@
+"""Name things as Kueue does (spec kueue 1, 8.1)."""
+
+from __future__ import annotations
+
+from makeway.model import Vocabulary
+
+WORDS = Vocabulary(
+    states={
+        "PENDING": "Pending",
+        "PENDING and held": "Inactive",
+        "RUNNING": "Admitted",
+        "COMPLETING": "Evicted",
+        "COMPLETED": "Finished",
+        "FAILED": "Finished",
+        "CANCELLED": "Finished",
+        "PREEMPTED": "Evicted",
+        "TIMEOUT": "Finished",
+    },
+    nouns={"partition": "queue"},
+)

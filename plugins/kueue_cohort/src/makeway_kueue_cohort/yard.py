@@ -1,0 +1,296 @@
+"""Keep the books of one run: what jobs hold of which quota, and who waits in which queue.
+
+The book is told of each job that comes, starts, leaves and goes (`makeway.model.Roll`), so that nothing is counted
+anew. Jobs of one queue that ask for the same are of one *kind*: if the first of them cannot be admitted, no other can.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.hostlist import expand_hostlist
+from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway_kueue_cohort import requests
+from makeway_kueue_cohort.books import Books, Node, root_of
+from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, PodSet
+from makeway_kueue_cohort.order import Workload
+from makeway_kueue_cohort.settings import Settings, compiled
+from makeway_kueue_cohort.site import Pair, Strategy
+
+_PENDING = JobState.PENDING
+_Rank = tuple[int, Seconds, int]
+Kind = tuple[tuple[tuple[str, int], ...], int]
+"""What is asked for, and the number of pods."""
+
+
+@attrs.frozen(eq=False)
+class Asking:
+    """A job as it waits: its queue and request do not change."""
+
+    job: Job
+    workload: Workload
+    pod_sets: tuple[PodSet, ...]
+    kind: Kind
+
+
+class _Waiting:
+    """The jobs that wait in one queue."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.kinds: dict[Kind, list[tuple[_Rank, Job]]] = {}
+        """Heaps."""
+        self.aside: dict[Kind, tuple[int, _Rank]] = {}
+        """Kinds that could not be admitted -> how much had been given back in the tree by then, and the first job."""
+        self.roomless: set[Kind] = set()
+        """Kinds whose quota was there in this pass, and room on nodes was not."""
+
+    def waits_in_vain(self, kind: Kind, rank: _Rank, freed: int) -> bool:
+        """Whether one that comes no later in the queue could not be admitted, and nothing was given back since."""
+        if kind in self.roomless:
+            return True
+        before = self.aside.get(kind)
+        return before is not None and before[0] == freed and rank >= before[1]
+
+
+class Yard:
+    """The book. See `makeway.model.Roll`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        """Begin with empty books."""
+        self.settings = view.settings(Settings)
+        self.books = Books(compiled(self.settings))
+        self.counted = requests.covered(self.settings)
+        self.cluster = view.cluster
+        self.held: dict[str, dict[str, Workload]] = {name: {} for name in self.books.queues}
+        self.admitted: Mapping[str, Collection[Workload]] = {
+            name: held.values() for name, held in self.held.items()
+        }
+        self.jobs: dict[str, Job] = {}
+        """Who holds quota, by id."""
+        self.waiting = {name: _Waiting(node) for name, node in self.books.queues.items()}
+        self.plans: dict[str, Assignment] = {}
+        """Flavors chosen for jobs, by id: of those that hold quota, and of those tried in this pass."""
+        self.freed: dict[str, int] = {}
+        """Root -> how often something was given back below it."""
+        self.version = 0
+        self._asking: dict[str, Asking | None] = {}
+        self._new: list[Job] = []
+        self._listed: set[str] = set()
+        self._nodes = {flavor: _nodes_of(flavor, self.settings, view) for flavor in self._flavors()}
+
+    def _flavors(self) -> Iterator[str]:
+        for queue in self.settings.queue:
+            for quota in queue.quotas:
+                yield quota.flavor
+
+    # ------------------------------------------------------------------------------ the roll
+    def came(self, job: Job, view: ClusterView) -> None:
+        """Take note of a job that was submitted."""
+        del view
+        self._new.append(job)
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """Forget a job."""
+        del view
+        self._asking.pop(job.id, None)
+        self.plans.pop(job.id, None)
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Count a job against its quota, in the flavors chosen for it."""
+        asking = self.asking(job)
+        if asking is None:
+            return
+        plan = self.plans.get(job.id)
+        if plan is None:
+            plan = self.plans[job.id] = self._guessed(asking, job.nodes)
+        workload = attrs.evolve(asking.workload, uses=plan.uses, admitted=job.started_at)
+        self.books.add(workload.queue, plan.uses)
+        self.held[workload.queue.name][job.id] = workload
+        self.jobs[job.id] = job
+        self.version += 1
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Give its quota back; whoever was requeued waits again."""
+        asking = self._asking.get(job.id)
+        if asking is None:
+            return
+        node = asking.workload.queue
+        workload = self.held[node.name].pop(job.id, None)
+        if workload is not None:
+            self.books.take(node, workload.uses)
+        self.jobs.pop(job.id, None)
+        self.plans.pop(job.id, None)
+        root = root_of(node).name
+        self.freed[root] = self.freed.get(root, 0) + 1
+        self.version += 1
+        self._new.append(job)
+
+    # ------------------------------------------------------------------------------ jobs
+    def asking(self, job: Job) -> Asking | None:
+        """Return what a job asks for, and where; None: there is no such queue."""
+        if job.id not in self._asking:
+            self._asking[job.id] = self._worked_out(job)
+        return self._asking[job.id]
+
+    def workload(self, job: Job) -> Workload | None:
+        """Return what an active job holds; None: no quota."""
+        asking = self.asking(job)
+        return self.held[asking.workload.queue.name].get(job.id) if asking is not None else None
+
+    def _worked_out(self, job: Job) -> Asking | None:
+        node = self.books.queues.get(requests.queue_of(job, self.settings))
+        if node is None:
+            return None
+        amounts = requests.asked(job.spec, self.counted, self.settings, self.cluster)
+        pods = requests.pods_of(job.spec)
+        workload = Workload(
+            name=job.id,
+            queue=node,
+            uses={},
+            priority=requests.priority_of(job),
+            created=job.spec.submit_at,
+            uid=f"{job.index:012d}",
+        )
+        pod_sets = [PodSet("job", 1, amounts)]
+        if "pods" in self.counted:
+            pod_sets = [PodSet("job", 1, {**amounts, "pods": 1000 * pods})]
+        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods))
+
+    def _guessed(self, asking: Asking, nodes: NodeBits) -> Assignment:
+        """Return the flavors of a job that nobody planned: those of its nodes, first written first."""
+        queue = asking.workload.queue.queue
+        assert queue is not None
+        uses: dict[Pair, int] = {}
+        for group in queue.groups:
+            flavor = next((f for f in group.flavors if not nodes & ~self._nodes[f]), group.flavors[0])
+            for pod_set in asking.pod_sets:
+                for resource, amount in pod_set.each.items():
+                    if resource in group.resources:
+                        uses[flavor, resource] = amount
+        return Assignment(uses, Grade(Mode.FIT))
+
+    def recount(self, job: Job, uses: Mapping[Pair, int]) -> None:
+        """Let an active job hold other flavors: those that it had under another engine."""
+        asking = self.asking(job)
+        if asking is not None and job.id in self.jobs:
+            node = asking.workload.queue
+            before = self.held[node.name][job.id]
+            self.books.take(node, before.uses)
+            self.books.add(node, uses)
+            self.held[node.name][job.id] = attrs.evolve(before, uses=dict(uses))
+            self.plans[job.id] = Assignment(dict(uses), Grade(Mode.FIT))
+
+    def flavored(self, plan: Assignment) -> NodeBits:
+        """Return the nodes that are of all flavors of a plan."""
+        found = bitmap.full(len(self.cluster.nodes))
+        for flavor, _ in plan.uses:
+            found &= self._nodes[flavor]
+        return found
+
+    @property
+    def splits(self) -> bool:
+        """Whether any flavor is of some nodes only."""
+        everything = bitmap.full(len(self.cluster.nodes))
+        return any(nodes != everything for nodes in self._nodes.values())
+
+    def mark_leaving(self, names: Sequence[str]) -> None:
+        """Take note of who has been told to go (3.5); quota is theirs until they have gone."""
+        for name in names:
+            job = self.jobs.get(name)
+            asking = self.asking(job) if job is not None else None
+            if asking is not None:
+                held = self.held[asking.workload.queue.name]
+                held[name] = attrs.evolve(held[name], evicted=True)
+
+    # ------------------------------------------------------------------------------ queues
+    def sort_in(self) -> None:
+        """Sort those into their queues who have come, and can be tried; others are looked at again."""
+        later = []
+        for job in self._new:
+            asking = self.asking(job)
+            if job.state.ended or asking is None or job.id in self.jobs:
+                continue
+            if job.state is not _PENDING or job.eligible_since is None:
+                later.append(job)  # it is still leaving its nodes, or something of its own keeps it back
+                continue
+            if job.id in self._listed:
+                continue
+            self._listed.add(job.id)
+            queue = self.waiting[asking.workload.queue.name]
+            rank = (-asking.workload.priority, asking.workload.created, job.index)
+            heapq.heappush(queue.kinds.setdefault(asking.kind, []), (rank, job))
+        self._new = later
+
+    def heads(self) -> Iterator[Asking]:
+        """Yield the first of each queue that is worth trying (7.1)."""
+        for queue in self.waiting.values():
+            found = self._head(queue)
+            if found is not None:
+                yield found
+
+    def _head(self, queue: _Waiting) -> Asking | None:
+        assert queue.node.queue is not None
+        freed = self.freed.get(root_of(queue.node).name, 0)
+        strict = queue.node.queue.strategy is Strategy.STRICT
+        best: tuple[_Rank, Job] | None = None
+        kind_of_best: Kind | None = None
+        for kind in list(queue.kinds):
+            heap = queue.kinds[kind]
+            while heap and not self._waits(heap[0][1]):
+                self._listed.discard(heapq.heappop(heap)[1].id)
+            if not heap:
+                del queue.kinds[kind]
+                continue
+            if not strict and queue.waits_in_vain(kind, heap[0][0], freed):
+                continue
+            if best is None or heap[0][0] < best[0]:
+                best, kind_of_best = heap[0], kind
+        if best is None or kind_of_best is None or queue.waits_in_vain(kind_of_best, best[0], freed):
+            return None
+        return self.asking(best[1])
+
+    def _waits(self, job: Job) -> bool:
+        if job.state is not _PENDING:
+            return False
+        if job.eligible_since is None:
+            self._new.append(job)
+            return False
+        return True
+
+    def put_aside(self, asking: Asking, *, roomless: bool = False) -> None:
+        """Try nobody of this kind until something is given back in the tree.
+
+        :param roomless: quota is there, and nodes are not: it is tried again in the next pass.
+        """
+        queue = self.waiting[asking.workload.queue.name]
+        if roomless:
+            queue.roomless.add(asking.kind)
+            return
+        rank = (-asking.workload.priority, asking.workload.created, asking.job.index)
+        queue.aside[asking.kind] = (self.freed.get(root_of(queue.node).name, 0), rank)
+
+
+def yard_of(view: ClusterView) -> Yard:
+    """Return the book of this run."""
+    return view.book(Yard)
+
+
+def _nodes_of(flavor: str, settings: Settings, view: ClusterView) -> NodeBits:
+    table = next((each for each in settings.flavor if each.name == flavor), None)
+    everything = bitmap.full(len(view.cluster.nodes))
+    if table is None:
+        return everything
+    named = set(expand_hostlist(table.nodes)) if table.nodes is not None else None
+    return bitmap.of(
+        [
+            node.index
+            for node in view.cluster.nodes
+            if (named is None or node.name in named) and node.features.issuperset(table.features)
+        ]
+    )
