@@ -90,6 +90,14 @@ from makeway.state import State, read_state
     metavar="SECONDS FILE",
     help="Write the state of the run at this second, for --from; repeatable.",
 )
+@click.option(
+    "--warm-up",
+    "warm_up",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Work out what everybody had used at the start from what sacct printed of the time before. Repeatable.",
+)
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
 @click.option(
@@ -136,6 +144,7 @@ def replay(
     compared: tuple[str, ...],
     gantt: bool,
     by_job: bool,
+    warm_up: tuple[Path, ...],
     begin_file: Path | None,
     states_at: tuple[tuple[Seconds, str], ...],
     against_log: bool,
@@ -178,7 +187,7 @@ def replay(
         ("--rejected", rejected_file),
     )
     outputs_of_states = tuple(("--state-at", name) for _, name in states_at)
-    inputs = (config, workload, begin_file, *accounting)
+    inputs = (config, workload, begin_file, *accounting, *warm_up)
     check_names((*outputs, *outputs_of_states), [path for path in inputs if path is not None])
     if (begin_file is not None or states_at) and (runner is not None or world is not None):
         option = "--from" if begin_file is not None else "--state-at"
@@ -196,6 +205,7 @@ def replay(
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
         plugins=loose,
+        warm_up=warm_up,
         runner=None if runner is None else registry.runner_named(runner),
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()

@@ -42,6 +42,8 @@ class Request:
     """When to write the state of the run, and to which file."""
     plugins: Mapping[str, Any] = attrs.field(factory=dict)
     """Plugins by name that need no installation."""
+    warm_up: tuple[Path, ...] = ()
+    """Logs of the time before, from which usage at the start is worked out."""
     runner: RunnerFactory | None = None
     """Builds the world to run in; None: the simulated one."""
 

@@ -67,6 +67,7 @@ def column_of(
         states=_writers_of_states(request.states_at) if first else {},
     )
     with watched(request, config, label) as (workload, hooks):
+        config = _warmed_up(request, config, workload)
         commands = commands_with(config, str(request.loaded.path), workload)
         if request.runner is not None and commands:
             text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
@@ -87,6 +88,20 @@ def column_of(
     if keeper.against is not None:
         keeper.against.finish(column)
     return column
+
+
+def _warmed_up(request: Request, config: Config, workload: Workload) -> Config:
+    """Return the configuration with what everybody had used when the workload begins.
+
+    :raises ConfigError: it cannot be worked out.
+    """
+    if not request.warm_up:
+        return config
+    warmed = registry.tool("warm-up", "--warm-up").warmed
+    found, notes = warmed(config, request.warm_up, workload.start_wall)
+    note("note", notes)
+    made: Config = found
+    return made
 
 
 def begun_warm(options: Options, workload: Workload, config: Config) -> Options:

@@ -217,7 +217,7 @@ def _associations(config: Config, accounting: Accounting) -> tuple[dict[str, Any
     if settings.get(_FAIRSHARE) and not accounting.rows.usage:
         warnings.append(
             f"{accounting.source}: no file says what everybody had used when the replay begins (`sshare -a -l -P -m`, "
-            "taken then): fair share of the first one to two half lives is wrong"
+            "taken then): fair share of the first one to two half lives is wrong unless --warm-up works it out"
         )
     return {ATTRIBUTE: tables}, warnings
 

@@ -117,6 +117,23 @@ class SacctReader:
         return workload
 
 
+def read_rows(path: Path, lines: Iterator[Line]) -> Iterator[dict[str, str]]:
+    """Yield the fields of each job's row by column, in small letters; what is no row of a job is passed over.
+
+    :raises ConfigError: there is no header, or it lacks columns.
+    """
+    layout, rest = _read_layout(path, lines)
+    for _, line in whole_rows(rest, layout):
+        if layout.is_header(line):
+            continue
+        try:
+            fields = layout.fields(line)
+        except BadRowError:
+            continue
+        if JOB_ID.fullmatch(_job_id(fields)):
+            yield fields
+
+
 # -------------------------------------------------------------------------------------- columns
 def _is_header(line: str) -> bool:
     names = {name.strip().lower() for name in line.split("|")}

@@ -1,0 +1,197 @@
+"""Usage at the start from earlier rows of sacct, by hand (slurm-priority-and-limits 2 and 14, P6 to P8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway.config import Config
+from makeway.errors import ConfigError
+from makeway.settings import structure
+from makeway_slurm.accounts.warm_up import warmed
+from makeway_testing.command_line import Run
+
+MULTIFACTOR = "priority/multifactor"
+ZERO = 1714521600.0
+"""2024-05-01T00:00:00, second 0 of the rows below."""
+HEADER = "JobID|User|Account|Partition|QOS|Submit|Start|End|State|AllocTRES\n"
+
+
+def site(half_life: float = 300.0, **more: Any) -> Config:
+    """Return two accounts; recalculations come every minute."""
+    associations = [
+        {"Account": "root"},
+        {"Account": "physics", "Share": "1"},
+        {"Account": "physics", "User": "ada"},
+        {"Account": "biology"},
+        {"Account": "biology", "User": "eve"},
+    ]
+    return structure(
+        {
+            "cluster": {"attributes": {"associations": associations}},
+            "node": [{"name": "n[1-4]", "cpus": 4}],
+            "partition": [{"name": "main", "default": True, **more}],
+            "qos": [
+                {"name": "normal"},
+                {"name": "double", "attributes": {"UsageFactor": "2"}},
+                {"name": "kept", "flags": ["NoDecay"]},
+            ],
+            "policy": {
+                "priority": MULTIFACTOR,
+                "settings": {MULTIFACTOR: {"decay_half_life": half_life, "calc_period": 60.0}},
+            },
+        },
+        Config,
+        "test",
+    )
+
+
+def stamp(second: int) -> str:
+    """Return an instant as sacct prints it."""
+    return f"2024-05-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
+def log(path: Path, *rows: tuple[Any, ...]) -> Path:
+    """Write rows of user, account, qos, start, end, AllocTRES."""
+    lines = [
+        f"{at}|{user}|{account}|main|{qos}|{stamp(start)}|{stamp(start)}|{stamp(end)}|COMPLETED|{tres}\n"
+        for at, (user, account, qos, start, end, tres) in enumerate(rows, 1)
+    ]
+    path.write_text(HEADER + "".join(lines))
+    return path
+
+
+def used(config: Config) -> dict[str, float]:
+    """Return what each association and QOS had used."""
+    found = {
+        "/".join(filter(None, (each["Account"], each.get("User")))): float(each["RawUsage"])
+        for each in config.cluster.attributes["associations"]
+    }
+    return found | {f"qos {each.name}": float(str(each.attributes["RawUsage"])) for each in config.qos}
+
+
+FOUR = "billing=4,cpu=4,mem=400M,node=1"
+
+
+@pytest.mark.parametrize(
+    ("end", "at", "expected"),
+    [(1000, 55, 193.72), (1000, 115, 377.53), (1000, 175, 537.52), (200, 235, 550.03)],
+)
+def test_p6_decay(tmp_path: Path, end: int, at: int, expected: float) -> None:
+    """4 CPUs from second 0 on: the sums of the specification, at the recalculations 55, 115, 175, 235."""
+    path = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 0, end, FOUR))
+    found = used(warmed(site(), [path], ZERO + at)[0])
+    for name in ("physics/ada", "physics", "root", "qos normal"):
+        assert found[name] == pytest.approx(expected, abs=0.006), name
+    assert found["biology/eve"] == found["biology"] == 0.0
+
+
+def test_a_job_within_one_period(tmp_path: Path) -> None:
+    """Charged at its end, it decays with the whole period: 10 s of one CPU, the replay begins at the next minute."""
+    path = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 20, 30, "cpu=1"))
+    d = 1 - 0.693 / 300
+    assert used(warmed(site(), [path], ZERO + 60)[0])["physics"] == pytest.approx(10 * d**10 * d**60)
+
+
+def test_p7_factors_and_weights(tmp_path: Path) -> None:
+    """UsageFactor 2 doubles; without decay 4 CPUs for 100 s are 400, and a NoDecay QOS keeps all with it."""
+    rows = [("ada", "physics", "double", 0, 100, FOUR), ("eve", "biology", "kept", 0, 100, FOUR)]
+    path = log(tmp_path / "old.sacct", *rows)
+    plain = used(warmed(site(0.0), [path], ZERO + 600)[0])
+    assert (plain["physics"], plain["biology"], plain["root"]) == (800.0, 400.0, 1200.0)
+    decayed = used(warmed(site(300.0), [path], ZERO + 600)[0])
+    assert decayed["qos kept"] == 400.0
+    assert decayed["qos double"] < 800.0 / 3
+    weighed = site(0.0, attributes={"TRESBillingWeights": "CPU=1.0,Mem=2.0G"})
+    path = log(tmp_path / "new.sacct", ("ada", "physics", "normal", 0, 100, "cpu=1,mem=1G"))
+    assert used(warmed(weighed, [path], ZERO + 600)[0])["physics"] == 300.0
+
+
+def test_minutes_of_tres_and_wall_time(tmp_path: Path) -> None:
+    """Limits on used minutes go by them: 4 CPUs for 10 minutes are 40, wall time 10."""
+    path = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 0, 600, FOUR))
+    config = warmed(site(0.0), [path], ZERO + 6000)[0]
+    table = next(each for each in config.cluster.attributes["associations"] if each.get("User") == "ada")
+    assert float(table["GrpWallRaw"]) == 10.0
+    assert dict(word.split("=") for word in table["GrpTRESRaw"].split(","))["cpu"] == "40"
+
+
+def test_it_counts_like_a_replay(tmp_path: Path) -> None:
+    """Rows of many lengths come to what the sums of section 2.2 make of them, step by step."""
+    rows = [(3 * at % 240, 3 * at % 240 + 7 * at + 1) for at in range(40)]
+    path = log(tmp_path / "old.sacct", *(("ada", "physics", "normal", *row, "cpu=1") for row in rows))
+    at, period, d = 900, 60, 1 - 0.693 / 300
+    usage, last = 0.0, 0
+    for second in range(1, at + 1):
+        for start, end in rows:
+            if end == second and end % period:
+                length = end - max(start, last)
+                usage += length * d**length
+        if second % period == 0:
+            usage *= d ** (second - last)
+            for start, end in rows:
+                length = min(second, end) - max(start, last)
+                if start < second and (end >= second) and length > 0:
+                    usage += length * d**length
+            last = second
+    assert used(warmed(site(), [path], ZERO + at)[0])["physics"] == pytest.approx(usage, rel=1e-9)
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    """Strangers, rows without AllocTRES, and how much of the usage lies before the first row."""
+    path = log(
+        tmp_path / "old.sacct",
+        ("ada", "physics", "normal", 0, 300, "cpu=1"),
+        ("bob", "nowhere", "normal", 0, 300, "cpu=1"),
+        ("ada", "physics", "normal", 0, 300, ""),
+    )
+    notes = warmed(site(), [path], ZERO + 600)[1]
+    assert "--warm-up: 1 row: nobody that accounting knows; not charged" in notes
+    assert "--warm-up: 1 row: neither AllocTRES nor NCPUS; not charged" in notes
+    assert any("2.0 half lives: up to 25% of the usage may be missing" in text for text in notes)
+
+
+def test_nothing_to_charge(tmp_path: Path) -> None:
+    """Rows of later days, no accounts, no clock: one clear error each."""
+    path = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 5000, 5300, "cpu=1"))
+    with pytest.raises(ConfigError, match=r"no job of .* started before the replay begins"):
+        warmed(site(), [path], ZERO)
+    with pytest.raises(ConfigError, match="does not say at what time it begins"):
+        warmed(site(), [path], None)
+    bare: Mapping[str, Any] = {
+        "node": [{"name": "n1", "cpus": 1}],
+        "partition": [{"name": "p", "default": True}],
+    }
+    with pytest.raises(ConfigError, match="nobody is known who could be charged"):
+        warmed(structure(bare, Config, "test"), [path], ZERO + 9000)
+
+
+def test_at_the_command_line(run: Run, tmp_path: Path) -> None:
+    """The shares at the start show what the earlier log makes of them."""
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=c\nSlurmctldHost=h\nPriorityType=priority/multifactor\nPriorityWeightFairshare=1000\n"
+        "PriorityDecayHalfLife=7-0\nNodeName=n[1-4] CPUs=4\nPartitionName=main Nodes=n[1-4] Default=YES MaxTime=60\n"
+    )
+    (tmp_path / "tree.txt").write_text(
+        "Cluster|Account|User|Partition|Share|ParentName|QOS|Def QOS\nc|root||||||\nc|physics|||1|root||\n"
+        "c|physics|ada||1||normal|\nc|physics|eve||1||normal|\n"
+    )
+    old = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 0, 3600, "cpu=4"))
+    new = log(tmp_path / "new.sacct", ("eve", "physics", "normal", 7200, 7300, "cpu=4"))
+    new.write_text(
+        new.read_text().replace("|AllocTRES", "|AllocTRES|NCPUS").replace("|cpu=4\n", "|cpu=4|4\n")
+    )
+    given = ("replay", tmp_path / "slurm.conf", new, "--accounting", tmp_path / "tree.txt")
+    done = run(*given, "--warm-up", old, "--sshare-at", "0")
+    assert done.status == 0, done.err
+    ada = next(line for line in done.out.splitlines() if " ada " in line or "|ada|" in line)
+    d = 1 - 0.693 / (7 * 86400)
+    # within 0.1 %: what the steps of five minutes make of a decay that goes on
+    expected = 4 * math.fsum(d ** (7200 - second) for second in range(3600))
+    raw = [int(word) for word in ada.replace("|", " ").split() if word.isdigit()]
+    assert any(abs(each - expected) < 0.001 * expected for each in raw), ada
+    assert "half lives: up to" in done.err
