@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import resource
 import signal
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +320,64 @@ def test_update_moves_a_waiting_job(up: Site) -> None:
     up.ok("update", second, "partition=urgent")
     up.until(lambda: (up.state_of(first), up.state_of(second)) == ("SUSPENDED", "RUNNING"))
     assert up.run("update", second, "partition=normal").exit_code == 1
+
+
+def test_the_journal_replays_with_the_same_decisions(up: Site) -> None:
+    """Who starts, is suspended, goes on and ends, in this order; nothing is run again, nothing refused comes back.
+
+    A job of a replay starts at once. So each lasts longer than what happens to it takes, how slow the machine may be.
+    """
+    submitted = {}
+    loop = "echo ran >>{0}.runs; while [ ! -e {0} ]; do sleep 0.02; done"
+
+    def submit(name: str, *options: str) -> str:
+        began = time.monotonic()
+        job: str = up.submit("-J", name, *options, "--", "sh", "-c", loop.format(name))
+        submitted[job] = began
+        return job
+
+    def age(job: str) -> float:
+        return time.monotonic() - submitted[job] + 0.5
+
+    def outlasts(job: str, seconds: float) -> None:
+        up.until(lambda: up.jobs()[job]["ran"] > seconds)
+
+    def ends(name: str, job: str) -> None:
+        (up.directory / name).touch()
+        up.until(lambda: job not in up.jobs())
+
+    low = submit("low", "-n", "2")
+    up.until(lambda: up.state_of(low) == "RUNNING")
+    small = submit("small")
+    high = submit("high", "-n", "2", "-p", "urgent")
+    up.until(lambda: (up.state_of(low), up.state_of(high)) == ("SUSPENDED", "RUNNING"))
+    stopped_at = age(low)
+    higher = submit("higher", "-p", "urgent")
+    assert up.run("submit", "-p", "nowhere", "--", "true").exit_code == 1
+    outlasts(high, age(high))
+    ends("high", high)
+    up.until(lambda: up.state_of(higher) == "RUNNING")
+    ends("higher", higher)
+    up.until(lambda: up.state_of(low) == "RUNNING")
+    outlasts(low, stopped_at)
+    ends("low", low)
+    up.until(lambda: up.state_of(small) == "RUNNING")
+    ends("small", small)
+    up.ok("down")
+    assert up.processes[-1].wait(60) == 0
+
+    journal = up.state / "journal.db"
+    with contextlib.closing(sqlite3.connect(journal)) as database:
+        rows = database.execute("SELECT job, json_extract(data, '$.state') FROM lines WHERE kind = 'state'")
+        lived = [row for row in rows.fetchall() if row[0] in (low, small, high, higher)]
+    log = up.directory / "log.jsonl"
+    up.ok("replay", str(up.config), str(journal), "--log", str(log))
+    lines = [json.loads(text) for text in log.read_text().splitlines()]
+    replayed = [(line["job"], line["state"]) for line in lines if line["kind"] == "state"]
+    decided = ("RUNNING", "SUSPENDED", "COMPLETED")
+    assert [each for each in replayed if each[1] in decided] == [each for each in lived if each[1] in decided]
+    assert (low, "SUSPENDED") in replayed
+    assert sorted(path.read_text() for path in up.directory.glob("*.runs")) == ["ran\n"] * 4
+    told = up.ok("replay", str(up.config), str(journal), "--compare", "policy.preempt=lsf/queue")
+    assert "4 jobs of journal.db" in told
+    assert "policy.preempt=lsf/queue" in told

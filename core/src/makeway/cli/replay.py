@@ -109,8 +109,8 @@ from makeway.state import State, read_state
 @click.option(
     "--world",
     metavar="NAME",
-    help="Run in this world, such as world/local, in real time; else in the one of [world], which is simulated unless "
-    "it says otherwise.",
+    help="Run in this world, such as world/local, in real time: its jobs are really run. Else all is simulated, "
+    "whatever [world] says.",
 )
 @click.option(
     "--runner",
@@ -271,7 +271,7 @@ def _variants(
     for text in compared:
         other = variant(base, text, release, accounting)
         if is_file(text):
-            other = changed(other, changes, maps, Path(text), time_limit)
+            other = in_world(changed(other, changes, maps, Path(text), time_limit), base.world.name)
         variants[text] = other
     return variants
 

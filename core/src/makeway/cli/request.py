@@ -57,9 +57,13 @@ def changed(
 ) -> Config:
     """Return `config` with the changes of the command line; rules of ``--map`` come first.
 
+    Its world is the simulated one unless a change names another: the configuration of a daemon, replayed, must not
+    run the jobs of a workload once more.
+
     :param time_limit: of a decision; None: as configured.
     :raises ConfigError: a change does not fit, or a rule names what does not exist.
     """
+    config = attrs.evolve(config, world=attrs.evolve(config.world, name=SIMULATED))
     for text in changes:
         config = change(config, text)
     if time_limit is not None:
@@ -72,7 +76,7 @@ def changed(
 
 
 def in_world(config: Config, name: str | None) -> Config:
-    """Return `config` with the world of ``--world``; None: as configured.
+    """Return `config` with the world of ``--world``; None: as it is.
 
     :raises PluginError, ConfigError: there is no such world, or its settings do not fit it.
     """

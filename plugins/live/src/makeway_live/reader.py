@@ -26,7 +26,12 @@ from makeway_live.journal_file import connect, is_journal, telling
 _ENDS_WITHOUT_A_LIMIT = frozenset(
     state.value for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
 )
-_JOBS = "SELECT spec, state, worked, ended_at, submitted_at FROM jobs ORDER BY submitted_at, place"
+_REFUSED = "SELECT DISTINCT job FROM lines WHERE kind = 'rejected'"
+_JOBS = (
+    "SELECT spec, state, worked, ended_at, submitted_at FROM jobs"
+    f" WHERE id NOT IN ({_REFUSED}) ORDER BY submitted_at, place"
+)
+"""Jobs that were refused when they came are not part of what ran."""
 
 
 class JournalReader:
