@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from makeway_local_world.commands.client import Daemon
 from makeway_local_world.daemon import backup
 from makeway_local_world.daemon.reserve import Reserve
 
@@ -70,6 +72,27 @@ def test_a_full_disk_loses_no_end_and_starts_nothing(full: Site) -> None:
     filler.unlink()
     assert full.run("wait", waits, "--timeout", "60").exit_code == 0
     assert full.run("wait", job).exit_code == 0
+
+
+def test_a_disk_that_takes_nothing(up: Site) -> None:
+    """The kernel refuses the daemon every byte: no end is lost, nothing starts, and every command says so."""
+    job = up.submit("--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    up.until(lambda: up.state_of(job) == "RUNNING")
+    waits = up.submit("-n", "2", "--", "true")
+    daemon = int(Daemon(up.state / "socket").get("/v1/daemon")["pid"])
+    before = resource.prlimit(daemon, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    (up.directory / "go").touch()
+    result = up.until(lambda: r if (r := up.run("queue")).stderr else None)
+    assert "nothing is started now" in result.stderr
+    refused = up.run("submit", "--", "true")
+    assert refused.exit_code == 1
+    assert "nothing can be stored" in refused.stderr
+    assert up.run("update", waits, "nice=1").exit_code == 1
+    assert up.state_of(waits) == "PENDING"
+    resource.prlimit(daemon, resource.RLIMIT_FSIZE, before)
+    assert up.run("wait", waits, "--timeout", "60").exit_code == 0
+    assert up.run("wait", job).exit_code == 0
+    up.until(lambda: not up.run("queue").stderr)
 
 
 def test_a_reserve_is_taken_given_and_taken_again(tmp_path: Path) -> None:

@@ -481,6 +481,64 @@ def test_a_kill_that_does_not_help(rig: Any) -> None:
     puppet.close()
 
 
+# ----------------------------------------------------------------------------------- the journal
+class Broken:
+    """A database whose disk fails."""
+
+    def __init__(self, inner: sqlite3.Connection) -> None:
+        self.inner = inner
+
+    def execute(self, *_: object) -> None:
+        """Fail."""
+        raise sqlite3.OperationalError("disk I/O error")
+
+    executemany = execute
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [("full", "the disk is full"), ("read-only", "is read-only"), ("EIO", "disk I/O error")],
+)
+def test_a_journal_that_cannot_be_written(rig: Any, short: Path, fault: str, why: str) -> None:
+    """Nothing is started, jobs go on, and no end is lost: all is as it should be once it can be written again."""
+    rig.submit("1", "sh", "-c", f"while [ ! -e {short}/go ]; do sleep 0.01; done", spec={"tasks": 1})
+    rig.until_runs("1")
+    journal = rig.live.journal
+    database = journal._database
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    undo = {"full": "PRAGMA max_page_count = 1073741823", "read-only": "PRAGMA query_only = 0"}.get(fault)
+    if fault == "full":
+        database.execute(f"PRAGMA max_page_count = {pages}")
+    elif fault == "read-only":
+        database.execute("PRAGMA query_only = 1")
+    else:
+        journal._database = Broken(database)
+    made = 1
+    while rig.live.unwritten is None:
+        made += 1
+        assert made < 1000, "the disk never failed"
+        starts = f"echo {made} >>{short}/starts"
+        rig.submit(str(made), "sh", "-c", starts, spec={"tasks": 4, "begin_at": None})
+        rig.live.turn(0.0)
+    (short / "go").touch()
+    place = RunDirectory(rig.folder, ("1", 1))
+    rig.turn(lambda: place.look().fate is Fate.ENDED)
+    for _ in range(3):
+        rig.live.turn(0.0)
+    assert why in rig.live.why_unwritten
+    assert not (short / "starts").exists()
+    if undo is None:
+        journal._database = database
+    else:
+        database.execute(undo)
+    rig.turn(lambda: not rig.live.engine.ledger.jobs)
+    assert rig.ended_as("1")[-1] == "COMPLETED"
+    assert sorted(map(int, (short / "starts").read_text().split())) == list(range(2, made + 1))
+
+
 # --------------------------------------------------------------------------------------- GPUs
 class Gpus:
     """Two GPUs."""
