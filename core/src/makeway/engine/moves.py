@@ -147,7 +147,7 @@ class Moves:
         self._leave(job, final)
         self._told_to_leave.add(job.id)
         self._move(job, JobState.COMPLETING)
-        self.actions.append(Kill(job, why))
+        self.actions.append(Kill(job, why, becomes=final))
 
     def requeue(self, job: Job, why: str) -> None:
         """Terminate an active job and let it wait again."""
@@ -158,7 +158,7 @@ class Moves:
         self._leave(job, REQUEUE)
         self._told_to_leave.add(job.id)
         self._move(job, JobState.COMPLETING)
-        self.actions.append(Kill(job, why))
+        self.actions.append(Kill(job, why, becomes=JobState.PENDING))
 
     def fail_instead(self, job: Job) -> None:
         """Let a job that is leaving its nodes end as FAILED, not as it was told to; a requeue counts all the same."""
@@ -292,6 +292,11 @@ class Moves:
         self.ledger.forget(job)
         self.queue.ended(job, self.ledger.now)
         self.changed = True
+
+    def becomes(self, job: Job) -> JobState:
+        """Return what a job that is leaving comes to: its end, or PENDING if it waits again."""
+        final = self._leaving[job.id]
+        return final if isinstance(final, JobState) else JobState.PENDING
 
     def is_leaving(self, job: Job) -> bool:
         """Whether the job has ended or been killed but still occupies its nodes."""

@@ -248,7 +248,8 @@ class Reports:
         after = self._table.kill_force_after
         forced = after > 0 and count >= after
         why = f"attempt {count + 1}" + (", by force" if forced else "")
-        self._transitions.actions.append(Kill(job, why, attempt=count + 1, forced=forced))
+        again = Kill(job, why, attempt=count + 1, forced=forced, becomes=self._transitions.becomes(job))
+        self._transitions.actions.append(again)
 
     # ----------------------------------------------------------------------------- outcomes
     def performed(self, event: Performed) -> None:

@@ -93,6 +93,8 @@ def action_of_plain(plain: Mapping[str, Any], jobs: Mapping[str, Job], cluster: 
         return None
     if "after" in fields:
         fields["after"] = tuple(fields["after"])
+    if "becomes" in fields:
+        fields["becomes"] = JobState(fields["becomes"])
     if fields.get("allocation") is not None:
         fields["allocation"] = allocation_of(cluster, structure(fields["allocation"], HeldTable, "journal"))
     action: Action = kind(job=job, **fields)

@@ -197,6 +197,9 @@ class Kill(NamedTuple):
     """How often this kill was asked for."""
     forced: bool = False
     """Whether SIGKILL is to be used at once: earlier attempts failed."""
+    becomes: JobState | None = None
+    """What the job comes to: PENDING if it is to wait again, else its end. None: not said. Only worlds that have a
+    queue of their own need it."""
 
 
 class Suspend(NamedTuple):
