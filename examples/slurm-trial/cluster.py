@@ -76,6 +76,7 @@ class Cluster:
             if not key.startswith(("SLURM", "SBATCH", "SQUEUE", "SCANCEL", "SALLOC"))
         }
         self.env |= {"SLURM_CONF": str(self.conf), "LC_ALL": "C"}
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, nodes: int = 4, cpus: int = 4, extra: str = "") -> None:
         """Write the configuration and start all daemons; return once all nodes are idle.
@@ -110,6 +111,7 @@ class Cluster:
                 cwd=self.directory,
                 start_new_session=True,
             )
+        self._children[process.pid] = process  # a program that goes on is to know when it has ended
         (self.directory / f"{name}.started").write_text(str(process.pid))
 
     def end(self, name: str, number: int = signal.SIGTERM) -> None:
@@ -121,8 +123,10 @@ class Cluster:
         until = time.monotonic() + 10.0
         while _is_ours(pid, self.conf):
             _kill(pid, number if time.monotonic() < until else signal.SIGKILL)
-            _reap(pid)
             time.sleep(0.05)
+        child = self._children.pop(pid, None)
+        if child is not None:
+            child.wait()
         file.unlink()
 
     def stop(self) -> None:
@@ -226,11 +230,6 @@ def _all_of(conf: Path) -> list[int]:
 def _kill(pid: int, number: int) -> None:
     with contextlib.suppress(OSError):
         os.kill(pid, number)
-
-
-def _reap(pid: int) -> None:
-    with contextlib.suppress(OSError):
-        os.waitpid(pid, os.WNOHANG)
 
 
 def main() -> int:

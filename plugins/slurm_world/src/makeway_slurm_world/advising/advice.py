@@ -88,7 +88,6 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
     starts: list[Start] = []
     displaced: list[Displacement] = []
     refused: dict[str, str] = {}
-    partitions: dict[str, str] = {}
 
     def heard(line: Line) -> None:
         data = line.data
@@ -108,15 +107,13 @@ def advise(config: Config, state: State, new: Sequence[JobSpec] = ()) -> Advice:
 
     waiting = {job.spec.id for job in state.jobs if job.state is JobState.PENDING} | {spec.id for spec in new}
 
-    def stepped(engine: Engine) -> None:
-        for job in engine.ledger.jobs.values():
-            if job.state is JobState.RUNNING:
-                partitions[job.id] = job.partition.name
-
-    run = replay(still, new, (), Options(begin=state, until=state.at, sink=heard, after_step=stepped))
+    run = replay(still, new, (), Options(begin=state, until=state.at, sink=heard))
     found = {job.id: job for job in run.engine.ledger.jobs.values()}
     return Advice(
-        starts=tuple(attrs.evolve(each, partition=partitions.get(each.job, "")) for each in starts),
+        starts=tuple(
+            attrs.evolve(each, partition=found[each.job].partition.name) if each.job in found else each
+            for each in starts
+        ),
         displaced=tuple(displaced),
         waits={
             job_id: job.reason

@@ -18,12 +18,13 @@ config_argument = click.argument("config", required=False, type=click.Path(path_
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
-def look_now(asker: Asker | None = None) -> Look:
+def look_now(asker: Asker | None = None, ours: str = "") -> Look:
     """Look at the running cluster.
 
+    :param ours: a reservation that does not count.
     :raises SlurmError: it cannot be asked.
     """
-    return look(gather(asker or Reader(), time.time()))
+    return look(gather(asker or Reader(), time.time()), ours)
 
 
 def tell(found: Look, *, quiet: bool = False) -> None:

@@ -48,6 +48,10 @@ _NODE = {
     "AvailableFeatures": "Features",
     "Gres": "Gres",
 }
+_NO_JOBS = frozenset(
+    """BLOCKED DRAIN DRAINED DRAINING FAIL FAILING INVAL INVALID_REG NOT_RESPONDING NO_RESPOND PERFCTRS POWERED_DOWN
+    POWERING_DOWN POWERING_UP REBOOT REBOOT_ISSUED UNKNOWN""".split()
+)
 _INDICES = re.compile(r"\([^()]*\)")
 
 
@@ -121,15 +125,14 @@ def nodes(text: str) -> dict[str, dict[str, str]]:
 def out_of_service(state: str) -> str:
     """Say what keeps a node from getting jobs: ``down``, ``drained``, or nothing (empty).
 
+    A node that does not answer, as all do for a moment when the controller starts, gets no jobs; those on it run on.
+
     :param state: as ``IDLE+DRAIN`` or ``DOWN*``.
     """
-    words = set(re.split(r"[+]", re.sub(r"[*$~#!%@^-]", "", state.upper())))
-    if words & {"DOWN", "ERROR", "UNKNOWN", "FUTURE", "NOT_RESPONDING"} or state.rstrip("+").endswith("*"):
+    words = set(re.sub(r"[*$~#!%@^-]", "", state.upper()).split("+"))
+    if words & {"DOWN", "ERROR", "FUTURE"}:
         return "down"
-    asleep = {"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT", "REBOOT_ISSUED", "PERFCTRS"}
-    if words & (
-        {"DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "INVAL", "INVALID_REG", "BLOCKED"} | asleep
-    ):
+    if words & _NO_JOBS or "*" in state:
         return "drained"
     return ""
 

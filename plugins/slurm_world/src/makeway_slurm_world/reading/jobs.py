@@ -70,6 +70,11 @@ class LiveJob:
         return self.state is JobState.PENDING and (self.priority == 0 or bool(self.notes))
 
     @property
+    def waits_for_slurm(self) -> bool:
+        """Whether it waits for something that Slurm alone can judge: a person, another job, what is not modelled."""
+        return self.held or (self.state is JobState.PENDING and self.reason.startswith("Dependency"))
+
+    @property
     def run(self) -> tuple[int, Seconds | None]:
         """What tells one run of it from another (spec 3)."""
         return self.restarts, self.started_at
@@ -104,6 +109,19 @@ def live_jobs(record: JobRecord, zone: Zone, now: Seconds) -> list[LiveJob]:
     return [_one(record, task, zone, now) for task in tasks]
 
 
+def ids_of(record: JobRecord) -> list[str]:
+    """Return the ids of the jobs that a record stands for, ended or not."""
+    return [_id(record, task) for task in _tasks(record)]
+
+
+def _id(record: JobRecord, task: int | None) -> str:
+    if task is not None:
+        return f"{record.fields.get('ArrayJobId')}_{task}"
+    if "HetJobId" in record.fields:
+        return f"{record.fields['HetJobId']}+{record.fields.get('HetJobOffset', '0')}"
+    return str(record.number)
+
+
 def _tasks(record: JobRecord) -> list[int | None]:
     text = record.fields.get("ArrayTaskId")
     if text is None or "ArrayJobId" not in record.fields:
@@ -121,12 +139,7 @@ def _one(record: JobRecord, task: int | None, zone: Zone, now: Seconds) -> LiveJ
     fields = record.fields
     notes: list[str] = []
     state = LIVE[record.state]
-    array, het = fields.get("ArrayJobId"), fields.get("HetJobId")
-    job_id = str(record.number)
-    if task is not None:
-        job_id = f"{array}_{task}"
-    elif het is not None:
-        job_id = f"{het}+{fields.get('HetJobOffset', '0')}"
+    job_id = _id(record, task)
     started = zone.instant(fields.get("StartTime")) if state is not JobState.PENDING else None
     eligible = zone.instant(fields.get("EligibleTime"))
     submitted = zone.instant(fields.get("SubmitTime"))
@@ -386,4 +399,4 @@ def _cores(cpus: int, threads: int) -> int:
     return found
 
 
-__all__ = ["LIVE", "LiveJob", "Zone", "counted", "held", "live_jobs", "standing"]
+__all__ = ["LIVE", "LiveJob", "Zone", "counted", "held", "ids_of", "live_jobs", "standing"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import attrs
+import click
 
 from makeway.errors import MakewayError
-from makeway_slurm_world.talking.words import Question
+from makeway_slurm_world.talking.words import Order, Question
 
 PATIENCE = 60.0
 """Seconds after which a command that does not answer is given up."""
@@ -47,6 +49,11 @@ class Answer:
     def good(self) -> bool:
         """Whether it said that it succeeded."""
         return self.code == 0
+
+    @property
+    def text(self) -> str:
+        """What it complained about, in a line."""
+        return _first_line(self.err) or f"exit status {self.code}"
 
 
 class Asker(Protocol):
@@ -114,8 +121,29 @@ class Reader:
         return answer
 
 
+class Hand(Reader):
+    """Runs orders, too."""
+
+    def tell(self, order: Order) -> Answer:
+        """Run a command that changes something; whether it did is in the answer, and to be seen afterwards.
+
+        :raises Away: the controller does not answer; nobody knows whether it was done.
+        :raises SlurmError: the command is missing.
+        """
+        return self._run(order.words, may_fail=True)
+
+
+class Printer(Hand):
+    """Answers questions, and prints orders instead of running them."""
+
+    def tell(self, order: Order) -> Answer:
+        """Print a command as it would be typed."""
+        click.echo(shlex.join(order.words))
+        return Answer(code=0, out="", err="")
+
+
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]
 
 
-__all__ = ["PATIENCE", "Answer", "Asker", "Away", "Reader", "SlurmError"]
+__all__ = ["PATIENCE", "Answer", "Asker", "Away", "Hand", "Printer", "Reader", "SlurmError"]

@@ -1,0 +1,181 @@
+"""``makeway slurm drive``: another policy decides over some nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import click
+
+from makeway.config import Config
+from makeway.errors import ConfigError, Problem
+from makeway.hostlist import expand_hostlist, fold_hostlist
+from makeway.record import Line
+from makeway_live.recovery import live_of
+from makeway_slurm_world.advising.advice import advise
+from makeway_slurm_world.advising.overlay import laid_over, restricted
+from makeway_slurm_world.commands import options
+from makeway_slurm_world.commands.places import Lock, directory, state_option
+from makeway_slurm_world.commands.release import hand_back
+from makeway_slurm_world.driving import orders, preconditions
+from makeway_slurm_world.driving.settings import Settings
+from makeway_slurm_world.reading.look import Look
+from makeway_slurm_world.talking.runner import Hand, Printer
+
+_SHOWN = ("preempt", "state", "failed", "noticed", "rejected", "policy_error")
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--nodes", required=True, metavar="LIST", help="The nodes to decide over, such as n[1-4].")
+@state_option
+@click.option(
+    "--lease", type=click.FloatRange(min=5.0), metavar="SECONDS", help="How long the lease outlives makeway."
+)
+@click.option(
+    "--poll", type=click.FloatRange(min=0.2), metavar="SECONDS", help="Time between two looks at the queue."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would be done now, command by command, and do nothing."
+)
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Do not hand back when told to end: the lease ends by itself, the next one goes on.",
+)
+@click.option(
+    "--hand-back-timeout",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for running preemptors when told to end.",
+)
+def drive(
+    config: Path,
+    nodes: str,
+    state: Path | None,
+    lease: float | None,
+    poll: float | None,
+    dry_run: bool,
+    keep: bool,
+    hand_back_timeout: float,
+) -> None:
+    """Let the policy of CONFIG decide over some nodes of the running Slurm, until SIGTERM or Ctrl-C.
+
+    CONFIG says what differs from the cluster's own configuration, as for `advise`. A reservation that is renewed every
+    few seconds keeps Slurm from starting jobs there; nothing in slurm.conf changes. When it ends, everything is handed
+    back; when it is killed, the reservation ends by itself, and `makeway slurm release` mends the rest.
+    """
+    try:
+        names = expand_hostlist(nodes)
+    except ValueError as error:
+        raise ConfigError("--nodes", [Problem("", str(error))]) from None
+    place = directory(state)
+    found = options.look_now(Hand(), Settings().reservation)
+    chosen = configured(restricted(laid_over(found.config, config), names), names, lease, poll)
+    options.tell(found)
+    preconditions.check(Hand(), found, chosen, names)
+    if dry_run:
+        _dry(found, chosen, names)
+        return
+    lock = Lock(place)
+    try:
+        _drive(chosen, place)
+        if not keep:
+            click.echo("handing back")
+            name = str(chosen.world.settings.get("reservation", Settings().reservation))
+            if not hand_back(place, name, requeue=False, dry=False, timeout=hand_back_timeout):
+                click.echo(
+                    "makeway: not all is given back yet; `makeway slurm release` goes on with it", err=True
+                )
+                raise click.exceptions.Exit(1)
+    finally:
+        lock.release()
+
+
+def configured(config: Config, names: list[str], lease: float | None, poll: float | None) -> Config:
+    """Return a configuration whose world is Slurm: no delays of a simulation, and the world's own settings."""
+    settings = {**config.world.settings, "nodes": fold_hostlist(names)}
+    settings |= {} if lease is None else {"lease": lease}
+    settings |= {} if poll is None else {"poll": poll}
+    margin = float(settings.get("restart_margin", Settings().restart_margin))
+    return attrs.evolve(
+        config,
+        world=attrs.evolve(config.world, name="world/slurm", state=None, settings=settings),
+        scheduler=attrs.evolve(config.scheduler, clockwork={"preset": "ideal", "requeue_delay": margin}),
+        job=(),
+        action=(),
+    )
+
+
+# ------------------------------------------------------------------------------------ dry run
+def _dry(found: Look, config: Config, names: list[str]) -> None:
+    """Print the commands of the first pass."""
+    hand = Printer()
+    settings = Settings()
+    mine = set(names)
+    jobs = {job.id: job for job in found.jobs}
+    here = tuple(
+        each
+        for each in found.state.jobs
+        if each.allocation is None or set(expand_hostlist(each.allocation.nodes)) <= mine
+    )
+    down = [name for name in expand_hostlist(found.state.down_nodes or "") if name in mine]
+    advice = advise(config, attrs.evolve(found.state, jobs=here, down_nodes=fold_hostlist(down)))
+    hand.tell(orders.take_lease(settings.reservation, fold_hostlist(names), settings.lease))
+    for each in advice.displaced:
+        verb = {"requeue": orders.requeue, "suspend": orders.suspend}.get(each.mode, orders.cancel)
+        hand.tell(verb(each.job))
+    for start in advice.starts:
+        if jobs[start.job].spec.het_id is None:
+            hand.tell(
+                orders.start(start.job, settings.reservation, start.nodes, len(expand_hostlist(start.nodes)))
+            )
+
+
+# -------------------------------------------------------------------------------------- really
+def _drive(config: Config, place: Path) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    live = live_of(config, place, sink=_told)
+    try:
+        with _until_told() as over:
+            click.echo(f"driving {config.world.settings['nodes']} with {config.policy.preempt}")
+            while not over():
+                live.turn()
+    finally:
+        live.close()
+        close = getattr(live.journal, "close", None)
+        if close is not None:
+            close()
+
+
+def _told(line: Line) -> None:
+    """Show what is decided, with its reasons."""
+    if line.kind in _SHOWN:
+        data = ", ".join(f"{key} {value}" for key, value in line.data.items() if value not in ("", None))
+        logging.getLogger("makeway").info("job %s: %s: %s", line.job, line.kind, data)
+
+
+@contextlib.contextmanager
+def _until_told() -> Iterator[Callable[[], bool]]:
+    """Let SIGTERM and SIGINT end the loop after its turn."""
+    told: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        told.append(number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: bool(told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+__all__ = ["configured", "drive"]

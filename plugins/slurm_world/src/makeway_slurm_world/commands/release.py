@@ -1,0 +1,78 @@
+"""``makeway slurm release``: the way back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from makeway_slurm_world.commands.places import Lock, TakenError, directory, state_option
+from makeway_slurm_world.driving.handback import HandBack
+from makeway_slurm_world.driving.notebook import Notebook
+from makeway_slurm_world.talking.runner import Away, Hand, Printer
+
+PAUSE = 2.0
+"""Seconds between two tries."""
+
+
+@click.command()
+@state_option
+@click.option(
+    "--reservation", default="makeway", show_default=True, metavar="NAME", help="Name of the lease."
+)
+@click.option(
+    "--requeue", is_flag=True, help="Requeue suspended jobs whose CPUs are in use; else wait for these."
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands, and run none that changes anything.")
+@click.option("--if-dead", is_flag=True, help="Do nothing while a `makeway slurm drive` runs; for watchdogs.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="How long to wait for what is in the way; else for as long as it takes.",
+)
+def release(
+    state: Path | None, reservation: str, requeue: bool, dry_run: bool, if_dead: bool, timeout: float | None
+) -> None:
+    """Give the nodes back to Slurm: afterwards no job is held, suspended or bound by makeway, and the lease is gone.
+
+    Each step can be repeated. A suspended job goes on once nobody runs on its CPUs; until then the lease stays on its
+    nodes. Run it with --if-dead from systemd's OnFailure, or from cron, as a watchdog.
+    """
+    place = directory(state)
+    try:
+        lock = Lock(place)
+    except TakenError:
+        if if_dead:
+            return
+        raise
+    try:
+        done = hand_back(place, reservation, requeue=requeue, dry=dry_run, timeout=timeout)
+    finally:
+        lock.release()
+    if not done:
+        click.echo("makeway: not all is given back yet; run it again", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def hand_back(place: Path, name: str, *, requeue: bool, dry: bool, timeout: float | None) -> bool:
+    """Give everything back; say whether that was done in time.
+
+    :param timeout: seconds; None: for as long as it takes.
+    """
+    hand = Printer() if dry else Hand()
+    back = HandBack(hand, Notebook(place), name, click.echo, requeue=requeue, dry=dry)
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        try:
+            if back.step(time.monotonic()):
+                return True
+        except Away as error:
+            click.echo(f"warning: {error}", err=True)
+        if until is not None and time.monotonic() >= until:
+            return False
+        time.sleep(PAUSE)
+
+
+__all__ = ["hand_back", "release"]

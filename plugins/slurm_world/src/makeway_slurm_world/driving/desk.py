@@ -1,0 +1,336 @@
+"""Perform what the engine asked for, step by step, as answers come and time passes.
+
+Each step asks first what is there, so that doing it again is harmless. Nothing here waits: what is not done yet is
+looked at again at the next look.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from makeway import bitmap
+from makeway.hostlist import expand_hostlist, fold_hostlist
+from makeway.model import Cluster, JobState, Seconds
+from makeway.worlds.events import (
+    Action,
+    Checkpoint,
+    Cleaned,
+    Event,
+    Failed,
+    Kill,
+    Performed,
+    Resume,
+    SendSignal,
+    Start,
+    Suspend,
+)
+from makeway_slurm_world.driving import orders
+from makeway_slurm_world.driving.eyes import Eyes, overlap
+from makeway_slurm_world.driving.notebook import Notebook, Open, Request
+from makeway_slurm_world.driving.settings import Settings
+from makeway_slurm_world.reading.conf import out_of_service
+from makeway_slurm_world.reading.jobs import LiveJob
+from makeway_slurm_world.talking.runner import Answer, Hand
+from makeway_slurm_world.talking.words import Order
+
+_log = logging.getLogger("makeway")
+_HOPELESS = ("BadConstraints", "InvalidAccount", "InvalidQOS", "PartitionNodeLimit", "PartitionTimeLimit")
+"""Reasons with which Slurm will not start a job where it was told to."""
+_AT_WORK = (JobState.RUNNING, JobState.COMPLETING)
+
+
+@attrs.define(eq=False)
+class Task:
+    """One action on its way."""
+
+    action: Action
+    phase: str = "waits"
+    """waits, asked, stopping (suspensions in their two seconds), done or failed."""
+    since: Seconds = 0.0
+    """Since when it is in this phase."""
+    nodes: tuple[str, ...] = ()
+    """Of starts: where."""
+
+    @property
+    def over(self) -> bool:
+        """Whether its outcome is known."""
+        return self.phase in ("done", "failed")
+
+
+class Desk:
+    """Has the tasks that are not over."""
+
+    def __init__(
+        self, cluster: Cluster, settings: Settings, hand: Hand, eyes: Eyes, notebook: Notebook, nodes: int
+    ) -> None:
+        """Begin with no task.
+
+        :param nodes: how many nodes the whole cluster has.
+        """
+        self._cluster = cluster
+        self._settings = settings
+        self._hand = hand
+        self._eyes = eyes
+        self._notebook = notebook
+        self._all_nodes = nodes
+        self.tasks: dict[int, Task] = {}
+        """By serial."""
+        self.left: dict[str, tuple[frozenset[str], Seconds]] = {}
+        """Job that was requeued -> the nodes of its last run, and when it left them."""
+
+    # ---------------------------------------------------------------------------------- asking
+    def take(self, action: Action, now: Seconds) -> None:
+        """Take an action on; it is begun by `advance`."""
+        if action.serial in self.tasks:
+            return
+        task = Task(action=action, since=now)
+        if isinstance(action, Start):
+            place = action.allocation or action.job.allocation
+            assert place is not None
+            task.nodes = tuple(self._cluster.nodes[index].name for index in bitmap.indices(place.nodes))
+        self.tasks[action.serial] = task
+
+    def of(self, job_id: str, *kinds: type[Action]) -> Task | None:
+        """Return the last task of some kinds about a job that is not over."""
+        found = [
+            task
+            for task in self.tasks.values()
+            if task.action.job.id == job_id and isinstance(task.action, kinds) and not task.over
+        ]
+        return found[-1] if found else None
+
+    def finish(self, task: Task, now: Seconds, *, failed: bool = False) -> None:
+        """Note the outcome of a task."""
+        task.phase, task.since = "failed" if failed else "done", now
+
+    def next_at(self) -> Seconds | None:
+        """Return when something is due without anything having happened; None: nothing is."""
+        wait = self._settings.suspend_wait
+        return min(
+            (task.since + wait for task in self.tasks.values() if task.phase == "stopping"), default=None
+        )
+
+    # -------------------------------------------------------------------------------- advancing
+    def advance(self, now: Seconds) -> list[Event]:
+        """Do what can be done now, in the order of the serials.
+
+        :raises Away: the controller does not answer; what was asked last is looked at again.
+        """
+        events: list[Event] = []
+        for serial in sorted(self.tasks):
+            task = self.tasks.get(serial)
+            if task is not None and not task.over:
+                events += self._step(task, now)
+        return events
+
+    def sweep(self) -> None:
+        """Forget tasks that are over and that no other waits for."""
+        needed = {serial for task in self.tasks.values() if not task.over for serial in task.action.after}
+        self.tasks = {
+            serial: task for serial, task in self.tasks.items() if not task.over or serial in needed
+        }
+
+    def _step(self, task: Task, now: Seconds) -> Iterator[Event]:
+        action = task.action
+        if task.phase == "stopping":
+            if now >= task.since + self._settings.suspend_wait:
+                self.finish(task, now)
+                yield Performed(action.serial)
+        elif task.phase == "asked":
+            if isinstance(action, Start):
+                yield from self._overdue(task, action, now)
+        elif self._blocked(task):
+            failed = [
+                each for each in action.after if (found := self.tasks.get(each)) and found.phase == "failed"
+            ]
+            if failed:
+                yield self._fail(task, now, "what it rests on failed")
+        else:
+            yield from self._begin(task, now)
+
+    def _blocked(self, task: Task) -> bool:
+        waits_for = (self.tasks.get(serial) for serial in task.action.after)
+        return any(each is not None and each.phase != "done" for each in waits_for)
+
+    def _begin(self, task: Task, now: Seconds) -> Iterator[Event]:
+        action = task.action
+        job = self._eyes.jobs.get(action.job.id)
+        if isinstance(action, Start):
+            yield from self._start(task, action, job, now)
+        elif isinstance(action, Kill):
+            yield from self._kill(task, action, job, now)
+        elif isinstance(action, Suspend):
+            yield from self._suspend(task, job, now)
+        elif isinstance(action, Resume):
+            yield from self._resume(task, job, now)
+        elif isinstance(action, SendSignal):
+            self._tell(
+                orders.signal(action.job.id, action.signal, steps_only=action.steps_only), action.job.id
+            )
+            self.finish(task, now)
+            yield Performed(action.serial)
+        elif isinstance(action, Checkpoint):
+            yield self._fail(
+                task, now, "Slurm has no checkpoint; let jobs save themselves on a signal", retry=False
+            )
+
+    def _tell(self, order: Order, job_id: str) -> Answer:
+        _log.info("%s", order)
+        self._eyes.again(job_id)
+        answer = self._hand.tell(order)
+        if not answer.good:
+            _log.warning("%s: %s", order, answer.text)
+        return answer
+
+    def _fail(
+        self, task: Task, now: Seconds, why: str, *, retry: bool = True, nodes: Sequence[str] = ()
+    ) -> Event:
+        self.finish(task, now, failed=True)
+        bits = bitmap.of(node.index for name in nodes if (node := self._cluster.node(name)) is not None)
+        return Failed(task.action.serial, why, retry, bits)
+
+    # ----------------------------------------------------------------------------------- starts
+    def _start(self, task: Task, action: Start, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
+        job_id = action.job.id
+        if job is None or job.state is not JobState.PENDING:
+            where = f"Slurm started it on {fold_hostlist(job.nodes)}" if job is not None else "it is gone"
+            yield self._fail(task, now, where)
+            return
+        out = [name for name in task.nodes if out_of_service(self._eyes.nodes.get(name, "DOWN"))]
+        if out:
+            yield self._fail(task, now, f"{fold_hostlist(out)} went out of service", nodes=out)
+            return
+        nodes, at = self.left.get(job_id, (frozenset(), 0.0))
+        if nodes & set(task.nodes) and now < at + self._settings.restart_margin:
+            return  # its credential there is still being revoked (spec 2.1)
+        folded = fold_hostlist(task.nodes)
+        request = Request(required=job.fields.get("ReqNodeList", ""), count=self._count(job))
+        self._notebook.start(
+            job_id, Open(incarnation=action.incarnation, serial=action.serial, nodes=folded), request
+        )
+        answer = self._tell(orders.start(job_id, self._settings.reservation, folded, len(task.nodes)), job_id)
+        task.phase, task.since = "asked", now
+        if not answer.good:
+            yield from self.give_back(task, job, now, answer.text)
+
+    def _count(self, job: LiveJob) -> str:
+        """Return the number of nodes that a job asked for, as it can be given back: any number is up to all."""
+        spec = job.spec
+        return f"{spec.min_nodes}-{spec.max_nodes or max(self._all_nodes, spec.min_nodes)}"
+
+    def _overdue(self, task: Task, action: Start, now: Seconds) -> Iterator[Event]:
+        job = self._eyes.jobs.get(action.job.id)
+        if job is None or job.state is not JobState.PENDING:
+            return  # the look says what became of it
+        out = [name for name in task.nodes if out_of_service(self._eyes.nodes.get(name, "DOWN"))]
+        hopeless = job.reason in _HOPELESS and now > task.since + 2 * self._settings.poll
+        if out:
+            yield from self.give_back(task, job, now, f"{fold_hostlist(out)} went out of service", out)
+        elif hopeless or now > task.since + self._settings.start_limit:
+            yield from self.give_back(task, job, now, f"Slurm did not start it: {job.reason}")
+
+    def give_back(
+        self, task: Task, job: LiveJob, now: Seconds, why: str, nodes: Sequence[str] = ()
+    ) -> Iterator[Event]:
+        """Take a start back: a job that still names its nodes would start when they come back (spec 1.3)."""
+        request = self._notebook.pages.requests.get(job.id)
+        answer = self._tell(
+            orders.take_back(job.id, request.required if request else "", request.count if request else "1"),
+            job.id,
+        )
+        if not answer.good:
+            return  # it may have started just now; the next look says so
+        self._notebook.restored(job.id)
+        yield self._fail(task, now, why, nodes=nodes)
+
+    # ------------------------------------------------------------------------------- displacing
+    def _kill(self, task: Task, action: Kill, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
+        job_id = action.job.id
+        if job is None or job.state is JobState.PENDING:
+            self.finish(task, now)
+            yield Cleaned(job_id, None, action.incarnation)
+            return
+        task.phase, task.since = "asked", now
+        if job.state is JobState.COMPLETING or action.becomes is JobState.TIMEOUT:
+            return  # it ends by itself: Slurm keeps time limits
+        if action.becomes is JobState.PENDING:
+            if job.state is JobState.SUSPENDED:
+                self._notebook.hold(job_id)
+            answer = self._tell(orders.requeue(job_id), job_id)
+        else:
+            answer = self._tell(orders.cancel(job_id), job_id)
+        if not answer.good:
+            yield self._fail(task, now, answer.text)
+
+    def _suspend(self, task: Task, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
+        job_id = task.action.job.id
+        if job is None or job.state is JobState.PENDING:
+            yield self._fail(task, now, "the job does not run")
+        elif job.state is JobState.SUSPENDED:
+            task.phase, task.since = "stopping", now
+        else:
+            self._notebook.suspend(job_id)
+            answer = self._tell(orders.suspend(job_id), job_id)
+            if answer.good:
+                task.phase, task.since = "asked", now
+            else:
+                self._notebook.resumed(job_id)
+                yield self._fail(task, now, answer.text)
+
+    def _resume(self, task: Task, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
+        job_id = task.action.job.id
+        if job is None or job.state is JobState.PENDING:
+            yield self._fail(task, now, "the job is not suspended")
+        elif job.state is JobState.RUNNING:
+            self.resumed(task, now)
+            yield Performed(task.action.serial)
+        elif self.in_use(job):
+            return  # Slurm would let both run on the same CPUs (spec 2.2)
+        else:
+            answer = self._tell(orders.resume(job_id), job_id)
+            task.phase, task.since = "asked", now
+            if not answer.good and "not suspended" not in answer.text:
+                yield self._fail(task, now, answer.text)
+
+    def in_use(self, job: LiveJob) -> bool:
+        """Whether somebody else is at work on the CPUs of a job."""
+        others = (other for name in job.nodes for other in self._eyes.holders(name) if other.id != job.id)
+        return any(other.state in _AT_WORK and overlap(job, other) for other in others)
+
+    def resumed(self, task: Task, now: Seconds) -> None:
+        """A job goes on."""
+        self._notebook.resumed(task.action.job.id)
+        self.finish(task, now)
+
+    # ------------------------------------------------------------------------------------ words
+    def leave_lease(self, job_id: str) -> None:
+        """Let a running job out of the lease; then any requeue of it waits like all others."""
+        if self._tell(orders.leave_lease(job_id), job_id).good:
+            self._notebook.started(job_id)
+
+    def waits_again(self, job: LiveJob, nodes: Sequence[str], now: Seconds) -> None:
+        """A job was requeued: give it its own request back, and lift the hold that a stopped one gets."""
+        self.left[job.id] = frozenset(nodes), now
+        self._notebook.resumed(job.id)
+        request = self._notebook.pages.requests.get(job.id)
+        if (
+            request is not None
+            and self._tell(orders.restore(job.id, request.required, request.count), job.id).good
+        ):
+            self._notebook.restored(job.id)
+        if job.id in self._notebook.pages.held and self._tell(orders.release(job.id), job.id).good:
+            self._notebook.released(job.id)
+
+    def recall(self, job_id: str, opened: Open, make: Callable[[], Start], now: Seconds) -> None:
+        """Go on with a start that was asked for before a crash."""
+        if opened.serial not in self.tasks:
+            self.tasks[opened.serial] = Task(
+                action=make(), phase="asked", since=now, nodes=tuple(expand_hostlist(opened.nodes))
+            )
+            self._eyes.again(job_id)
+
+
+__all__ = ["Desk", "Task"]

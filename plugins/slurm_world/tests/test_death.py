@@ -1,0 +1,441 @@
+"""Killed before or after any command, the next makeway ends what was begun: once, and with nothing left behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+import pytest
+
+from makeway.config import Config, build_cluster, parse_toml
+from makeway.hostlist import expand_hostlist, fold_hostlist
+from makeway.worlds.api import State
+from makeway.worlds.clock import FakeClock
+from makeway_live.drive import Live
+from makeway_live.journal import Journal
+from makeway_live.recovery import perform_again, recover
+from makeway_slurm_world.driving.handback import HandBack
+from makeway_slurm_world.driving.notebook import Notebook
+from makeway_slurm_world.driving.settings import Settings
+from makeway_slurm_world.driving.world import SlurmWorld
+from makeway_slurm_world.talking.runner import Answer, Hand
+from makeway_slurm_world.talking.words import Order, Question
+
+# The fake is made of what the spec says (sections 1 to 4): it starts, suspends, requeues and prints. Two jobs that run
+# on one node, or a requeue of finished work, are errors of whoever drives it.
+CPUS = 4
+REQUEUE_DELAY = 121.0
+"""Seconds until a requeued job is eligible again, by default (spec 2.1)."""
+
+
+class Killed(BaseException):
+    """The daemon was killed, right before or after a command."""
+
+
+@attrs.define
+class FakeJob:
+    """One job, which takes whole nodes."""
+
+    number: int
+    partition: str
+    count: int
+    seconds: float
+    submitted: float
+    state: str = "PENDING"
+    nodes: list[str] = attrs.field(factory=list)
+    required: str = ""
+    least: int = 1
+    most: int = 1
+    lease: str = ""
+    begin: float = 0.0
+    priority: int = 1000
+    restarts: int = 0
+    started: float = 0.0
+    ran: float = 0.0
+    since: float = 0.0
+
+    @property
+    def there(self) -> bool:
+        """Whether it holds nodes."""
+        return self.state in ("RUNNING", "SUSPENDED")
+
+
+class FakeSlurm(Hand):
+    """Answers questions and obeys orders, by a clock that a test moves."""
+
+    def __init__(self, clock: FakeClock, nodes: list[str]) -> None:
+        super().__init__({})
+        self.clock = clock
+        self.node_names = nodes
+        self.down: set[str] = set()
+        self.jobs: dict[int, FakeJob] = {}
+        self.leases: dict[str, tuple[list[str], float]] = {}
+        self.orders: list[str] = []
+        self.kill_at: set[tuple[int, str]] = set()
+        """Number of an order, and whether the daemon dies before or after it."""
+
+    # ------------------------------------------------------------------------------------- time
+    def submit(self, partition: str, seconds: float, count: int = 1) -> FakeJob:
+        """Submit a job."""
+        number = len(self.jobs) + 1
+        job = FakeJob(number, partition, count, seconds, self.clock.wall(), least=count, most=count)
+        job.priority = 100_000 - number
+        self.jobs[number] = job
+        return job
+
+    def advance(self) -> None:
+        """Let happen what has happened by now: ends first, then starts, the highest priority first."""
+        now = self.clock.wall()
+        self.leases = {name: each for name, each in self.leases.items() if each[1] > now}
+        for job in self.jobs.values():
+            if job.state == "RUNNING":
+                job.ran += now - job.since
+                job.since = now
+                if job.ran >= job.seconds:
+                    job.state = "COMPLETED"
+        for job in sorted(self.jobs.values(), key=lambda job: -job.priority):
+            if job.state == "PENDING" and job.priority and job.begin <= now:
+                self._try(job, now)
+        self._check()
+
+    def _try(self, job: FakeJob, now: float) -> None:
+        leased = {name for nodes, _ in self.leases.values() for name in nodes}
+        if job.lease:
+            if job.lease not in self.leases:
+                return
+            allowed = set(self.leases[job.lease][0])
+        else:
+            allowed = set(self.node_names) - leased
+        wanted = set(expand_hostlist(job.required))
+        busy = {name for other in self.jobs.values() if other.state == "RUNNING" for name in other.nodes}
+        free = [name for name in self.node_names if name in allowed and name not in busy | self.down]
+        if not wanted <= set(free) or len(wanted) > job.most or len(free) < job.least:
+            return
+        rest = [name for name in free if name not in wanted]
+        job.nodes = sorted([*wanted, *rest[: job.least - len(wanted)]])
+        job.state, job.started, job.since, job.ran = "RUNNING", now, now, 0.0
+
+    def _check(self) -> None:
+        seen: dict[str, int] = {}
+        for job in self.jobs.values():
+            for name in job.nodes if job.state == "RUNNING" else ():
+                assert name not in seen, f"jobs {seen[name]} and {job.number} both run on {name}"
+                seen[name] = job.number
+
+    # -------------------------------------------------------------------------------- questions
+    def ask(self, question: Question, *, may_fail: bool = False) -> Answer:
+        """Print what Slurm would."""
+        self.advance()
+        words = [word for word in question.words if not word.startswith("-")]
+        if words[0] == "squeue":
+            return self._say("".join(self._row(job) for job in self._live()))
+        if words[0] == "sinfo" and "%N|%T" in question.words:
+            states = ((name, "down" if name in self.down else "idle") for name in self.node_names)
+            return self._say("".join(f"{name}|{state}\n" for name, state in states))
+        if words[0] == "sinfo":
+            return self._say("\n".join(self.node_names))
+        if words[1:3] == ["show", "res"]:
+            return self._say("".join(self._reservation(name) for name in self.leases))
+        assert words[1:3] == ["show", "job"], words
+        chosen = [job for job in self.jobs.values() if len(words) == 3 or str(job.number) == words[3]]
+        return self._say("".join(self._record(job) for job in chosen))
+
+    def _say(self, text: str) -> Answer:
+        return Answer(code=0, out=text, err="")
+
+    def _live(self) -> list[FakeJob]:
+        return [job for job in self.jobs.values() if job.state != "COMPLETED"]
+
+    def _row(self, job: FakeJob) -> str:
+        nodes, start = (
+            fold_hostlist(job.nodes if job.there else []),
+            _time(job.started) if job.there else "N/A",
+        )
+        return f"{job.number}|{job.state}|{self._reason(job)}|{nodes}|{start}|{job.number}\n"
+
+    def _reason(self, job: FakeJob) -> str:
+        if job.state != "PENDING":
+            return "None"
+        if not job.priority:
+            return "JobHeldAdmin"
+        return "BeginTime" if job.begin > self.clock.wall() else "Resources"
+
+    def _reservation(self, name: str) -> str:
+        nodes, end = self.leases[name]
+        return f"ReservationName={name} EndTime={_time(end)} Nodes={fold_hostlist(nodes)} State=ACTIVE\n"
+
+    def _record(self, job: FakeJob) -> str:
+        there = job.state != "PENDING"
+        count = str(len(job.nodes)) if there else f"{job.least}-{job.most}"
+        cpus = CPUS * (len(job.nodes) if there else job.least)
+        held = (
+            "".join(f"  Nodes={name} CPU_IDs=0-3 Mem=400 GRES= " for name in job.nodes) if job.there else ""
+        )
+        lease = f"Reservation={job.lease} " if job.lease else ""
+        return (
+            f"JobId={job.number} JobName=wrap UserId=alice(1001) GroupId=alice(1001) MCS_label=N/A "
+            f"Priority={job.priority} Nice=0 Account=(null) QOS=(null) JobState={job.state} "
+            f"Reason={self._reason(job)} Dependency=(null) Requeue=1 Restarts={job.restarts} BatchFlag=1 "
+            f"RunTime={int(job.ran) // 60:02}:{int(job.ran) % 60:02} TimeLimit=UNLIMITED "
+            f"SubmitTime={_time(job.submitted)} EligibleTime={_time(max(job.begin, job.submitted))} "
+            f"StartTime={_time(job.started) if there else 'Unknown'} Partition={job.partition} {lease}"
+            f"ReqNodeList={job.required or '(null)'} ExcNodeList=(null) "
+            f"NodeList={fold_hostlist(job.nodes) if there else ''} NumNodes={count} NumCPUs={cpus} NumTasks={cpus} "
+            f"CPUs/Task=1 {held}MinCPUsNode=1 MinMemoryCPU=100M Features=(null) OverSubscribe=OK Command=(null)\n"
+        )
+
+    # ----------------------------------------------------------------------------------- orders
+    def tell(self, order: Order) -> Answer:
+        """Obey, unless the daemon dies here."""
+        at = len(self.orders)
+        if (at, "before") in self.kill_at:
+            self.kill_at.discard((at, "before"))
+            raise Killed
+        self.orders.append(str(order))
+        self.advance()
+        why = self._obey(list(order.words))
+        self.advance()
+        if (at, "after") in self.kill_at:
+            self.kill_at.discard((at, "after"))
+            raise Killed
+        return Answer(code=1 if why else 0, out="", err=why)
+
+    def _obey(self, words: list[str]) -> str:
+        """Do it; return what Slurm says against it."""
+        options = dict(word.split("=", 1) for word in words if "=" in word)
+        if words[1] in ("create", "delete") or ("JobId" not in options and words[1] == "update"):
+            return self._lease(words[1], options)
+        if words[1] == "update":
+            return self._update(self.jobs[int(options.pop("JobId"))], options)
+        job = self.jobs[int(words[-1])]
+        if words[1] == "requeue":
+            assert words[2] == "Incomplete", "finished work would run again (spec 2.1)"
+            return self._requeue(job)
+        if words[1] == "suspend":
+            if job.state != "RUNNING":
+                return "Job is not running"
+            job.state = "SUSPENDED"
+        elif words[1] == "resume":
+            if job.state != "SUSPENDED":
+                return "Job is not suspended"
+            job.state, job.since = "RUNNING", self.clock.wall()
+        elif words[1] == "release":
+            job.priority = 100_000 - job.number
+        else:
+            raise AssertionError(words)
+        return ""
+
+    def _lease(self, verb: str, options: dict[str, str]) -> str:
+        if verb == "delete":
+            name = options["reservation"]
+            if any(job.lease == name and job.state == "PENDING" for job in self.jobs.values()):
+                return "Requested reservation is in use"
+            return "" if self.leases.pop(name, None) else "Requested reservation is invalid"
+        name = options["ReservationName"]
+        if verb == "update" and name not in self.leases:
+            return "Requested reservation is invalid"
+        nodes, end = self.leases.get(name, ([], 0.0))
+        if "Nodes" in options:
+            nodes = expand_hostlist(options["Nodes"])
+        if "EndTime" in options:
+            end = self.clock.wall() + float(options["EndTime"].removeprefix("now+"))
+        self.leases[name] = nodes, end
+        return ""
+
+    def _update(self, job: FakeJob, options: dict[str, str]) -> str:
+        if job.state == "COMPLETED":
+            return "Job/step already completing or completed"
+        if "ReqNodeList" in options and job.state != "PENDING":
+            return "Invalid node name specified"  # spec 1.3: it cannot be cleared while the job runs
+        job.lease = options.get("ReservationName", job.lease)
+        job.required = options.get("ReqNodeList", job.required)
+        if "NumNodes" in options:
+            least, _, most = options["NumNodes"].partition("-")
+            job.least, job.most = int(least), int(most or least)
+        if "StartTime" in options:
+            job.begin = 0.0
+        return ""
+
+    def _requeue(self, job: FakeJob) -> str:
+        if job.there:
+            if job.state == "SUSPENDED":
+                job.priority = 0  # spec 2.1: JobHeldAdmin
+            job.state, job.nodes = "PENDING", []
+            job.restarts += 1
+            job.begin = self.clock.wall() + REQUEUE_DELAY
+        return ""
+
+
+def _time(wall: float) -> str:
+    return datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+CONFIG = """
+node = [{{ name = "n[1-2]", cpus = 4, memory_mb = 4000 }}]
+partition = [{{ name = "low", default = true }}, {{ name = "high", priority_tier = 10 }}]
+
+[policy]
+select = "select/cons_tres"
+select_parameters = ["CR_Core_Memory"]
+preempt = "preempt/partition_prio"
+preempt_mode = [{modes}]
+
+[policy.preemption]
+youngest_first = true
+
+[scheduler]
+clockwork = {{ preset = "ideal", requeue_delay = 10.0 }}
+
+[world]
+name = "world/slurm"
+"""
+MODES = {"requeue": '"requeue"', "suspend": '"suspend", "gang"'}
+MOST_ORDERS = 40
+
+
+class Run:
+    """One run of makeway over a fake Slurm, over any number of its deaths."""
+
+    def __init__(self, folder: Path, mode: str) -> None:
+        self.clock = FakeClock()
+        self.slurm = FakeSlurm(self.clock, ["n1", "n2", "n3"])
+        self.config: Config = parse_toml(CONFIG.format(modes=MODES[mode]), "test")
+        self.folder = folder
+        self.live: Live | None = None
+        self.journal: Journal | None = None
+
+    def begin(self) -> None:
+        """Start a daemon."""
+        self.journal = Journal(self.folder / "journal.db", self.config.world.journal)
+        engine = recover(self.config, self.journal).engine
+        state = State(directory=self.folder, clock=self.clock, clockwork=engine.clockwork)
+        world = SlurmWorld(build_cluster(self.config), Settings(nodes="n[1-2]"), state, self.slurm)
+        self.live = Live(engine, world, self.clock, journal=self.journal)
+        perform_again(engine, world)
+
+    def end(self) -> None:
+        """Let go of it, as its death would."""
+        if self.journal is not None:
+            self.journal.close()
+        self.live = self.journal = None
+
+    def until(self, seconds: float) -> None:
+        """Go on for so long; whoever was killed is started again after 5 s."""
+        until = self.clock.now() + seconds
+        while self.clock.now() < until:
+            try:
+                if self.live is None:
+                    self.begin()
+                assert self.live is not None
+                self.live.turn()
+            except Killed:
+                self.end()
+                self.clock.advance(5.0)
+
+    def hand_back(self) -> None:
+        """Give everything back."""
+        self.end()
+        self.slurm.kill_at.clear()
+        back = HandBack(self.slurm, Notebook(self.folder), "makeway", lambda _: None)
+        for _ in range(100):
+            if back.step(self.clock.now()):
+                return
+            self.clock.advance(2.0)
+        raise AssertionError("not everything was given back")
+
+
+def _played(folder: Path, mode: str, kills: set[tuple[int, str]]) -> tuple[Run, FakeJob, list[FakeJob]]:
+    """Two jobs run when makeway comes; an urgent one arrives 3 s later."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(folder, mode)
+    slurm = run.slurm
+    slurm.down = {"n3"}
+    victims = [slurm.submit("low", 60.0)]
+    slurm.advance()
+    run.clock.advance(2.0)
+    victims.append(slurm.submit("low", 60.0))
+    slurm.advance()
+    run.clock.advance(2.0)
+    slurm.kill_at = kills
+    run.until(3.0)
+    urgent = slurm.submit("high", 20.0)
+    run.until(170.0)
+    return run, urgent, victims
+
+
+def _holds(run: Run, mode: str, urgent: FakeJob, victims: list[FakeJob]) -> None:
+    assert [job.state for job in (urgent, *victims)] == ["COMPLETED"] * 3
+    assert victims[0].restarts == 0
+    assert victims[1].restarts == (1 if mode == "requeue" else 0)
+    assert urgent.restarts == 0
+    run.hand_back()
+    assert run.slurm.leases == {}
+    assert not any(job.lease for job in run.slurm.jobs.values() if job.state == "PENDING")
+
+
+@pytest.mark.parametrize(
+    ("mode", "node", "order"),
+    [
+        pytest.param("requeue", "n2", "scontrol requeue Incomplete 2", id="requeue: the youngest"),
+        pytest.param(
+            "suspend", "n1", "scontrol suspend 1", id="suspend: the first node of the lower tier's jobs"
+        ),
+    ],
+)
+def test_who_makes_way(tmp_path: Path, mode: str, node: str, order: str) -> None:
+    """Without any death: job 2 on n2 is younger than job 1 on n1; gang's shadow falls on the first node."""
+    run, urgent, victims = _played(tmp_path, mode, set())
+    assert urgent.nodes == [node]
+    _holds(run, mode, urgent, victims)
+    assert [each for each in run.slurm.orders if "requeue" in each or "suspend" in each] == [order]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("mode", MODES)
+def test_death_at_any_command(tmp_path: Path, mode: str, when: str) -> None:
+    """Every command of the run without death is a point at which makeway dies once."""
+    plain, _, _ = _played(tmp_path / "plain", mode, set())
+    plain.end()
+    assert 5 <= len(plain.slurm.orders) <= MOST_ORDERS
+    for at in range(len(plain.slurm.orders)):
+        run, urgent, victims = _played(tmp_path / f"{at}", mode, {(at, when)})
+        try:
+            _holds(run, mode, urgent, victims)
+        except AssertionError as error:
+            raise AssertionError(f"killed {when} order {at}:\n" + "\n".join(run.slurm.orders)) from error
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_handed_back_at_any_moment(tmp_path: Path, mode: str) -> None:
+    """Killed for good after any command: `release` leaves nothing behind, and all jobs complete under Slurm."""
+    plain, _, _ = _played(tmp_path / "plain", mode, set())
+    plain.end()
+    for at in range(len(plain.slurm.orders)):
+        folder = tmp_path / f"{at}"
+        folder.mkdir()
+        run = Run(folder, mode)
+        slurm = run.slurm
+        jobs = [slurm.submit("low", 60.0), slurm.submit("low", 60.0)]
+        slurm.down = {"n3"}
+        slurm.advance()
+        run.clock.advance(2.0)
+        slurm.kill_at = {(at, "after")}
+        jobs.append(slurm.submit("high", 20.0))
+        try:
+            run.begin()
+            assert run.live is not None
+            while run.clock.now() < 200.0:
+                run.live.turn()
+        except Killed:
+            pass
+        run.hand_back()
+        assert slurm.leases == {}
+        assert not [
+            job for job in jobs if job.state == "SUSPENDED" or (job.state == "PENDING" and not job.priority)
+        ]
+        assert not [job for job in jobs if job.state == "PENDING" and (job.required or job.lease)]
+        for _ in range(200):
+            run.clock.advance(2.0)
+            slurm.advance()
+        assert {job.state for job in jobs} == {"COMPLETED"}, slurm.orders

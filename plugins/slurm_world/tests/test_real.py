@@ -1,0 +1,370 @@
+"""Drive a real Slurm: four emulated nodes of four CPUs, of which makeway has two.
+
+Needs Debian's slurmctld, slurmd and slurm-client, and root; set MAKEWAY_REAL_SLURM=1 to play them, as CI does.
+The numbers R1 to R13 are those of the spec, section 10.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makeway_slurm_world.driving.eyes import overlap
+from makeway_slurm_world.reading.jobs import LiveJob, Zone, live_jobs
+from makeway_slurm_world.reading.records import job_lines, job_record
+
+TRIAL = Path(__file__).parents[3] / "examples" / "slurm-trial"
+LIMIT = 90.0
+"""Seconds after which something that has to happen counts as not happening."""
+DRIVE = (sys.executable, "-m", "makeway", "slurm", "drive")
+SUSPEND = """\
+[policy]
+select = "select/cons_tres"
+preempt = "preempt/partition_prio"
+preempt_mode = ["suspend", "gang"]
+"""
+
+pytestmark = [
+    pytest.mark.real_slurm,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.environ.get("MAKEWAY_REAL_SLURM") != "1", reason="MAKEWAY_REAL_SLURM=1 plays on real daemons"
+    ),
+]
+
+
+def _trial() -> Any:
+    spec = importlib.util.spec_from_file_location("makeway_trial_cluster", TRIAL / "cluster.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Site:
+    """A cluster with a makeway that drives n1 and n2."""
+
+    def __init__(self, cluster: Any, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.driver: subprocess.Popen[bytes] | None = None
+        self.clashes: list[str] = []
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._observe, daemon=True)
+        self._watch.start()
+
+    # ---------------------------------------------------------------------------------- Slurm
+    def slurm(self, *words: str) -> str:
+        """Run a command of Slurm's."""
+        done = self.cluster.run(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        return str(done.stdout).strip()
+
+    def submit(self, *words: str, seconds: int = 600) -> str:
+        """Submit a job that sleeps; return its id."""
+        return self.slurm("sbatch", "--parsable", "-o", "/dev/null", *words, "--wrap", f"sleep {seconds}")
+
+    def jobs(self) -> dict[str, LiveJob]:
+        """Return the jobs that have not ended."""
+        found: dict[str, LiveJob] = {}
+        for line in job_lines(self.cluster.run("scontrol", "-d", "-o", "show", "job").stdout):
+            found |= {job.id: job for job in live_jobs(job_record(line), Zone(wall=0.0), 0.0)}
+        return found
+
+    def word(self, job: str) -> str:
+        """Return the state of a job in Slurm's words; empty: Slurm does not know it."""
+        for line in job_lines(self.cluster.run("scontrol", "-d", "-o", "show", "job", job).stdout):
+            return job_record(line).state
+        return ""
+
+    def until(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            if holds():
+                return
+            time.sleep(0.2)
+        log = "\n".join(path.read_text() for path in sorted(self.folder.glob("drive*.log")))
+        queue = self.cluster.run("squeue").stdout
+        pytest.fail(f"{what}: not within {LIMIT:g} s\n{queue}\n{log[-6000:]}")
+
+    def runs(self, job: str) -> None:
+        """Wait until a job runs."""
+        self.until(f"job {job} runs", lambda: self.word(job) == "RUNNING")
+
+    # -------------------------------------------------------------------------------- makeway
+    def drive(self, policy: str | None = None, *more: str) -> None:
+        """Start makeway, and wait until it drives."""
+        config = TRIAL / "youngest.toml"
+        if policy is not None:
+            config = self.folder / "policy.toml"
+            config.write_text(policy, encoding="utf-8")
+        log = self.folder / f"drive{len(list(self.folder.glob('drive*.log')))}.log"
+        words = [
+            "slurm",
+            "drive",
+            str(config),
+            "--nodes",
+            "n[1-2]",
+            "--state",
+            str(self.folder / "state"),
+            *more,
+        ]
+        with open(log, "wb") as stream:
+            self.driver = subprocess.Popen(
+                [sys.executable, "-m", "makeway", *words], env=self.cluster.env, stdout=stream, stderr=stream
+            )
+        driver = self.driver
+
+        def drives() -> bool:
+            assert driver.poll() is None, log.read_text()
+            return "driving" in log.read_text()
+
+        self.until("makeway drives", drives)
+
+    def end(self, number: int) -> int:
+        """End makeway by a signal; return its exit status."""
+        assert self.driver is not None
+        driver, self.driver = self.driver, None
+        driver.send_signal(number)
+        return driver.wait(LIMIT)
+
+    def given_back(self) -> None:
+        """Hold Slurm to what a hand-back promises (R8)."""
+        assert "No reservations" in self.cluster.run("scontrol", "show", "res").stdout
+        for job in self.jobs().values():
+            assert job.word != "SUSPENDED", job.id
+            assert not (job.word == "PENDING" and job.priority == 0), job.id
+            assert not (job.word == "PENDING" and job.fields.get("ReqNodeList")), job.id
+
+    # -------------------------------------------------------------------------------- watching
+    def _observe(self) -> None:
+        """Write down whenever two jobs run on one CPU (R11)."""
+        while not self._over.wait(0.5):
+            try:
+                there = [job for job in self.jobs().values() if job.word == "RUNNING"]
+            except (OSError, subprocess.SubprocessError):
+                continue
+            for at, one in enumerate(there):
+                self.clashes += [f"{one.id} and {other.id}" for other in there[:at] if overlap(one, other)]
+
+    def close(self) -> None:
+        """End everything."""
+        self._over.set()
+        self._watch.join(LIMIT)
+        if self.driver is not None:
+            self.driver.kill()
+            self.driver.wait(LIMIT)
+        self.cluster.stop()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Start a cluster; afterwards no two jobs may have run on one CPU."""
+    folder = tmp_path
+    cluster = _trial().Cluster(folder / "cluster")
+    try:
+        cluster.start()
+        made = Site(cluster, folder)
+        try:
+            yield made
+        finally:
+            made.close()
+    finally:
+        cluster.stop()
+    assert made.clashes == []
+
+
+def _fill(site: Site, *, nodes: str = "n[1-4]") -> list[str]:
+    """Fill nodes with jobs of the lower tier, one a node, each younger than the one before."""
+    jobs = []
+    for name in site.slurm("scontrol", "show", "hostnames", nodes).split():
+        jobs.append(site.submit("-p", "low", "-N1", "-n4", "-w", name))
+        site.runs(jobs[-1])
+        time.sleep(1.1)  # Slurm counts starts in whole seconds
+    return jobs
+
+
+def test_jobs_start_on_exactly_the_planned_nodes_and_nobody_else(site: Site) -> None:
+    """R1, R2, R10: one, two, a range of nodes, an array; what waits outside stays out, whatever its user tries."""
+    site.drive()
+    two = site.submit("-p", "low", "-N2", "-n8", "-w", "n[1-2]")
+    site.runs(two)
+    assert site.jobs()[two].nodes == ("n1", "n2")
+    fields = site.jobs()[two].fields
+    site.until("it has left the lease", lambda: "Reservation" not in site.jobs()[two].fields)
+    assert fields["ReqNodeList"] == "n[1-2]"
+    waiting = [site.submit("-p", "low", "-N1", "-n4", "-w", "n1") for _ in range(20)]
+    trick = waiting[-1]
+    site.slurm("scontrol", "update", f"JobId={trick}", "ReservationName=makeway")
+    site.until("the trick is undone", lambda: "Reservation" not in site.jobs()[trick].fields)
+    assert {site.word(job) for job in waiting} == {"PENDING"}
+    site.slurm("scancel", *waiting, two)
+    ranged = site.submit("-p", "low", "-N1-2", "-n6", "-w", "n1")
+    site.runs(ranged)
+    assert set(site.jobs()[ranged].nodes) == {"n1", "n2"}
+    site.slurm("scancel", ranged)
+    array = site.submit("-p", "low", "-N1", "-n4", "--array=0-1", "-w", "n2", seconds=2)
+    site.until("both tasks are done", lambda: not [key for key in site.jobs() if key.startswith(array)])
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_the_youngest_is_requeued_and_starts_again(site: Site) -> None:
+    """R3, R8: of the two nodes that makeway has, the younger job is on n2."""
+    _, young, *_ = _fill(site)
+    site.drive()
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=6)
+    site.runs(urgent)
+    assert site.jobs()[urgent].nodes == ("n2",)
+    assert site.word(young) == "PENDING"
+    site.runs(young)
+    assert site.jobs()[young].restarts == 1
+    assert site.word(urgent) == "COMPLETED"
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_a_victim_is_stopped_and_goes_on_though_makeway_is_killed(site: Site) -> None:
+    """R3, R4, R8: by suspension; kill -9 in between."""
+    _fill(site)
+    site.drive(SUSPEND)
+    urgent = site.submit("-p", "high", "-N2", "-n8", "-w", "n[1-2]", seconds=12)
+    site.runs(urgent)
+    stopped = [job.id for job in site.jobs().values() if job.word == "SUSPENDED"]
+    assert len(stopped) == 2
+    site.end(signal.SIGKILL)
+    site.drive(SUSPEND)
+    for job in stopped:
+        site.runs(job)
+    assert site.word(urgent) == "COMPLETED"
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+@pytest.mark.parametrize("after", [0.0, 0.4, 0.8, 1.6])
+def test_makeway_is_killed_while_it_displaces(site: Site, after: float) -> None:
+    """R4: wherever the blow falls, the next makeway ends what was begun, once."""
+    _, young, *_ = _fill(site)
+    site.drive()
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=6)
+    site.until("it is noticed", lambda: site.word(young) != "RUNNING" or site.word(urgent) == "RUNNING")
+    time.sleep(after)
+    site.end(signal.SIGKILL)
+    site.drive()
+    site.until("the urgent job is done", lambda: site.word(urgent) == "COMPLETED")
+    site.runs(young)
+    assert site.jobs()[young].restarts == 1
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_the_controller_is_killed_and_comes_back(site: Site) -> None:
+    """R5: what was asked meanwhile is done afterwards, and nothing twice."""
+    old, young, *_ = _fill(site)
+    site.drive()
+    site.cluster.end("slurmctld", signal.SIGKILL)
+    time.sleep(2.0)
+    site.cluster.begin("slurmctld")
+    site.until("the controller answers", lambda: site.cluster.run("scontrol", "ping").returncode == 0)
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=5)
+    site.until("the urgent job is done", lambda: site.word(urgent) == "COMPLETED")
+    site.runs(young)
+    assert (site.jobs()[old].restarts, site.jobs()[young].restarts) == (0, 1)
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_a_node_goes_down_and_comes_back(site: Site) -> None:
+    """R6: its jobs are requeued by Slurm; makeway places nobody there until it is back."""
+    site.drive()
+    site.slurm("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test")
+    first = site.submit("-p", "low", "-N1", "-n4", "-w", "n1")
+    site.runs(first)
+    second = site.submit("-p", "low", "-N1", "-n4", "-w", "n2")
+    time.sleep(4.0)
+    assert site.word(second) == "PENDING"
+    site.slurm("scontrol", "update", "NodeName=n2", "State=RESUME")
+    site.runs(second)
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_when_makeway_is_dead_the_lease_ends_and_slurm_goes_on(site: Site) -> None:
+    """R9: nobody starts before, and what makeway left open is mended by `release`."""
+    site.drive(None, "--lease", "12")
+    site.end(signal.SIGKILL)
+    late = site.submit("-p", "low", "-N1", "-n4", "-w", "n1")
+    time.sleep(3.0)
+    assert site.word(late) == "PENDING"
+    site.runs(late)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "makeway",
+            "slurm",
+            "release",
+            "--state",
+            str(site.folder / "state"),
+            "--timeout",
+            "60",
+        ],
+        env=site.cluster.env,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT + 60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    site.given_back()
+
+
+def test_a_site_that_displaces_by_itself_is_refused(tmp_path: Path) -> None:
+    """Each refusal says what to change, and nothing was done."""
+    cluster = _trial().Cluster(tmp_path / "cluster")
+    try:
+        cluster.start(2, extra="PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n")
+        done = subprocess.run(
+            [*DRIVE, str(TRIAL / "youngest.toml"), "--nodes", "n1", "--state", str(tmp_path / "state")],
+            env=cluster.env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "take GANG away" in done.stderr
+        assert "set PreemptMode=OFF" in done.stderr
+        assert "No reservations" in cluster.run("scontrol", "show", "res").stdout
+    finally:
+        cluster.stop()
+
+
+def test_the_trial_runs_through() -> None:
+    """`sh examples/slurm-trial/run.sh`, as anybody would."""
+    done = subprocess.run(
+        ["sh", str(TRIAL / "run.sh")],
+        env={
+            **os.environ,
+            "PYTHON": sys.executable,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "14 checks passed" in done.stdout
