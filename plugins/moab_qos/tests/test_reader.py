@@ -441,3 +441,14 @@ def test_defaultclass_names_the_class_of_jobs_without_one(read: Any) -> None:
     """RMCFG DEFAULTCLASS, with or without a CLASSCFG line of its own."""
     assert default_class(read, *CLASSES, "RMCFG[base] TYPE=PBS DEFAULTCLASS=iron") == "iron"
     assert default_class(read, *CLASSES, "RMCFG[base] DEFAULTCLASS=plain") == "plain"
+
+
+def test_what_stands_behind_an_at_belongs_to_the_type_alone(settings_of: Any) -> None:
+    """RMCFG TYPE=PBS@host names a host; an URL keeps its own."""
+    (rm,) = settings_of("RMCFG[base] TYPE=PBS@head JOBSUSPENDURL=exec://bin/stop@once\n")["rm"]
+    assert (rm["type"], rm["suspend_url"]) == ("PBS", "exec://bin/stop@once")
+
+
+def test_a_last_line_that_goes_on_is_read(settings_of: Any) -> None:
+    """The file ends behind the backslash."""
+    assert settings_of("PREEMPTPOLICY \\\n  SUSPEND \\")["preempt_policy"] == "SUSPEND"

@@ -93,6 +93,12 @@ def test_search_depth_of_a_serial_preemptor(play: Any) -> None:
     assert play(running, waiting, "PREEMPTSEARCHDEPTH 1", nodes="n1=4//4096").victims == []
 
 
+def test_search_depth_is_for_serial_preemptors_alone(play: Any) -> None:
+    """Two candidates are needed for a job of two processors, whatever the depth."""
+    running = "a(low,1p,prio=1) b(low,1p,prio=9)"
+    assert play(running, "H(high,2p)", "PREEMPTSEARCHDEPTH 1", nodes="n1=2").displaced == {"a", "b"}
+
+
 # ------------------------------------------------------------------------------------------ weights
 @pytest.mark.parametrize(
     ("running", "more", "victim"),

@@ -202,3 +202,10 @@ def test_24_ties_are_deterministic(play: Any) -> None:
     runs = [play("a(low,2p,ran=7200) b(low,2p)", "H(high,2p)") for _ in range(2)]
     assert [run.displaced for run in runs] == [{"b"}, {"b"}]
     assert runs[0].table.record == runs[1].table.record
+
+
+def test_a_priority_of_zero_is_not_negative(play: Any) -> None:
+    """REJECTNEGPRIOJOBS refuses what is below zero."""
+    more = "ENABLENEGJOBPRIORITY TRUE\nREJECTNEGPRIOJOBS TRUE\nQUEUETIMEWEIGHT 0\nQOSCFG[nil] PRIORITY=0\n"
+    assert play("", "Z(nil,1p)", more).started("Z") == 0
+    assert play("", "Z(nil,1p)", more + "QOSCFG[nil] PRIORITY=-1\n").started("Z") is None
