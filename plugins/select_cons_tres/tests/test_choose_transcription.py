@@ -105,11 +105,9 @@ class Plain:
         cpus = self.cpus(index)
         if not self.request.whole:
             node = self.cluster.nodes[index]
-            unit = {
-                Unit.CPU: 1,
-                Unit.CORE: node.threads_per_core,
-                Unit.SOCKET: node.threads_per_core * node.cores_per_socket,
-            }[self.request.need.unit]
+            unit = node.threads_per_core
+            if self.request.need.unit is Unit.SOCKET:
+                unit *= node.cores_per_socket
             due = self.cpus_left - max(self.nodes_due - 1, 0) * unit
             cpus = min(cpus, max(due, self.request.cpus_per_node, 1))
         self.taken[index] = cpus

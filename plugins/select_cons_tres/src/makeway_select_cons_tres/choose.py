@@ -138,13 +138,10 @@ class Walk:
         self.rem_cpus -= cpus
 
     def _unit(self, index: int) -> int:
-        """Return the CPUs of the smallest thing that is handed out."""
-        unit = self._request.need.unit
-        if unit is Unit.CPU:
-            return 1
+        """Return the CPUs kept back for a node that has to come: a core's, with CR_CPU too, or a socket's."""
         shape = self._layout.shape(index)
         threads = threads_for(shape, self._request.need)
-        return threads * (shape.cores_per_socket if unit is Unit.SOCKET else 1)
+        return threads * (shape.cores_per_socket if self._request.need.unit is Unit.SOCKET else 1)
 
     def wants_more(self) -> bool:
         """Whether anything is missing, and another node is allowed."""

@@ -47,6 +47,9 @@ class HetStarter:
         if plan is None:
             if not self.eligible(components):
                 return Outcome.NEVER
+            for part in components:
+                if not part.reason:
+                    self._ledger.wait_for(part, "Resources")
             if preempt and self._placer.preemption:
                 return self._preempt(job, components, allowed)
             self._note_waiting(components)
