@@ -123,15 +123,24 @@ class Plain:
 
     # ------------------------------------------------------------------------------- blocks
     def blocks(self) -> list[list[int]]:
-        """Split nodes into blocks of consecutive indices and one weight; contiguous ones have any weight."""
+        """Split nodes into blocks of consecutive indices and one weight; contiguous ones have any weight.
+
+        Required nodes have no weight and part no blocks (recorded: cons_required_weight).
+        """
         found: list[list[int]] = []
         for index in sorted({*self.usable, *self.required}):
-            alike = self.request.contiguous or (found and self.weight(found[-1][0]) == self.weight(index))
-            if found and found[-1][-1] == index - 1 and alike:
-                found[-1].append(index)
+            block = found[-1] if found and found[-1][-1] == index - 1 else []
+            neutral = self.request.contiguous or index in self.required or not self.rest(block)
+            alike = neutral or self.weight(index) == self.worth(block)
+            if block and alike:
+                block.append(index)
             else:
                 found.append([index])
         return found
+
+    def worth(self, block: Sequence[int]) -> int:
+        """Return the weight of a block."""
+        return self.weight(self.rest(block)[0])
 
     def rest(self, block: Sequence[int]) -> list[int]:
         """Return what of a block is not a required node."""
@@ -149,8 +158,8 @@ class Plain:
         """Whether `block`, looked at after `best`, is the better one."""
         if self.required & set(block) and not self.required & set(best):
             return True
-        if not self.request.contiguous and self.weight(block[0]) != self.weight(best[0]):
-            return self.weight(block[0]) < self.weight(best[0])
+        if not self.request.contiguous and self.worth(block) != self.worth(best):
+            return self.worth(block) < self.worth(best)
         if self.sufficient(block):
             return not self.sufficient(best) or self.size(block) < self.size(best)
         return self.size(block) > self.size(best)

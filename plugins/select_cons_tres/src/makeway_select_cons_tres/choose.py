@@ -181,6 +181,8 @@ class Walk:
         groups = self._layout.by_weight
         if len(groups) == 1 or self._request.contiguous:
             groups = [-1]
+        elif required:
+            return self._blocks_around(nodes, required)
         found = []
         for weight, group in enumerate(groups):
             some = (nodes | required) & group
@@ -197,6 +199,33 @@ class Walk:
                     found.append(Block(first, stop, indices, self._sum(indices), weight, pivot))
         found.sort(key=lambda block: block.first)
         return found
+
+    def _blocks_around(self, nodes: NodeBits, required: NodeBits) -> list[Block]:
+        """Split nodes of several weights: required ones have no weight and part no blocks.
+
+        So a required node has its neighbours in its block, whatever their weight (recorded: cons_required_weight).
+        """
+        ranks = {
+            index: rank
+            for rank, group in enumerate(self._layout.by_weight)
+            for index in bitmap.indices(group)
+        }
+        found = []
+        for first, stop in bitmap.runs(nodes | required):
+            begun, rest, weight = first, list[int](), -1
+            for index in range(first, stop):
+                if required >> index & 1:
+                    continue
+                if rest and ranks[index] != weight:
+                    found.append(self._block(begun, index, rest, weight, required))
+                    begun, rest = index, []
+                rest, weight = [*rest, index], ranks[index]
+            found.append(self._block(begun, stop, rest, weight, required))
+        return [block for block in found if block.indices]
+
+    def _block(self, first: int, stop: int, indices: Sequence[int], weight: int, required: NodeBits) -> Block:
+        pivot = bitmap.lowest(bitmap.span(first, stop) & required)
+        return Block(first, stop, indices, self._sum(indices), weight, pivot)
 
     def _sum(self, indices: Sequence[int]) -> int:
         """Return the CPUs of consecutive nodes."""

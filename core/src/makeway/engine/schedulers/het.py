@@ -48,7 +48,7 @@ class HetStarter:
             if not self.eligible(components):
                 return Outcome.NEVER
             for part in components:
-                if not part.reason:
+                if part.reason in ("", "None"):
                     self._ledger.wait_for(part, "Resources")
             if preempt and self._placer.preemption:
                 return self._preempt(job, components, allowed)
