@@ -12,6 +12,7 @@ from makeway_kueue_cohort import decide
 from makeway_kueue_cohort.books import Books, Node, fits
 from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.order import Workload
+from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.site import Fungibility, Group, Pair
 
 
@@ -64,6 +65,8 @@ class Assignment:
     """Pod set and resource -> flavor."""
     missing: str = ""
     """Why no flavor does; empty: some do."""
+    victims: tuple[Victim, ...] | None = None
+    """Who has to leave, where the search for the one pair that it uses has said so; None: it has yet to be made."""
 
 
 def height_that_fits(queue: Node, pair: Pair, asked: int) -> int:
@@ -102,6 +105,7 @@ class _Assigner:
         self.uses: dict[Pair, int] = {}
         self.short: list[Pair] = []
         self.chosen: dict[tuple[str, str], str] = {}
+        self._searched: dict[tuple[Pair, int], tuple[Victim, ...]] = {}
 
     def over(self, pod_sets: Sequence[PodSet]) -> Assignment:
         """Assign all of them; the worst pod set says how well it goes."""
@@ -124,7 +128,10 @@ class _Assigner:
         return self._result(worst)
 
     def _result(self, grade: Grade, missing: str = "") -> Assignment:
-        return Assignment(self.uses, grade, tuple(dict.fromkeys(self.short)), self.chosen, missing)
+        short = tuple(dict.fromkeys(self.short))
+        alone = len(self.uses) == 1 and len(short) == 1
+        victims = self._searched.get((short[0], self.uses[short[0]])) if alone else None
+        return Assignment(self.uses, grade, short, self.chosen, missing, victims)
 
     def _group(self, pod_set: str, group: Group, wanted: Mapping[str, int]) -> Grade:
         """Take the best flavor for the resources of one group."""
@@ -168,6 +175,7 @@ class _Assigner:
         """Search for victims for this pair alone."""
         asking = attrs.evolve(self.head, uses={pair: amount})
         victims = decide.victims(asking, (pair,), self.admitted, self.books)
+        self._searched[pair, amount] = victims
         if not victims:
             return Grade(Mode.NO_CANDIDATES, height)
         for each in victims:

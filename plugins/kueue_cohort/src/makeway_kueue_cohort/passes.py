@@ -68,6 +68,8 @@ def _nominated(
     found = assign(head.workload, pod_sets, admitted, books, keep)
     if found.grade.mode in (Mode.NO_FIT, Mode.FIT):
         return Entry(head, found, ())
+    if found.victims is not None:
+        return Entry(head, found, found.victims)
     asking = attrs.evolve(head.workload, uses=found.uses)
     return Entry(head, found, decide.victims(asking, found.short, admitted, books))
 
