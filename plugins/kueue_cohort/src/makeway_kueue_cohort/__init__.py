@@ -17,7 +17,7 @@ passes     one pass over the heads of all queues (7)
 requests   a job's queue, request and priority
 yard       what jobs hold and who waits, in one run; turns: who is tried next, victims of one job
 places     the selector ``kueue/quota``: quota alone decides
-reader     Kueue's own manifests
+reader     Kueue's own manifests, and jobs in CSV
 check      what ``makeway check`` finds; explain: what ``makeway explain`` goes through
 recordings Kueue's test tables, for ``makeway verify``; case: their words
 vocabulary names
@@ -50,6 +50,7 @@ from makeway.model import (
 )
 from makeway_kueue_cohort import check, explain, requests
 from makeway_kueue_cohort.reader import ManifestReader
+from makeway_kueue_cohort.reader.jobs import KueueJobs
 from makeway_kueue_cohort.recordings import KueueRecordings
 from makeway_kueue_cohort.settings import Settings
 from makeway_kueue_cohort.turns import candidates, mode_of, turns_of
@@ -67,8 +68,13 @@ def makeway_settings() -> type[Settings]:
 
 @hookimpl
 def makeway_dialect() -> Dialect:
-    """Read manifests and recorded cases; speak Kueue."""
-    return Dialect(configs=[ManifestReader()], recordings=[KueueRecordings()], vocabulary=WORDS)
+    """Read manifests, jobs and recorded cases; speak Kueue."""
+    return Dialect(
+        configs=[ManifestReader()],
+        workloads=[KueueJobs()],
+        recordings=[KueueRecordings()],
+        vocabulary=WORDS,
+    )
 
 
 @hookimpl
