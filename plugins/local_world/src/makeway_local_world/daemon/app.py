@@ -20,6 +20,7 @@ from makeway.errors import ConfigError, JournalError, MakewayError, PluginError,
 from makeway.settings import structure
 from makeway_local_world.daemon.desk import Unwritten
 from makeway_local_world.daemon.intake import Refusal
+from makeway_local_world.daemon.outlook import Outlook
 from makeway_local_world.daemon.people import Forbidden
 from makeway_local_world.daemon.service import Caller, Full, NoJob, Service
 from makeway_local_world.daemon.stream import events
@@ -215,13 +216,15 @@ async def wait(request: web.Request) -> web.Response:
 
 async def why(request: web.Request) -> web.Response:
     """Say why a job does not run, who did that, and about when it will."""
-    return web.json_response(await request.app[SERVICE].why(caller_of(request), request.match_info["id"]))
+    return web.json_response(
+        await Outlook(request.app[SERVICE]).why(caller_of(request), request.match_info["id"])
+    )
 
 
 async def whom(request: web.Request) -> web.Response:
     """Say whom a job would displace now, without submitting it."""
     wanted = structure(await body_of(request), Request, SOURCE)
-    return web.json_response(await request.app[SERVICE].whom(caller_of(request), wanted))
+    return web.json_response(await Outlook(request.app[SERVICE]).whom(caller_of(request), wanted))
 
 
 async def logs(request: web.Request) -> web.Response:

@@ -11,16 +11,14 @@ from typing import Any, TypeVar
 
 import attrs
 
-from makeway.config import Config, parse_toml
-from makeway.model import JobSpec, JobState, Stay
+from makeway.config import parse_toml
+from makeway.model import JobState
 from makeway.record import Line
-from makeway.state import State
 from makeway.worlds.events import NodesDrained, NodesUp
 from makeway_live.drive import Live
 from makeway_local_world import submission
 from makeway_local_world.daemon import wards
 from makeway_local_world.daemon.desk import Desk, Unwritten
-from makeway_local_world.daemon.foresight import Foresight, look
 from makeway_local_world.daemon.intake import Intake, Refusal, Taken
 from makeway_local_world.daemon.past import Past
 from makeway_local_world.daemon.people import Rules, forget, name_of, rules_of, veil, veiled, who_is
@@ -28,10 +26,9 @@ from makeway_local_world.daemon.reserve import Reserve
 from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
 from makeway_local_world.daemon.views import Displacers, Shown
 from makeway_local_world.daemon.waiting import Waiting
-from makeway_local_world.daemon.why import Known, story, whom
 from makeway_local_world.places import Places
 from makeway_local_world.processes.ends import end_of
-from makeway_local_world.requests import Request, parse_after, specs
+from makeway_local_world.requests import Request, parse_after
 
 T = TypeVar("T")
 PATIENCE = 1.0
@@ -128,7 +125,8 @@ class Service:
             self.troubled()
         return helped
 
-    def _look(self) -> list[dict[str, Any]]:
+    def look(self) -> list[dict[str, Any]]:
+        """Return all live jobs as they are now; called on the engine's thread."""
         live = self.live
         now = max(live.clock.now(), live.engine.ledger.now)
         zero = live.clock.wall() - live.clock.now()
@@ -149,7 +147,7 @@ class Service:
         """Return all live jobs; if the engine is busy for long, as they were a moment ago."""
         stale = False
         try:
-            jobs = await asyncio.wait_for(self.ask(self._look), PATIENCE)
+            jobs = await asyncio.wait_for(self.ask(self.look), PATIENCE)
         except TimeoutError:
             jobs, stale = self._shown, True
         shown = veil(self.rules, caller.uid, jobs)
@@ -163,7 +161,7 @@ class Service:
 
         :raises NoJob: there is none.
         """
-        found = next((each for each in await self.ask(self._look) if each["id"] == job_id), None)
+        found = next((each for each in await self.ask(self.look) if each["id"] == job_id), None)
         if found is None:
             found = await self.elsewhere(self._ended, job_id)
         if found is None:
@@ -319,98 +317,6 @@ class Service:
             return [self._with_end(job) for job in self.past.ended(since, until, user, limit)]
 
         return {"jobs": veil(self.rules, caller.uid, await self.elsewhere(look))}
-
-    # ------------------------------------------------------------------------------ looking ahead
-    async def why(self, caller: Caller, job_id: str) -> dict[str, Any]:
-        """Tell why a job does not run, who did that, what would have to happen, and about when.
-
-        :raises NoJob: there is none.
-        """
-        job = await self.job(caller, job_id)
-        if not self.rules.may_see(caller.uid, str(job["user"])):
-            raise Refusal(f"job {job_id} belongs to {job['user']}")
-        known, state, config = await self.ask(lambda: self._known(job))
-        lines = await self.elsewhere(self.past.lines_of, job_id)
-        foresight = None
-        if job["state"] in ("PENDING", "SUSPENDED") and not job["held"] and known.drained is None:
-            foresight = await self._look_ahead(config, state, job_id)
-        known = attrs.evolve(known, lines=lines, foresight=foresight)
-        told = await self.elsewhere(story, known)
-        expected = None
-        if foresight is not None and foresight.starts_at is not None:
-            expected = round(foresight.starts_at + known.zero, 3)
-        return {
-            "job": job,
-            "told": told,
-            "expected_at": expected,
-            "displaced": job.get("displaced"),
-            "displaces": [] if foresight is None else [attrs.asdict(each) for each in foresight.takes],
-            "decision": None
-            if foresight is None or foresight.decision is None
-            else foresight.decision.as_dict(),
-        }
-
-    async def whom(self, caller: Caller, request: Request) -> dict[str, Any]:
-        """Tell whom a job would displace now, without submitting it."""
-        live = self.live
-        who = who_is(caller.uid, caller.gid)
-
-        def prepared() -> tuple[Known, State, Config, list[JobSpec]]:
-            now = max(live.clock.now(), live.engine.ledger.now)
-            new = specs(
-                attrs.evolve(request, array=None, dependency=None), who, "new", now, live.clock.wall()
-            )
-            return *self._known({"id": "new", "time_limit": None}), new
-
-        known, state, config, new = await self.ask(prepared)
-        new = [attrs.evolve(each, submit_at=state.at, begin_at=None) for each in new]
-        foresight = await self._look_ahead(config, state, "new", new)
-        known = attrs.evolve(known, foresight=foresight)
-        return {
-            "told": await self.elsewhere(whom, known),
-            "starts_at": None if foresight.starts_at is None else round(foresight.starts_at + known.zero, 3),
-            "displaces": [attrs.asdict(each) for each in foresight.takes],
-            "rejected": foresight.rejected,
-            "decision": None if foresight.decision is None else foresight.decision.as_dict(),
-        }
-
-    async def _look_ahead(
-        self, config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ()
-    ) -> Foresight:
-        return await self.elsewhere(look, config, state, job_id, new)
-
-    def _known(self, job: dict[str, Any]) -> tuple[Known, State, Config]:
-        """Gather on the engine's thread what there is to say about a job."""
-        live, engine = self.live, self.live.engine
-        others = {each["id"]: each for each in self._look()}
-        mine = engine.ledger.jobs.get(str(job["id"]))
-        stays: Sequence[Stay] = engine.stays(mine) if mine is not None else ()
-        ahead: list[str] = []
-        if mine is not None and mine.state is JobState.PENDING and not mine.held:
-            order = [entry[1].id for entry in engine.queue.ordered()]
-            if mine.id in order:
-                ahead = list(dict.fromkeys(order[: order.index(mine.id)]))
-        drain = wards.read(self.places.state)
-        known = Known(
-            job=job,
-            others=others,
-            stays=stays,
-            ahead=ahead,
-            zero=live.clock.wall() - live.clock.now(),
-            waits_for=self.waiting.stand(mine.id) if mine is not None else {},
-            drained=None if drain is None else attrs.asdict(drain),
-            trouble=self.trouble,
-            failed=self._last_failure(job),
-            words=engine.policies.vocabulary(),
-        )
-        state = engine.hand_over()
-        return known, attrs.evolve(state, at=max(state.at, engine.ledger.now)), engine.config
-
-    def _last_failure(self, job: dict[str, Any]) -> str:
-        """Return how the last incarnation that is over ended, if it did not end well."""
-        last = int(job.get("incarnation") or 0)
-        end = end_of(self.places.state, str(job["id"]), last) if last else None
-        return "" if end is None else end.why
 
     # --------------------------------------------------------------------------------- logs
     async def logs(self, caller: Caller, job_id: str) -> dict[str, Any]:

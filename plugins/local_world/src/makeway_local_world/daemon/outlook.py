@@ -1,0 +1,124 @@
+"""Tell why a job does not run, about when it will, and whom another would displace; nothing is changed by that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from makeway.config import Config
+from makeway.model import JobSpec, JobState, Stay
+from makeway.state import State
+from makeway_local_world.daemon import wards
+from makeway_local_world.daemon.foresight import Foresight, look
+from makeway_local_world.daemon.intake import Refusal
+from makeway_local_world.daemon.people import who_is
+from makeway_local_world.daemon.why import Known, story, whom
+from makeway_local_world.processes.ends import end_of
+from makeway_local_world.requests import Request, specs
+
+if TYPE_CHECKING:
+    from makeway_local_world.daemon.service import Caller, Service
+
+
+class Outlook:
+    """Looks at what a daemon has, and ahead with copies of its engine."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def why(self, caller: Caller, job_id: str) -> dict[str, Any]:
+        """Tell why a job does not run, who did that, what would have to happen, and about when.
+
+        :raises NoJob: there is none.
+        """
+        job = await self._service.job(caller, job_id)
+        if not self._service.rules.may_see(caller.uid, str(job["user"])):
+            raise Refusal(f"job {job_id} belongs to {job['user']}")
+        known, state, config = await self._service.ask(lambda: self._known(job))
+        lines = await self._service.elsewhere(self._service.past.lines_of, job_id)
+        foresight = None
+        if job["state"] in ("PENDING", "SUSPENDED") and not job["held"] and known.drained is None:
+            foresight = await self._look_ahead(config, state, job_id)
+        known = attrs.evolve(known, lines=lines, foresight=foresight)
+        told = await self._service.elsewhere(story, known)
+        expected = None
+        if foresight is not None and foresight.starts_at is not None:
+            expected = round(foresight.starts_at + known.zero, 3)
+        return {
+            "job": job,
+            "told": told,
+            "expected_at": expected,
+            "displaced": job.get("displaced"),
+            "displaces": [] if foresight is None else [attrs.asdict(each) for each in foresight.takes],
+            "decision": None
+            if foresight is None or foresight.decision is None
+            else foresight.decision.as_dict(),
+        }
+
+    async def whom(self, caller: Caller, request: Request) -> dict[str, Any]:
+        """Tell whom a job would displace now, without submitting it."""
+        live = self._service.live
+        who = who_is(caller.uid, caller.gid)
+
+        def prepared() -> tuple[Known, State, Config, list[JobSpec]]:
+            now = max(live.clock.now(), live.engine.ledger.now)
+            new = specs(
+                attrs.evolve(request, array=None, dependency=None), who, "new", now, live.clock.wall()
+            )
+            return *self._known({"id": "new", "time_limit": None}), new
+
+        known, state, config, new = await self._service.ask(prepared)
+        new = [attrs.evolve(each, submit_at=state.at, begin_at=None) for each in new]
+        foresight = await self._look_ahead(config, state, "new", new)
+        known = attrs.evolve(known, foresight=foresight)
+        return {
+            "told": await self._service.elsewhere(whom, known),
+            "starts_at": None if foresight.starts_at is None else round(foresight.starts_at + known.zero, 3),
+            "displaces": [attrs.asdict(each) for each in foresight.takes],
+            "rejected": foresight.rejected,
+            "decision": None if foresight.decision is None else foresight.decision.as_dict(),
+        }
+
+    async def _look_ahead(
+        self, config: Config, state: State, job_id: str, new: Sequence[JobSpec] = ()
+    ) -> Foresight:
+        return await self._service.elsewhere(look, config, state, job_id, new)
+
+    def _known(self, job: dict[str, Any]) -> tuple[Known, State, Config]:
+        """Gather on the engine's thread what there is to say about a job."""
+        service = self._service
+        live, engine = service.live, service.live.engine
+        others = {each["id"]: each for each in service.look()}
+        mine = engine.ledger.jobs.get(str(job["id"]))
+        stays: Sequence[Stay] = engine.stays(mine) if mine is not None else ()
+        ahead: list[str] = []
+        if mine is not None and mine.state is JobState.PENDING and not mine.held:
+            order = [entry[1].id for entry in engine.queue.ordered()]
+            if mine.id in order:
+                ahead = list(dict.fromkeys(order[: order.index(mine.id)]))
+        drain = wards.read(self._service.places.state)
+        known = Known(
+            job=job,
+            others=others,
+            stays=stays,
+            ahead=ahead,
+            zero=live.clock.wall() - live.clock.now(),
+            waits_for=self._service.waiting.stand(mine.id) if mine is not None else {},
+            drained=None if drain is None else attrs.asdict(drain),
+            trouble=self._service.trouble,
+            failed=self._last_failure(job),
+            words=engine.policies.vocabulary(),
+        )
+        state = engine.hand_over()
+        return known, attrs.evolve(state, at=max(state.at, engine.ledger.now)), engine.config
+
+    def _last_failure(self, job: dict[str, Any]) -> str:
+        """Return how the last incarnation that is over ended, if it did not end well."""
+        last = int(job.get("incarnation") or 0)
+        end = end_of(self._service.places.state, str(job["id"]), last) if last else None
+        return "" if end is None else end.why
+
+
+__all__ = ["Outlook"]
