@@ -84,8 +84,10 @@ def test_a_daemon_that_is_back_finds_its_jobs(rig: Any, short: Path) -> None:
     """Running, suspended and ended ones; nothing is started again."""
     rig.submit("1", "sh", "-c", f"echo $$ >>{short}/starts; exec sleep 1000")
     rig.until_runs("1")
+    rig.turn(lambda: (short / "starts").exists())
     rig.submit("2", "sleep", "1000", partition="urgent", spec={"tasks": 3})
     rig.until(j1="SUSPENDED", j2="RUNNING")
+    rig.until_runs("2")
     rig.submit(
         "3",
         "sh",
@@ -109,7 +111,7 @@ def test_a_daemon_that_is_back_finds_its_jobs(rig: Any, short: Path) -> None:
     rig.live.feed(Command("cancel", "2"))
     rig.until(j1="RUNNING", j2="GONE")
     assert len((short / "starts").read_text().split()) == 1
-    assert not alive(keepers["2"])
+    rig.turn(lambda: not alive(keepers["2"]))
 
 
 @pytest.mark.parametrize(("rule", "state"), [("requeue", "PENDING"), ("fail", "FAILED"), ("hold", "PENDING")])
@@ -125,8 +127,8 @@ def test_keeper_killed(rig: Any, short: Path, rule: str, state: str) -> None:
     (noticed,) = rig.notes("noticed", "1")
     assert noticed["state"] == state
     assert noticed["by"] == "its keeper was killed"
-    assert not alive(leader)
-    assert not alive(child)
+    rig.turn(lambda: not alive(leader))
+    rig.turn(lambda: not alive(child))
     if rule == "requeue":
         rig.turn(lambda: rig.live.engine.ledger.jobs["1"].starts == 2)
         rig.turn(lambda: len((short / "pids").read_text().splitlines()) == 2)
@@ -159,7 +161,7 @@ def test_keeper_killed_without_a_daemon(rig: Any) -> None:
     rig.leave()
     os.kill(keeper, signal.SIGKILL)
     rig.turn(lambda: rig.live.engine.ledger.jobs["1"].starts == 2)
-    assert not alive(leader)
+    rig.turn(lambda: not alive(leader))
     assert rig.notes("noticed", "1")[0]["by"] == "its keeper was killed"
 
 
@@ -167,13 +169,14 @@ def test_a_stopped_job_whose_keeper_is_killed(rig: Any) -> None:
     """Nobody is left standing for ever."""
     rig.submit("1", "sh", "-c", "setsid sleep 1000 & sleep 1001")
     rig.until_runs("1")
+    rig.turn(lambda: len(list(proc.below(rig.keeper("1")))) >= 3)
     rig.submit("2", "sleep", "1000", partition="urgent")
     rig.until(j1="SUSPENDED", j2="RUNNING")
     tree = [each.pid for each in proc.below(rig.keeper("1"))]
     os.kill(rig.keeper("1"), signal.SIGKILL)
     rig.until(j1="PENDING")
     assert len(tree) >= 2
-    assert not [pid for pid in tree if alive(pid)]
+    rig.turn(lambda: not [pid for pid in tree if alive(pid)])
 
 
 def test_nursery_killed(rig: Any) -> None:
@@ -307,7 +310,7 @@ def test_a_victim_continued_again(rig: Any) -> None:
     rig.until(j1="PENDING")
     by = rig.notes("noticed", "1")[-1]["by"]
     assert by == "requeued: its user continued it again while others run in its place"
-    assert not alive(leader)
+    rig.turn(lambda: not alive(leader))
 
 
 # ------------------------------------------------------------------------- limits and checkpoints
@@ -422,7 +425,7 @@ def test_memory_that_does_not_fit(rig: Any, monkeypatch: pytest.MonkeyPatch) -> 
     rig.submit("2", "sleep", "1000", partition="urgent", spec={"memory_mb_per_node": 4000})
     rig.until(j1="PENDING", j2="RUNNING")
     rig.until_runs("2")
-    assert not alive(first)
+    rig.turn(lambda: not alive(first))
     by = rig.notes("noticed", "1")[0]["by"]
     assert by.startswith("requeued instead of suspended: it keeps ")
     assert by.endswith("4000 MB are wanted, 1000 MB are free")
