@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
-from makeway.model import ClusterView, Job, Overdue, Seconds
-from makeway_slurm.accounts.tres import held
+from makeway.model import ClusterView, Job, ModeFlag, Overdue, PreemptMode, Seconds, Sharing
+from makeway_slurm.accounts.tres import CPU, held
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.counts import Places
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook
@@ -26,13 +27,20 @@ class Ending:
         self._places: dict[str, Places] = {}
         self._own: dict[str, tuple[Seconds, str]] = {}
         """Jobs with a limit on minutes of their own -> when it is reached, and its reason."""
+        self._quiet_until: Seconds = math.inf
+        """Before this instant no limit that several jobs share can be reached, whoever starts."""
+        self._most: dict[str, float] = {}
+        """What can be used up in a second at most, by TRES; not there: not known."""
 
     def started(self, job: Job, places: Places, view: ClusterView) -> None:
         """Watch a job if such a limit holds for it."""
         listed = self._rules.of(places)
         if any(rule.kind in _SHARED for rule in (*listed.before, *listed.after)):
             self._places[job.id] = places
-            self._running.setdefault(places, {})[job.id] = job
+            if places not in self._running:
+                self._running[places] = {}
+                self._quiet_until = min(self._quiet_until, self._quiet(places, view))
+            self._running[places][job.id] = job
         began = job.started_at if job.started_at is not None else view.now
         for rule in listed.after:
             if rule.kind is Kind.JOB_MINUTES:
@@ -59,8 +67,11 @@ class Ending:
         over = {job_id: f"{reason} is used up" for job_id, (at, reason) in self._own.items() if at <= now}
         later = [at for at, _ in self._own.values() if at > now]
         if self._running and self._usage.counts:
-            later.append(self._usage.next_at)
-            for places, jobs in self._running.items():
+            if now >= self._quiet_until:
+                self._quiet_until = min(self._quiet(places, view) for places in self._running)
+            later.append(max(self._usage.next_at, self._quiet_until))
+            look = self._running.items() if self._quiet_until <= self._usage.next_at else ()
+            for places, jobs in look:
                 for rule in self._used_up(places):
                     for job in jobs.values():
                         if usage_factor(job.qos) and (
@@ -68,6 +79,36 @@ class Ending:
                         ):
                             over.setdefault(job.id, f"{rule.reason} is used up")
         return Overdue(jobs=over, ask_again_at=min(later, default=None))
+
+    def _quiet(self, places: Places, view: ClusterView) -> Seconds:
+        """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""
+        listed = self._rules.of(places)
+        found = math.inf
+        for rule in (*listed.before, *listed.after):
+            if rule.kind not in _SHARED:
+                continue
+            entry = self._entry_of(rule)
+            name = WALL if rule.kind is Kind.USED_WALL else rule.name
+            most = self._at_most(name, view)
+            if entry is None:
+                continue
+            if not most:
+                return view.now
+            # What ran since the last recalculation is not in it yet.
+            since = max(0.0, view.now - self._usage.last)
+            found = min(found, view.now + (rule.most * 60.0 - entry.used(name)) / most - since)
+        return found
+
+    def _at_most(self, name: str, view: ClusterView) -> float:
+        """Return how much of a TRES can be used up in a second; 0: not known."""
+        if name not in self._most:
+            setting = view.preempt_mode
+            stops = setting.action is PreemptMode.SUSPEND or ModeFlag.GANG in setting.flags
+            per_second = sum(node.cpus for node in view.cluster.nodes) if name in (CPU, WALL) else 0
+            factor = max([1.0, *map(usage_factor, view.cluster.qos)])
+            shares = any(each.oversubscribe.sharing is Sharing.FORCE for each in view.cluster.partitions)
+            self._most[name] = 0.0 if stops or shares else per_second * factor
+        return self._most[name]
 
     def _used_up(self, places: Places) -> Iterator[Rule]:
         listed = self._rules.of(places)

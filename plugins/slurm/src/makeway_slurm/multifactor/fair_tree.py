@@ -51,19 +51,25 @@ class FairTree:
             for node in tree.nodes
         ]
         """Of each association: whose level it stands in, its share, and whether it is endlessly well off."""
+        self._last: tuple[list[tuple[int, int, bool]], list[float]] | None = None
+        """Neighbours in the order of the last walk, whether they were tied, and the factors that came of it."""
 
     def factors(self, usage: Sequence[float]) -> Sequence[float]:
         """Return the factor of each user, by index of the association; those of accounts mean nothing.
 
         :param usage: what each association has used, by index, in whatever unit.
         """
-        return self._walk(self._levels(usage)[1])
+        level = self._level(usage)
+        if self._last is None or not _stands(self._last[0], level):
+            pairs: list[tuple[int, int, bool]] = []
+            self._last = pairs, self._walk(level, pairs)
+        return self._last[1]
 
     def rank(self, usage: Sequence[float]) -> Mapping[int, Share]:
         """Return the share of each association, by index."""
         total = usage[self._tree.root.index]
         used, level = self._levels(usage)
-        factors = self._walk(level)
+        factors = self._walk(level, [])
         return {
             node.index: Share(
                 used=used[node.index] if node.parent is not None else 1.0,
@@ -76,22 +82,32 @@ class FairTree:
 
     def _levels(self, usage: Sequence[float]) -> tuple[list[float], list[float]]:
         """Return of each association its part of what its level has used, and its share over that."""
-        used: list[float] = []
-        level: list[float] = []
-        for mine, (above, share, endless) in zip(usage, self._places, strict=True):
-            total = usage[above]
-            part = mine / total if total else 0.0
-            used.append(part)
-            if endless:
-                level.append(math.inf)
-            elif not share:
-                level.append(0.0)
-            else:
-                level.append(share / part if part else math.inf)
-        return used, level
+        used = [
+            mine / usage[above] if usage[above] else 0.0
+            for mine, (above, _, _) in zip(usage, self._places, strict=True)
+        ]
+        return used, self._level(usage)
 
-    def _walk(self, level: Sequence[float]) -> list[float]:
-        """Go down the tree, the best off first; equals share a rank."""
+    def _level(self, usage: Sequence[float]) -> list[float]:
+        """Return of each association its share over its part of what its level has used."""
+        level: list[float] = []
+        add, inf = level.append, math.inf
+        for mine, (above, share, endless) in zip(usage, self._places, strict=True):
+            if endless:
+                add(inf)
+            elif not share:
+                add(0.0)
+            else:
+                total = usage[above]
+                part = mine / total if total else 0.0
+                add(share / part if part else inf)
+        return level
+
+    def _walk(self, level: Sequence[float], pairs: list[tuple[int, int, bool]]) -> list[float]:
+        """Go down the tree, the best off first; equals share a rank.
+
+        :param pairs: gets the neighbours of each level, and whether they are tied.
+        """
         count = len(self._tree.users)
         rank = left = count
         found = [0.0] * len(level)
@@ -112,12 +128,23 @@ class FairTree:
             keyed = sorted([(-level[each], not users[each], at, each) for at, each in enumerate(ordered)])
             below: list[tuple[int, bool]] = []
             before: float | None = None
+            neighbour = -1
             for minus, _, _, each in keyed:
-                below.append((each, tied if before is None else minus == before))
-                before = minus
+                equal = minus == before
+                below.append((each, tied if before is None else equal))
+                if before is not None:
+                    pairs.append((neighbour, each, equal))
+                before, neighbour = minus, each
             below.reverse()
             stack += below
         return found
+
+
+def _stands(pairs: Sequence[tuple[int, int, bool]], level: Sequence[float]) -> bool:
+    """Whether all neighbours stand as they did, tied ones tied: then all ranks are the same."""
+    return not any(
+        level[one] != level[other] if tied else level[one] <= level[other] for one, other, tied in pairs
+    )
 
 
 __all__ = ["FairTree", "Share"]

@@ -19,6 +19,8 @@ from makeway_slurm.multifactor.factors import Fixed, Weigher, total
 from makeway_slurm.multifactor.fair_tree import FairTree, Share
 
 _TINY = 1e-6
+_SPARE = 1000
+"""Jobs that have started or gone and are kept in mind, before they are swept out."""
 _NO_SHARES: Mapping[int, Share] = {}
 
 
@@ -167,17 +169,19 @@ class Multifactor:
         self._accrual.recount(view, second)
         found: dict[str, Priority] = {}
         incr_only = self.settings.has("INCR_ONLY")
-        old = self._known
-        self._known = {job_id: known for job_id, known in old.items() if view.job(job_id) is not None}
+        if len(self._known) > 2 * len(jobs) + _SPARE:
+            kept = {job_id: each for job_id, each in self._known.items() if view.job(job_id) is not None}
+            self._known = kept
         for job in jobs:
-            known = old.get(job.id)
+            known = self._known.get(job.id)
             if known is None or known.qos != _qos_of(job):
                 known = self._look_at(job)
-            self._known[job.id] = known
             last = dict(known.values) if incr_only else {}
-            found[job.id] = self._compute(job, known, second)
+            value = self._compute(job, known, second)
             if incr_only and last:
-                found[job.id] = self._not_below(job, known, last)
+                value = self._not_below(job, known, last)
+            if value != job.priority:
+                found[job.id] = value
         if self._running:
             for job in view.active:
                 if job.priority:
