@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from makeway import bitmap
-from makeway.engine.schedulers.backfill import Plan
+from makeway.engine.schedulers.backfill import Plan, Sliding
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -33,3 +33,20 @@ def test_skipping_finds_what_a_look_at_every_begin_finds(seed: int) -> None:
                 expected = at
                 break
         assert plan.skipping(nodes, least).first_from(start, length) == expected
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_sliding_over_a_plan_finds_what_each_look_finds(seed: int) -> None:
+    """At instants that only move forward, at records and between them, also at the same one again."""
+    chance = Random(seed)
+    plan = Plan(0.0, 1_000.0, bitmap.first_n(-1, 12), 1.0)
+    for _ in range(chance.randrange(30)):
+        begin = float(chance.randrange(300))
+        nodes = bitmap.of(chance.sample(range(12), chance.randint(1, 6)))
+        plan.promise(begin, begin + chance.randint(1, 60), nodes)
+    length = chance.choice((0.5, 1.0, 20.0, 400.0))
+    sliding, start = Sliding(plan, length), 0.0
+    for _ in range(100):
+        assert sliding.available(start) == plan.available(start, start + length), start
+        later = plan.next_begin(start)
+        start = later if later is not None and chance.random() < 0.7 else start + chance.randrange(20) / 4

@@ -11,7 +11,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode, Seconds
 from makeway_select_linear.attempt import LinearAttempt
-from makeway_select_linear.best_fit import best_fit
+from makeway_select_linear.best_fit import best_fit, like_nodes
 from makeway_select_linear.request import Request
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _plain_forecast(
     del job
     now = view.now
     busy = selector.books.running.over[0] & usable
-    wanted = max(request.target, -(-request.min_cpus // (selector.uniform or 1)))
+    wanted = _wanted(selector, request)
     free = usable & ~busy
     have = free.bit_count()
     if have >= wanted:
@@ -172,20 +172,24 @@ def _plain_estimate(
     removable: Sequence[tuple[Job, PreemptMode]],
 ) -> Forecast | None:
     """The same as Slurm's backfill has it: the nodes that it would take, idle ones among them, are kept."""
+    wanted = _wanted(selector, request)
     now = view.now
+    if not removable:
+        ahead = selector.ends_ahead.of(selector.books, view)
+        ended = ahead.jobs_to_end(usable, wanted)
+        nodes = None if ended is None else like_nodes(ahead.idle[ended] & usable, wanted, request.max_nodes)
+        return None if ended is None or nodes is None else _at(ahead.when(ended, now), nodes, usable)
     free = usable & ~selector.books.running.over[0]
 
     def placed() -> NodeBits | None:
-        if free.bit_count() < request.min_nodes:
-            return None
-        return best_fit(free, request, selector.cpus, selector.uniform)
+        return like_nodes(free, wanted, request.max_nodes)
 
     if (nodes := placed()) is not None:
         return _at(now, nodes, usable)
     for other, mode in removable:
         if mode is not PreemptMode.OFF:
             free |= other.nodes & usable
-    if removable and (nodes := placed()) is not None:
+    if (nodes := placed()) is not None:
         return _at(now, nodes, usable, preempts=True)
     for end, _, other in view.releases():
         gain = other.nodes & usable & ~free
@@ -193,6 +197,11 @@ def _plain_estimate(
         if gain and (nodes := placed()) is not None:
             return _at(max(end, now), nodes, usable)
     return None
+
+
+def _wanted(selector: LinearSelector, request: Request) -> int:
+    """Return how many nodes a plain request takes."""
+    return max(request.target, -(-request.min_cpus // (selector.uniform or 1)))
 
 
 def _plain(request: Request, job: Job, selector: LinearSelector, *, tolerates: bool) -> bool:

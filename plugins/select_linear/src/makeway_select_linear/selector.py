@@ -27,6 +27,7 @@ from makeway.obstacle import Condition, in_all, obstacle, of_features
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, nodes_alike
 from makeway_select_linear.books import Books
+from makeway_select_linear.ends_ahead import EndsAhead
 from makeway_select_linear.forecast import forecast, forecast_around, nodes_of
 from makeway_select_linear.request import Request, memory_need, over_limit, request_of
 
@@ -52,6 +53,7 @@ class LinearSelector:
             kind_of = _by_record if view.rule("record_node_sets") else _by_build
             self.record_sets = list(_node_sets(cluster, kind_of))
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
+        self.ends_ahead = EndsAhead()
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
         self._by_cpus = _AtLeast(self.cpus)

@@ -129,6 +129,41 @@ class Plan:
         return place
 
 
+class Sliding:
+    """What a plan has available for a given time from instants on that only move forward, as `Plan.available` says.
+
+    The records in view are kept as two halves: what is common to the last so many of the first half, and to all of
+    the second. A record is so looked at twice, however many are in view.
+    """
+
+    def __init__(self, plan: Plan, length: Seconds) -> None:
+        self._begins, self._free = plan.begins, plan.free
+        self._length = length
+        self._halves = 0
+        """Record at which the second half begins."""
+        self._over = 0
+        """Record behind the second half."""
+        self._common: list[NodeBits] = []
+        """Of the first half, by how many records of it are in view, less one."""
+        self._second: NodeBits = -1
+
+    def available(self, start: Seconds) -> NodeBits:
+        """Return the nodes that nobody was promised from `start` on; the plan must not have changed."""
+        begins, free = self._begins, self._free
+        first = max(0, bisect.bisect_right(begins, start) - 1)
+        over = bisect.bisect_right(begins, start + self._length + _TINY)
+        if first >= self._halves:
+            nodes: NodeBits = -1
+            self._common = [nodes := nodes & free[at] for at in range(over - 1, first - 1, -1)]
+            self._halves = self._over = over
+            self._second = -1
+            return nodes
+        for at in range(self._over, over):
+            self._second &= free[at]
+        self._over = max(self._over, over)
+        return self._common[self._halves - first - 1] & self._second
+
+
 class Backfill:
     """The backfill scheduler of one run."""
 
@@ -220,6 +255,7 @@ class Backfill:
         # Nothing changes while the plan is searched: the same nodes get the same answer at each instant after now.
         known: dict[tuple[NodeBits, bool], Forecast | None] = {}
         skipping = plan.skipping(open_to_it, job.size)
+        sliding = Sliding(plan, length)
         while start <= plan.horizon:
             worth = skipping.first_from(start, length)
             if worth is None:
@@ -227,7 +263,7 @@ class Backfill:
             if worth != start:
                 start = worth
                 continue
-            nodes = plan.available(start, start + length) & open_to_it
+            nodes = sliding.available(start) & open_to_it
             asked = nodes, start <= ledger.now
             if asked not in known:
                 known[asked] = self._forecast(job, nodes, start, removable)
