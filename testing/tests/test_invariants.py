@@ -155,9 +155,9 @@ def test_rule_3_a_node_that_nobody_holds() -> None:
     run.engine.ledger._held.add(1)
     run.engine.ledger._held.remove(1)
     check_invariants(run.engine)
-    run.engine.ledger._active.clear()
-    run.engine.ledger._active_sorted = None
-    run.engine.ledger._active_now = None
+    active = run.engine.ledger._jobs_active
+    for job in active.in_order:
+        active.remove(job)
     assert "rule 3" in broken(lambda: check_invariants(run.engine))
 
 

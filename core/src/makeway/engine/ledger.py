@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar, cast
 
@@ -11,7 +10,12 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.engine.usage import By, UsageBooks
+from makeway.engine.active import ActiveJobs
+from makeway.engine.components import Components
+from makeway.engine.deadlines import Deadlines
+from makeway.engine.kept_books import KeptBooks
+from makeway.engine.leaving import Leaving
+from makeway.engine.usage import By
 from makeway.errors import RunnerError
 from makeway.model import (
     Allocation,
@@ -27,7 +31,6 @@ from makeway.model import (
     PreemptBasis,
     PreemptMode,
     Protection,
-    Roll,
     Seconds,
     SuspendedBy,
     Usage,
@@ -40,8 +43,6 @@ B = TypeVar("B", bound=Book)
 put_field = object.__setattr__
 """Change one field of a `Job`, quickly; for the engine alone."""
 _NO_JOBS: tuple[Job, ...] = ()
-_FEW = 16
-"""From so many on, whoever left is taken out of a list in one go."""
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _RUNNING = JobState.RUNNING
 _USER = Exclusive.USER
@@ -112,66 +113,34 @@ class Ledger:
         self._rulings = rulings
         self._on_reason = on_reason
         self._on_wait = on_wait
-        self._active: dict[str, Job] = {}
-        self._active_sorted: list[Job] | None = None
-        """By place in the job table; kept in order from the first time that anybody asks."""
-        self._left: list[Job] = []
-        """Jobs that are still in that list though they are no longer active."""
-        self._active_now: tuple[Job, ...] | None = ()
-        """All of them, to hand out; None: somebody came or went."""
+        self._jobs_active = ActiveJobs(cluster)
+        self._active = self._jobs_active.by_id
         self._held = Tally()
         self._exclusive = Tally()
-        self._completing = Tally()
-        self.completing: NodeBits = 0
-        """Nodes that a job is still leaving."""
-        self._left_early: dict[str, NodeBits] = {}
-        """Job id -> nodes of a job that is leaving which it has left already."""
-        self._leaving: dict[str, Allocation] = {}
-        self._on: list[list[Job]] | None = None
+        self._leaving = Leaving()
         self.license_holders: dict[str, dict[str, int]] = {}
         """Licence -> id of an active job -> how many it holds."""
         self._told: tuple[Seconds, int] = (-1.0, 0)
         self.searches = 0
         """How many searches for victims were begun in this pass."""
-        self._het: dict[str, list[Job]] = {}
+        self._components = Components()
         self.anyone_exclusive = 0
         """How many active jobs keep their nodes from other users."""
-        self.by_end: list[tuple[Seconds, int, Job]] = []
+        self._deadlines = Deadlines()
+        self.by_end = self._deadlines.by_end
         """Running jobs with a deadline, soonest first."""
         self.gone = gone
         """Ids of jobs that have ended since somebody last took note; None: nobody does."""
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
-        self._usage: UsageBooks | None = None
-        """None: nobody has asked who holds how much."""
-        self._rolls: list[Roll] = []
-        """Those of the books that want to know who comes and goes."""
-        self._books: dict[Any, Book] = {}
-        """Books that policies keep, by kind."""
+        self._books = KeptBooks(cluster, cast(ClusterView, self))
 
     # ------------------------------------------------------------------------ ClusterView
     @property
     def active(self) -> Sequence[Job]:
         """All running and suspended jobs, in job-table order."""
-        if self._active_now is None:
-            if self._active_sorted is None:
-                self._active_sorted = sorted(self._active.values(), key=_by_index)
-            elif self._left:
-                self._strike_off(self._active_sorted)
-            self._active_now = tuple(self._active_sorted)
-        return self._active_now
-
-    def _strike_off(self, listed: list[Job]) -> None:
-        """Take those who left out of the list: many at once in one go."""
-        left = self._left
-        if len(left) < _FEW:
-            for job in left:
-                del listed[bisect.bisect_left(listed, job.index, key=_by_index)]
-        else:
-            gone = {job.index for job in left}
-            listed[:] = [job for job in listed if job.index not in gone]
-        left.clear()
+        return self._jobs_active.in_order
 
     @property
     def pending(self) -> Sequence[Job]:
@@ -188,12 +157,17 @@ class Ledger:
     @property
     def idle(self) -> NodeBits:
         """Nodes in service that no job holds and none is leaving."""
-        return self.up & ~self._held.any & ~self.completing
+        return self.up & ~self._held.any & ~self._leaving.nodes
 
     @property
     def heterogeneous(self) -> bool:
         """Whether there is any heterogeneous job."""
-        return bool(self._het)
+        return bool(self._components)
+
+    @property
+    def completing(self) -> NodeBits:
+        """Nodes that a job is still leaving."""
+        return self._leaving.nodes
 
     @property
     def held(self) -> NodeBits:
@@ -251,14 +225,7 @@ class Ledger:
 
     def jobs_on(self, node: int) -> Sequence[Job]:
         """Return the active jobs on a node, in order of start."""
-        if self._on is None:
-            self._on = [[] for _ in self.cluster.nodes]
-            for job in sorted(
-                self._active.values(), key=lambda job: job.started_at or 0
-            ):  # stable: as they started
-                for index in _indices_of(job):
-                    self._on[index].append(job)
-        return self._on[node]
+        return self._jobs_active.on(node)
 
     def job(self, job_id: str) -> Job | None:
         """Return a live job by id, or None."""
@@ -266,11 +233,11 @@ class Ledger:
 
     def components_of(self, het_id: str) -> Sequence[Job]:
         """Return what is left of a heterogeneous job; empty: nothing is, or there is none of this id."""
-        return tuple(self._het.get(het_id, ()))
+        return self._components.of_id(het_id)
 
     def components(self, job: Job) -> Sequence[Job]:
         """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
-        return self._het[job.spec.het_id] if job.spec.het_id is not None else (job,)
+        return self._components.of(job)
 
     def settings(self, cls: type[S]) -> S:
         """Return the settings of the plugin whose settings class is `cls`."""
@@ -295,25 +262,11 @@ class Ledger:
 
     def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
         """Return what active jobs hold, by whom."""
-        if self._usage is None:
-            self._usage = UsageBooks(self.cluster, self._active.values())
-        return self._usage.of(by, running=running)
+        return self._books.usage(by, self._active.values(), running=running)
 
     def book(self, kind: Callable[[ClusterView], B]) -> B:
         """Return the book of a kind that is kept for this run."""
-        found = self._books.get(kind)
-        if found is None:
-            view = cast(ClusterView, self)
-            found = kind(view)
-            if hasattr(found, "came"):
-                roll = cast(Roll, found)
-                for job in self.jobs.values():
-                    roll.came(job, view)
-                self._rolls.append(roll)
-            for job in self._active.values():
-                found.started(job, view)
-            self._books[kind] = found
-        return cast(B, found)
+        return self._books.book(kind, self.jobs.values(), self._active.values())
 
     # ------------------------------------------------------------------------------ verbs
     def enter(self, draft: JobDraft) -> Job:
@@ -323,24 +276,17 @@ class Ledger:
         draft.__class__ = Job
         job = cast(Job, draft)
         self.jobs[job.id] = job
-        if job.spec.het_id is not None:
-            self._het.setdefault(job.spec.het_id, []).append(job)
-        for roll in self._rolls:
-            roll.came(job, cast(ClusterView, self))
+        self._components.add(job)
+        self._books.came(job)
         return job
 
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
         del self.jobs[job.id]
-        for roll in self._rolls:
-            roll.gone(job, cast(ClusterView, self))
+        self._books.gone(job)
         if self.gone is not None:
             self.gone.append(job.id)
-        if job.spec.het_id is not None:
-            parts = self._het[job.spec.het_id]
-            parts.remove(job)
-            if not parts:
-                del self._het[job.spec.het_id]
+        self._components.remove(job)
 
     def wait_for(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for."""
@@ -369,31 +315,18 @@ class Ledger:
             put_field(job, "stopped", 0.0)
             put_field(job, "preemptions_before", job.preemptions)
         if job.time_limit is not None:
-            end_at = now + job.time_limit
-            put_field(job, "end_at", end_at)
-            bisect.insort(self.by_end, (end_at, job.index, job))
+            self._deadlines.set(job, now + job.time_limit)
         self._hold(job, allocation)
         self.version += 1
 
     def _hold(self, job: Job, allocation: Allocation) -> None:
         """Book an active job and what it holds."""
-        self._active[job.id] = job
-        if self._active_sorted is not None:
-            if self._left:
-                self._strike_off(self._active_sorted)
-            bisect.insort(self._active_sorted, job, key=_by_index)
-        self._active_now = None
+        self._jobs_active.add(job)
         nodes = allocation.nodes
         self._held.add(nodes)
         if not allocation.shared and job.state is _RUNNING:
             self._exclusive.add(nodes)
-        if self._on is not None:
-            for index in allocation.node_indices:
-                self._on[index].append(job)
-        if self._usage is not None:
-            self._usage.started(job)
-        for book in self._books.values():
-            book.started(job, cast(ClusterView, self))
+        self._books.started(job)
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self.license_holders.setdefault(name, {})[job.id] = count
@@ -419,9 +352,8 @@ class Ledger:
             suspended_by=by,
             resumed_at=None,
         )
-        if self._usage is not None:
-            self._usage.stopped(job)
-        self._clear_deadline(job)
+        self._books.stopped(job)
+        self._deadlines.clear(job)
         if job.allocation is not None and not job.allocation.shared:
             self._exclusive.remove(job.allocation.nodes)
         self.version += 1
@@ -438,12 +370,11 @@ class Ledger:
             suspended_at=None,
             suspended_by=None,
         )
-        if self._usage is not None:
-            self._usage.resumed(job)
+        self._books.resumed(job)
         if keep_deadline is not None:
-            self._set_deadline(job, keep_deadline)
+            self._deadlines.set(job, keep_deadline)
         elif job.time_limit is not None:
-            self._set_deadline(job, self.now + max(0.0, job.time_limit - job.ran))
+            self._deadlines.set(job, self.now + max(0.0, job.time_limit - job.ran))
         if job.allocation is not None and not job.allocation.shared:
             self._exclusive.add(job.allocation.nodes)
         self.version += 1
@@ -457,59 +388,42 @@ class Ledger:
         if allocation is None:
             raise RunnerError(f"job {job.id} ended but holds no nodes")
         if job.end_at is not None:
-            self._clear_deadline(job)
-        if self._usage is not None:
-            self._usage.left(job)
-        for book in self._books.values():
-            book.left(job, cast(ClusterView, self))
-        del self._active[job.id]
-        if self._active_sorted is not None:
-            self._left.append(job)
-        self._active_now = None
+            self._deadlines.clear(job)
+        self._books.left(job)
+        self._jobs_active.remove(job)
         nodes = allocation.nodes
         self._held.remove(nodes)
         if not allocation.shared and job.state is _RUNNING:
             self._exclusive.remove(nodes)
-        if self._on is not None:
-            for index in allocation.node_indices:
-                self._on[index].remove(job)
         if allocation.licenses:
             for name in allocation.licenses:
                 del self.license_holders[name][job.id]
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive -= 1
         if not at_once:
-            self._completing.add(nodes)
-            self.completing |= nodes
-            self._leaving[job.id] = allocation
+            self._leaving.add(job, allocation)
         self.version += 1
         self.freed += 1
 
     def leaving(self, nodes: NodeBits) -> list[str]:
         """Return the ids of the jobs that have ended and are still leaving some of `nodes`."""
-        left = self._left_early
-        return [job for job, held in self._leaving.items() if held.nodes & nodes & ~left.get(job, 0)]
+        return self._leaving.on(nodes)
 
     def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
         """Take note that `job` has left some of its nodes before the others."""
-        left = nodes & self._leaving[job.id].nodes & ~self._left_early.get(job.id, 0)
-        self._left_early[job.id] = self._left_early.get(job.id, 0) | left
-        self._completing.remove(left)
-        self.completing = self._completing.any
+        self._leaving.cleaned_partly(job, nodes)
         self.freed += 1
 
     def cleaned(self, job: Job) -> None:
         """Take note that `job` has left its nodes."""
-        allocation = self._leaving.pop(job.id)
-        self._completing.remove(allocation.nodes & ~self._left_early.pop(job.id, 0))
-        self.completing = self._completing.any
+        self._leaving.cleaned(job)
         put_field(job, "allocation", None)
         self.freed += 1
 
     def move_deadline(self, job: Job, at: Seconds) -> None:
         """Let the deadline of a running job be `at`."""
-        self._clear_deadline(job)
-        self._set_deadline(job, at)
+        self._deadlines.clear(job)
+        self._deadlines.set(job, at)
 
     def reopened(self) -> None:
         """Take note that nodes which were closed to some jobs are open to them again."""
@@ -536,20 +450,8 @@ class Ledger:
         """Give a live job another time limit; the deadline of a grace time stays."""
         put(job, time_limit=limit, spec=attrs.evolve(job.spec, time_limit=limit))
         if job.state is _RUNNING and job.preempt_at is None:
-            self._clear_deadline(job)
-            self._set_deadline(job, self.now + max(0.0, limit - job.ran_until(self.now)))
-
-    def _set_deadline(self, job: Job, at: Seconds) -> None:
-        put_field(job, "end_at", at)
-        bisect.insort(self.by_end, (at, job.index, job))
-
-    def _clear_deadline(self, job: Job) -> None:
-        if job.end_at is None:
-            return
-        by_end = self.by_end
-        at = bisect.bisect_left(by_end, (job.end_at, job.index))
-        if at < len(by_end) and by_end[at][2] is job:
-            del by_end[at]
+            self._deadlines.clear(job)
+            self._deadlines.set(job, self.now + max(0.0, limit - job.ran_until(self.now)))
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
@@ -572,22 +474,14 @@ class Ledger:
 
     def left_early(self, job: Job) -> NodeBits:
         """Return the nodes that a job which is leaving has left already."""
-        return self._left_early.get(job.id, 0)
+        return self._leaving.left_early(job)
 
     def adopt_active(self, job: Job, allocation: Allocation) -> None:
         """Book a job that is running or suspended already; its fields are set."""
         self._hold(job, allocation)
-        if job.end_at is not None and job.state is _RUNNING:
-            bisect.insort(self.by_end, (job.end_at, job.index, job))
+        if job.state is _RUNNING:
+            self._deadlines.note(job)
 
     def adopt_leaving(self, job: Job, allocation: Allocation, left: NodeBits) -> None:
         """Book a job that is leaving its nodes, and has left some of them."""
-        self._completing.add(allocation.nodes & ~left)
-        self.completing = self._completing.any
-        self._leaving[job.id] = allocation
-        if left:
-            self._left_early[job.id] = left
-
-
-def _indices_of(job: Job) -> Iterable[int]:
-    return job.allocation.node_indices if job.allocation is not None else ()
+        self._leaving.add(job, allocation, left)

@@ -1,0 +1,91 @@
+"""Know who is running or suspended: by id, in job-table order, and node by node."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+
+from makeway.model import Cluster, Job
+
+_FEW = 16
+"""From so many on, whoever left is taken out of a list in one go."""
+_by_index = attrgetter("index")
+
+
+class ActiveJobs:
+    """The active jobs of a run. What is handed out does not change any more."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.by_id: dict[str, Job] = {}
+        """As they started."""
+        self._sorted: list[Job] | None = None
+        """By place in the job table; kept in order from the first time that anybody asks."""
+        self._left: list[Job] = []
+        """Jobs that are still in that list though they are no longer active."""
+        self._now: tuple[Job, ...] | None = ()
+        """All of them, to hand out; None: somebody came or went."""
+        self._on: list[list[Job]] | None = None
+        """By node; None: nobody has asked."""
+
+    @property
+    def in_order(self) -> Sequence[Job]:
+        """All of them, in job-table order."""
+        if self._now is None:
+            if self._sorted is None:
+                self._sorted = sorted(self.by_id.values(), key=_by_index)
+            elif self._left:
+                self._strike_off(self._sorted)
+            self._now = tuple(self._sorted)
+        return self._now
+
+    def on(self, node: int) -> Sequence[Job]:
+        """Return those on a node, in order of start."""
+        if self._on is None:
+            self._on = [[] for _ in self._cluster.nodes]
+            # stable: as they started
+            for job in sorted(self.by_id.values(), key=lambda job: job.started_at or 0):
+                for index in _indices_of(job):
+                    self._on[index].append(job)
+        return self._on[node]
+
+    def add(self, job: Job) -> None:
+        """Take in a job that has its allocation."""
+        self.by_id[job.id] = job
+        if self._sorted is not None:
+            if self._left:
+                self._strike_off(self._sorted)
+            bisect.insort(self._sorted, job, key=_by_index)
+        self._now = None
+        if self._on is not None:
+            for index in _indices_of(job):
+                self._on[index].append(job)
+
+    def remove(self, job: Job) -> None:
+        """Strike off a job that still has its allocation."""
+        del self.by_id[job.id]
+        if self._sorted is not None:
+            self._left.append(job)
+        self._now = None
+        if self._on is not None:
+            for index in _indices_of(job):
+                self._on[index].remove(job)
+
+    def _strike_off(self, listed: list[Job]) -> None:
+        """Take those who left out of the list: many at once in one go."""
+        left = self._left
+        if len(left) < _FEW:
+            for job in left:
+                del listed[bisect.bisect_left(listed, job.index, key=_by_index)]
+        else:
+            gone = {job.index for job in left}
+            listed[:] = [job for job in listed if job.index not in gone]
+        left.clear()
+
+
+def _indices_of(job: Job) -> Iterable[int]:
+    return job.allocation.node_indices if job.allocation is not None else ()
+
+
+__all__ = ["ActiveJobs"]
