@@ -50,13 +50,14 @@ def layer_of(module: str) -> str | None:
     tables += [(name, library["modules"]) for name, library in LIBRARIES.items()]
     tables += [(name, RULES[table]["modules"]) for name, table in ((PLUGINS, "plugins"), (WORLDS, "worlds"))]
     entries = [(len(entry), name, entry) for name, listed in tables for entry in listed]
-    matching = [(length, name) for length, name, entry in entries if _is_in(module, entry)]
-    if not matching and not _is_in(module, "makeway.*"):
+    matching = [(length, name) for length, name, entry in entries if is_in(module, entry)]
+    if not matching and not is_in(module, "makeway.*"):
         return PLUGINS
     return max(matching)[1] if matching else None
 
 
-def _is_in(module: str, entry: str) -> bool:
+def is_in(module: str, entry: str) -> bool:
+    """Whether an entry of layers.toml means a module; ``a.*`` means a package and all in it."""
     if entry.endswith(".*"):
         return f"{module}.".startswith(entry[:-1])
     return module == entry
@@ -121,7 +122,7 @@ def _fault(module: str, layer: str, wanted: Import) -> str | None:
         return f"{where}: {top} is not for {layer} (no clock, no I/O, no chance)"
     if top != "makeway" and not top.startswith("makeway_"):
         return None
-    if wanted.annotations_only and any(_is_in(module, entry) for entry in RULES["annotations"]["modules"]):
+    if wanted.annotations_only and any(is_in(module, entry) for entry in RULES["annotations"]["modules"]):
         return None
     target = layer_of(wanted.target)
     if target is None:
@@ -234,4 +235,4 @@ def test_right_imports_pass(module: str, source: str) -> None:
 def test_only_the_registry_builds_a_plugin_manager() -> None:
     """Nobody else can call a hook past the checks of `makeway.registry`."""
     users = [name for name, path in MODULES.items() if "PluginManager" in path.read_text()]
-    assert all(_is_in(name, "makeway.registry.*") for name in users)
+    assert all(is_in(name, "makeway.registry.*") for name in users)
