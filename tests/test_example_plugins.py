@@ -24,6 +24,8 @@ FOLDERS = sorted(path.parent for path in ROOT.glob("examples/plugins/*/pyproject
 SIBLINGS = [
     "core",
     "testing",
+    "plugins/explain",
+    "plugins/live",
     "plugins/slurm",
     "plugins/select_linear",
     "plugins/select_cons_tres",
