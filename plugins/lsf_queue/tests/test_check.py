@@ -39,6 +39,12 @@ def found(site: Any) -> list[str]:
         pytest.param(
             "a 9 {PREEMPTIVE[b c]}; b 5 {}", "", {}, "'c', which does not exist", id="unknown queue"
         ),
+        pytest.param(
+            "a 9 {PREEMPTIVE[b]}; b 9 {}", "", {}, "lists 'b', whose priority is not lower", id="equal targets"
+        ),
+        pytest.param(
+            "a 9 {PREEMPTABLE[b]}; b 9 {}", "", {}, "lists 'b', whose priority is not higher", id="equal ones"
+        ),
         pytest.param("a 9 {PREEMPTIVE[]}; b 5 {}", "", {}, "names nobody", id="empty brackets"),
         pytest.param("a 9 {PREEMPTIVE[b+0]}; b 5 {}", "", {}, "positive whole number", id="bad preference"),
         pytest.param(
@@ -199,3 +205,9 @@ def test_check_is_about_lsf_alone(lsf: Lsf, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert result.output.count("does not list it") == 1
     assert "slurm" not in result.output.lower()
+
+
+def test_a_queue_that_lists_a_higher_one_is_sound(lsf: Lsf) -> None:
+    """It is said of others that their priority is not higher."""
+    site = lsf("a 9 {PREEMPTIVE}; b 5 {PREEMPTABLE[a]}", "h1(4)")
+    assert not [text for text in found(site) if "whose priority" in text]

@@ -142,6 +142,14 @@ def test_bestfit_takes_the_widest_first(play: Any) -> None:
     assert _when(play(ONE_HOUR, waiting, "BACKFILLPOLICY BESTFIT"), "K", "L") == [None, 0]
 
 
+def test_bfprioritypolicy_takes_the_shortest_first(play: Any) -> None:
+    """Under BACKFILLPOLICY PREEMPT; three processors are idle, and either of two jobs would fill them."""
+    waiting = f"{BLOCKED} K(low,3p,q9,run=1800,limit=3600) L(low,3p,{SHORT})"
+    more = "BACKFILLPOLICY PREEMPT\n"
+    assert _when(play(ONE_HOUR, waiting, more), "K", "L") == [0, None]
+    assert _when(play(ONE_HOUR, waiting, more + "BFPRIORITYPOLICY DURATION"), "K", "L") == [None, 0]
+
+
 def test_bypass(play: Any) -> None:
     """B was passed by once; BYPASSWEIGHT 7 makes that 7 points."""
     more = "BYPASSWEIGHT 7\nQUEUETIMEWEIGHT 0"

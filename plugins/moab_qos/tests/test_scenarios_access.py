@@ -66,6 +66,19 @@ def test_49_outside_the_reservation(play: Any) -> None:
     assert run.victims == []
 
 
+@pytest.mark.parametrize(
+    ("flags", "goes"),
+    [
+        pytest.param("OWNERPREEMPT", False, id="the owner waits"),
+        pytest.param("OWNERPREEMPT,OWNERPREEMPTIGNOREMINTIME", True, id="the flag lets him not wait"),
+    ],
+)
+def test_an_owner_and_the_least_time(play: Any, flags: str, goes: bool) -> None:
+    """S has run for an hour of the two that JOBPREEMPTMINACTIVETIME gives it."""
+    more = OWNER.replace("OWNERPREEMPT", flags) + "JOBPREEMPTMINACTIVETIME 7200\n"
+    assert bool(play(*OWNED, more).victims) is goes
+
+
 SOFT = "QOSCFG[med] PRIORITY=500 QFLAGS=PREEMPTSPV JOBFLAGS=RESTARTABLE\nUSERCFG[u] MAXJOB=1,2\n"
 
 

@@ -48,7 +48,6 @@ class TaskSelector:
         self.alone = settings.node_access_policy in _ALONE
         self._one_user = settings.node_access_policy == "SINGLEUSER"
         self._one_task = settings.node_access_policy == "SINGLETASK"
-        self._exact_node = settings.node_match_policy == "EXACTNODE"
         self.books = self._new_books()
         self.promises = Promises(self)
         self._order = _allocation_order(settings.node_allocation_policy, view.cluster)
