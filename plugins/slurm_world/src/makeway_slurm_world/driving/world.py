@@ -388,10 +388,10 @@ class SlurmWorld:
 
         Nodes are never said to be down: Slurm itself ends or requeues what ran there, and each job shows that.
         """
-        out = 0
+        out, foreign = 0, self._foreign()
         for node in self._cluster.nodes:
             away = out_of_service(self._eyes.nodes.get(node.name, "DOWN")) or node.name in self._eyes.reserved
-            if away or self._is_foreign(node.name):
+            if away or node.name in foreign:
                 out |= 1 << node.index
         told, self._out = self._out, out
         if out & ~told:
@@ -399,13 +399,15 @@ class SlurmWorld:
         if told & ~out:
             yield NodesUp(told & ~out)
 
-    def _is_foreign(self, node: str) -> bool:
-        """Whether a job is on a node that the engine does not know there."""
-        for job in self._eyes.holders(node):
-            told = self._told.get(job.id)
-            if told is None or told.elsewhere or not set(job.nodes) <= self._mine:
-                return True
-        return False
+    def _foreign(self) -> set[str]:
+        """Return the nodes that hold a job which the engine does not know there."""
+        found: set[str] = set()
+        for job in self._eyes.jobs.values():
+            if job.nodes:
+                told = self._told.get(job.id)
+                if told is None or told.elsewhere or not self._mine.issuperset(job.nodes):
+                    found.update(job.nodes)
+        return found
 
     # ----------------------------------------------------------------------------------- survey
     def survey(self) -> Survey:
