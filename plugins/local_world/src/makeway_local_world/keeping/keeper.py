@@ -8,7 +8,6 @@ lock. It needs no daemon in between.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -17,7 +16,7 @@ import sys
 import time
 from typing import Any
 
-from makeway_local_world.keeping import child, helpers, linux, proc, words
+from makeway_local_world.keeping import child, helpers, proc, words
 from makeway_local_world.keeping.ahead import Notice
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.ending import Ending
@@ -439,24 +438,4 @@ _VERBS = {
 }
 
 
-def keep(request_file: int, directory: int, line: socket.socket) -> None:
-    """Be a keeper; never returns. The lock is an open descriptor that nobody touches."""
-    try:
-        os.setsid()
-        linux.adopt_orphans()
-        linux.call_me("makeway-keeper")
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        with os.fdopen(request_file, "rb") as file:
-            request = json.loads(file.read())
-        Keeper(request, directory, line).live()
-    except BaseException as error:
-        data = words.pack(
-            say="failed", step="keeper", number=0, what=f"{type(error).__name__}: {error}"[:500]
-        )
-        words.send(line, data)
-        os._exit(1)
-    finally:
-        os._exit(0)
-
-
-__all__ = ["Keeper", "keep"]
+__all__ = ["Keeper"]

@@ -8,12 +8,14 @@ It ends when the daemon has gone.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import socket
 import sys
 
-from makeway_local_world.keeping import keeper, linux
+from makeway_local_world.keeping import linux, words
+from makeway_local_world.keeping.keeper import Keeper
 
 DESCRIPTORS = 4
 
@@ -58,10 +60,30 @@ def _serve(door: socket.socket) -> bool:
         if os.fork() == 0:
             door.close()
             del lock  # open for as long as the keeper lives
-            keeper.keep(request, directory, socket.socket(fileno=line))
+            _keep(request, directory, socket.socket(fileno=line))
     for handle in handles:
         os.close(handle)
     return True
+
+
+def _keep(request_file: int, directory: int, line: socket.socket) -> None:
+    """Be a keeper; never returns. The lock is an open descriptor that nobody touches."""
+    try:
+        os.setsid()
+        linux.adopt_orphans()
+        linux.call_me("makeway-keeper")
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        with os.fdopen(request_file, "rb") as file:
+            request = json.loads(file.read())
+        Keeper(request, directory, line).live()
+    except BaseException as error:
+        data = words.pack(
+            say="failed", step="keeper", number=0, what=f"{type(error).__name__}: {error}"[:500]
+        )
+        words.send(line, data)
+        os._exit(1)
+    finally:
+        os._exit(0)
 
 
 def _spare_from_oom() -> None:
