@@ -6,13 +6,13 @@ flavors, as many as it asks for, whoever else is there. It shares all that it ho
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import attrs
 
 from makeway import bitmap, licences
 from makeway.bitmap import NodeBits
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import about, hookimpl
 from makeway.model import (
     Allocation,
     Blocked,
@@ -22,6 +22,7 @@ from makeway.model import (
     Job,
     Placement,
     PreemptMode,
+    Seconds,
     Selector,
 )
 from makeway_kueue_cohort import requests
@@ -125,6 +126,14 @@ class ByQuota:
 def makeway_selector() -> Selector:
     """Build the selector."""
     return ByQuota()
+
+
+@hookimpl
+@about(licences.wants)
+def makeway_admit(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> Mapping[str, Blocked]:
+    """Keep out jobs whose licences are not there."""
+    del now
+    return licences.admit(jobs, view)
 
 
 __all__ = ["ByQuota"]
