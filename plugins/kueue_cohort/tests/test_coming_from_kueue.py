@@ -17,10 +17,10 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "coming-from-kueue.md"
 
 
-def block(language: str) -> str:
-    """Return the one block of a language on the page."""
+def block(first: str) -> str:
+    """Return the one block of the page that begins with these words."""
     found = re.findall(
-        rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        rf"^```\w+\n({first}.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     assert len(found) == 1
     return str(found[0])
@@ -29,8 +29,8 @@ def block(language: str) -> str:
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """Save what the page says to save."""
-    (tmp_path / "kueue.yaml").write_text(block("yaml"))
-    (tmp_path / "jobs.csv").write_text(block("csv"))
+    (tmp_path / "kueue.yaml").write_text(block("apiVersion"))
+    (tmp_path / "jobs.csv").write_text(block("name,queue"))
     return tmp_path
 
 
