@@ -96,7 +96,7 @@ from makeway.state import State, read_state
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Work out what everybody had used at the start from what sacct printed of the time before. Repeatable.",
+    help="Work out what everybody had used at the start from what accounting printed of the time before. Repeatable.",
 )
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
