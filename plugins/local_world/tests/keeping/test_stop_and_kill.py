@@ -393,6 +393,31 @@ def test_the_limits_of_a_job(house: Any, short: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_CORE)[1] == core
 
 
+def test_a_first_thread_that_ended_hides_no_other(house: Any) -> None:
+    """Such a process looks ended in /proc, though its other threads run; it is stopped and killed as any."""
+    held = house.python(
+        "import ctypes, platform, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+        "ctypes.CDLL(None).syscall({'aarch64': 93}.get(platform.machine(), 60), 0)  # exit of this thread alone\n"
+    ).runs()
+    pid = held.tree()[0].pid
+
+    def states() -> list[str]:
+        stats = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat")]
+        return sorted(text[text.rindex(")") + 2] for text in stats)
+
+    held.until(lambda: states() == ["S", "Z"])
+    held.ask("stop", limit=20.0)
+    assert held.hear("stopped")["ok"]
+    assert states() == ["T", "Z"]
+    assert [each.state for each in held.tree()] == ["T"]
+    held.ask("continue")
+    held.hear("continued")
+    assert "T" not in states()
+    held.ask("kill", forced=True)
+    assert held.end().fate is Fate.ENDED
+
+
 def test_on_end(house: Any, short: Path) -> None:
     """A command hears how it ended, once nothing of the job is left."""
     on_end = f'echo "$MAKEWAY_EXIT $MAKEWAY_KILLED" >{short}/ended'

@@ -9,6 +9,10 @@ from typing import NamedTuple
 STOPPED = frozenset("Tt")
 ENDED = frozenset("ZX")
 """Z: not collected yet; X: it was listed, and had gone before it could be looked at."""
+_FIRST_THREAD_ALONE = STOPPED | ENDED
+"""States that the first thread of a process may be in while others run."""
+_FROM_A_STOP = {"D": 1, "t": 2, "T": 2, "Z": 3, "X": 3}
+"""How near threads are to a stop: those that run come first, those that have ended last."""
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -18,7 +22,7 @@ class Process(NamedTuple):
     pid: int
     name: str
     state: str
-    """R, S, D, T (stopped), t (traced), Z (ended, not collected), X."""
+    """R, S, D, T (stopped), t (traced), Z (ended, not collected), X; of the thread that is furthest from a stop."""
     parent: int
     started: int
     """Ticks since the boot; with the pid it names a process for certain."""
@@ -35,14 +39,35 @@ def look(pid: int) -> Process | None:
         return None
     opening, closing = text.index(b"("), text.rindex(b")")
     fields = text[closing + 2 :].split()
+    state = fields[0].decode("ascii")
+    if int(fields[17]) > 1 and state in _FIRST_THREAD_ALONE:
+        state = _of_all_threads(pid, state)
     return Process(
         pid=pid,
         name=text[opening + 1 : closing].decode("utf-8", "replace"),
-        state=fields[0].decode("ascii"),
+        state=state,
         parent=int(fields[1]),
         started=int(fields[19]),
         resident=int(fields[21]),
     )
+
+
+def _of_all_threads(pid: int, state: str) -> str:
+    """Return the state of a process whose first thread has stopped or ended: others may still run, and fork."""
+    found = {state}
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return state
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                text = file.read()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        closing = text.rindex(b")")
+        found.add(chr(text[closing + 2]))
+    return min(found, key=lambda each: _FROM_A_STOP.get(each, 0))
 
 
 def boot_id() -> str:
