@@ -28,7 +28,9 @@ from makeway.registry import Policies, fitting
 from makeway.replay import Options, Run, replay
 from makeway_testing import builders, cluster, replay_table, tiers, timeline
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* since makeway 0.1 and")  # the first plugin has the old hooks
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* since makeway 0.1 and"
+)  # the first plugin has the old hooks
 
 HERE = Path(__file__).parent
 CONTRACTS = HERE / "contracts"

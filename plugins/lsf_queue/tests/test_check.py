@@ -40,7 +40,11 @@ def found(site: Any) -> list[str]:
             "a 9 {PREEMPTIVE[b c]}; b 5 {}", "", {}, "'c', which does not exist", id="unknown queue"
         ),
         pytest.param(
-            "a 9 {PREEMPTIVE[b]}; b 9 {}", "", {}, "lists 'b', whose priority is not lower", id="equal targets"
+            "a 9 {PREEMPTIVE[b]}; b 9 {}",
+            "",
+            {},
+            "lists 'b', whose priority is not lower",
+            id="equal targets",
         ),
         pytest.param(
             "a 9 {PREEMPTABLE[b]}; b 9 {}", "", {}, "lists 'b', whose priority is not higher", id="equal ones"

@@ -216,8 +216,11 @@ def arrivals(found: TableRun) -> Iterator[tuple[Held, list[Held]]]:
         elif before is not None:
             there[line.job] = (before[0], JobState[name], *before[2:])
         else:
-            # A job that is stopped at the instant at which it started holds the same as it did.
-            start = next(each for each in stretches if each[0].id == line.job and each[2] >= line.at)
+            # A job that is stopped at the instant at which it started holds the same as it did; of one that
+            # ends at that very instant no stretch is kept.
+            start = next((one for one in stretches if one[0].id == line.job and one[2] == line.at), None)
+            if start is None:
+                continue
             yield start, list(there.values())
             there[line.job] = (start[0], JobState[name], *start[2:])
 

@@ -48,12 +48,17 @@ def test_a_record_and_a_page_at_once(tmp_path: Path) -> None:
     """Both hold all jobs, though the first runs on, and the last one submitted ends before the one before it."""
     config = tmp_path / "c.toml"
     head = '[[node]]\nname = "n[1-3]"\n[[partition]]\nname = "p"\ndefault = true\n'
-    jobs = (f"[[job]]\nid = {at}\nsubmit = {at}\nrun_time = {run}\n" for at, run in ((1, 9000), (2, 50), (3, 20)))
+    jobs = (
+        f"[[job]]\nid = {at}\nsubmit = {at}\nrun_time = {run}\n" for at, run in ((1, 9000), (2, 50), (3, 20))
+    )
     config.write_text(head + "".join(jobs))
     given = ("replay", config, "--until", "100", "--json")
     assert run(*given, tmp_path / "a.json", "--report", tmp_path / "a.html").exit_code == 0
     assert run(*given, tmp_path / "b.json").exit_code == 0
-    assert run("report", tmp_path / "b.json", "--label", "as configured", "-o", tmp_path / "b.html").exit_code == 0
+    assert (
+        run("report", tmp_path / "b.json", "--label", "as configured", "-o", tmp_path / "b.html").exit_code
+        == 0
+    )
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     found = json.loads((tmp_path / "a.json").read_text())["jobs"]

@@ -137,7 +137,9 @@ def test_parameters_in_sched_config_are_of_19_1() -> None:
     found = settings(OLD)
     assert (found["version"], found["preempt_queue_prio"]) == ("19.1", 100)
     assert (found["preempt_prio"], found["preempt_order"]) == ("starving_jobs, normal_jobs", "SCR 50 R")
-    assert any("counts only up to 19.1, so the rules of 19.1 are taken" in each for each in read(OLD).warnings)
+    assert any(
+        "counts only up to 19.1, so the rules of 19.1 are taken" in each for each in read(OLD).warnings
+    )
 
 
 def test_they_are_without_effect_since_20_0() -> None:

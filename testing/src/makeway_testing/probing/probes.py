@@ -7,7 +7,8 @@ again      nothing: chance, and what is remembered from run to run
 clock      the computer's clock
 sets       the ids of jobs and their places in memory, so the order of sets of them
 files      nothing; what a hook opens, starts or connects to is noted
-growth     four times as many jobs: how much longer one answer takes
+growth     four times as many jobs: how much more one answer does, in steps of Python
+           (the same on every machine) and in CPU time (which sees into libraries)
 =========  =========================================================================
 """
 
@@ -30,8 +31,14 @@ Play = Callable[[Scene], str]
 """Plays a scene and returns its record."""
 
 _SIZES = (250, 1000)
+_COUNTED_SIZES = (100, 400)
+"""Fewer jobs where steps are counted: each step of Python takes some ten times as long then."""
 _TOO_STEEP = 9.0
-"""How many times as long an answer may take with four times the jobs: n log n is about 5, a square 16."""
+"""How many times as much an answer may take with four times the jobs: n log n is about 5, a square 16."""
+_MANY_STEPS = 250_000
+"""Steps of one answer about 400 jobs below which nobody minds: with 1,000 jobs it takes less than 0.1 s."""
+_ENOUGH_STEPS = 4_000_000
+"""Where counting ends: nothing is learned from more."""
 _NOTICEABLE = 0.03
 """Seconds below which nobody minds."""
 _TOO_SLOW = 0.5
@@ -112,6 +119,54 @@ class Stopwatch:
             self.took.setdefault(hook, []).append(time.process_time() - began)
 
 
+@attrs.define
+class Steps:
+    """Counts the steps that calls of hooks take: bytecodes of Python, which depend on no machine's mood."""
+
+    took: dict[str, list[float]] = attrs.field(factory=dict)
+
+    @contextlib.contextmanager
+    def timing(self, hook: str) -> Iterator[None]:
+        """Keep how many steps a call takes; nothing where a debugger already looks at every step."""
+        kept, before = self.took.setdefault(hook, []), sys.gettrace()
+        if before is not None or sum(kept) > _ENOUGH_STEPS:
+            yield
+            return
+        steps = 0
+
+        def count(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal steps
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            steps += event == "opcode"
+            return count
+
+        sys.settrace(count)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+            kept.append(steps)
+
+
+def steepness(
+    small: Mapping[str, list[float]], large: Mapping[str, list[float]]
+) -> Iterator[tuple[str, str]]:
+    """Yield hook and what is said of those whose dearest answer takes too many more steps with more jobs."""
+    times = _COUNTED_SIZES[1] // _COUNTED_SIZES[0]
+    for hook, counts in sorted(large.items()):
+        if hook not in TIMED or not counts or not small.get(hook):
+            continue
+        most, before = max(counts), max(small[hook])
+        if most > _MANY_STEPS and most > _TOO_STEEP * before:
+            yield (
+                hook,
+                (
+                    f"takes {most / before:.0f} times as long with {times} times the jobs ({most:,.0f} steps of "
+                    f"Python for {_COUNTED_SIZES[1]}); at 10,000 it would take minutes"
+                ),
+            )
+
+
 def growth(small: Mapping[str, list[float]], large: Mapping[str, list[float]]) -> Iterator[tuple[str, str]]:
     """Yield hook and what is said of those that take too long, or grow too fast with the number of jobs."""
     for hook, times in sorted(large.items()):
@@ -138,6 +193,7 @@ def _usual(times: Sequence[float]) -> float:
 
 
 SIZES = _SIZES
+COUNTED_SIZES = _COUNTED_SIZES
 TIMED = (
     *("makeway_preempt_candidates", "makeway_preempt_mode", "makeway_preempt_action", "makeway_protect"),
     *("makeway_queue_order", "makeway_admit", "makeway_closed_nodes", "makeway_marks"),

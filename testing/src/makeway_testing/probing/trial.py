@@ -78,8 +78,8 @@ class Trial:
     warnings: list[str] = attrs.field(factory=list)
     transcript: list[str] | None = None
     """All answers, one text each; None: they are not kept."""
-    watch: probes.Stopwatch | None = None
-    """Times single answers; None: nobody asks."""
+    watch: probes.Stopwatch | probes.Steps | None = None
+    """Times single answers, or counts their steps; None: nobody asks."""
     _known: set[Any] = attrs.field(factory=set)
 
     @property
@@ -203,28 +203,42 @@ def _transcript(trial: Trial, scene: Scene) -> str:
 
 
 def _try_growth(trial: Trial, scene: Scene) -> None:
-    """Time single answers with few and with many jobs; what seems slow is timed again, as machines are busy."""
+    """Compare single answers about few and about many jobs, in steps and in time.
+
+    Steps are counted once.  What seems slow by the clock is timed again, as machines are busy.
+    """
     if not set(trial.hooks) & set(probes.TIMED):
         return
     try:
-        found = _growth(trial, scene)
-        again = _growth(trial, scene) if found else {}
+        counted = probes.steepness(*_answers(trial, scene, probes.COUNTED_SIZES, probes.Steps))
+        blamed = dict(counted) or _slow(trial, scene)
     except MakewayError as error:
         trial.note(error)
         return
-    for hook in found.keys() & again.keys():
-        trial.blame(hook, again[hook])
+    for hook, message in blamed.items():
+        trial.blame(hook, message)
 
 
-def _growth(trial: Trial, scene: Scene) -> dict[str, str]:
-    """Return hook -> what is said of one that takes too long."""
+def _slow(trial: Trial, scene: Scene) -> dict[str, str]:
+    """Return hook -> what is said of one that takes too long by the clock, twice."""
+    again = {}
+    found = dict(probes.growth(*_answers(trial, scene, probes.SIZES, probes.Stopwatch)))
+    if found:
+        again = dict(probes.growth(*_answers(trial, scene, probes.SIZES, probes.Stopwatch)))
+    return {hook: again[hook] for hook in found.keys() & again.keys()}
+
+
+def _answers(
+    trial: Trial, scene: Scene, sizes: Sequence[int], watch: type[probes.Stopwatch | probes.Steps]
+) -> list[dict[str, list[float]]]:
+    """Return for each number of jobs: hook -> what each of its answers took."""
     took = []
-    for size in probes.SIZES:
+    for size in sizes:
         alone = Trial(trial.name, trial.installed, trial.plugin, trial.hooks)
-        alone.watch = probes.Stopwatch()
+        alone.watch = watch()
         _play(alone, probes.many(scene, size), checked=False)
         took.append(alone.watch.took)
-    return dict(probes.growth(*took))
+    return took
 
 
 class _Counting(Policies):
