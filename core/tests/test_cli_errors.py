@@ -25,7 +25,10 @@ Install = Callable[..., None]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["repaly"], "No such command 'repaly'", id="command"),
+        pytest.param(["repaly"], "no command named 'repaly'; allowed: ", id="command"),
+        pytest.param(["repaly"], "; did you mean 'replay'?", id="nearest command"),
+        pytest.param(["quue"], "; did you mean 'queue'?", id="nearest command, installed or not"),
+        pytest.param(["plugin", "--check", "x"], "; did you mean 'plugins'?", id="nearest command, options"),
         pytest.param(["replay"], "Missing argument 'CONFIG'", id="no config"),
         pytest.param(["replay", "{config}", "--frmat=swf"], "--frmat", id="option"),
         pytest.param(["replay", "nope.toml"], "nope.toml: No such file", id="missing config"),

@@ -47,6 +47,11 @@ def summary(command: str) -> str:
     return next((text for text in found if text), "")
 
 
+def commands() -> list[str]:
+    """Return the commands of this project, installed or not."""
+    return [name for brought in _catalogue().values() for name in brought.get("commands", ())]
+
+
 def formats() -> list[str]:
     """Return the formats of workloads that distributions of this project read."""
     return [name for brought in _catalogue().values() for name in brought.get("formats", ())]

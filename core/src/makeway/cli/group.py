@@ -76,7 +76,27 @@ def _told_to_end(number: int, _: object) -> None:
     raise Told(number)
 
 
-class Guarded(click.Group):
+class Helpful(click.Group):
+    """A group of commands that names the nearest one where a name is misspelt."""
+
+    def known_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands that may have been meant."""
+        return self.list_commands(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first of `args` names."""
+        name = args[0]
+        is_option = not name[:1].isalnum()
+        if not ctx.resilient_parsing and not is_option and self.get_command(ctx, name) is None:
+            from makeway.errors import unknown
+
+            ctx.fail(unknown("command", name, self.known_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+class Guarded(Helpful):
     """A group of commands none of which ends with a traceback, and none of which is imported until it is called.
 
     :param own: name of each command of the group -> ``module:object``.
@@ -103,6 +123,10 @@ class Guarded(click.Group):
         """Name the commands, those that other distributions bring after the own ones."""
         own = list(self._own)
         return [*own, *(name for name in brought.names(brought.COMMANDS) if name not in own)]
+
+    def known_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, those of this project that are not installed among them: they say what to install."""
+        return sorted({*self.list_commands(ctx), *catalogue.commands()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find a command and import it, whether it is an own one or another distribution brings it."""

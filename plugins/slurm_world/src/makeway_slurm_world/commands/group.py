@@ -6,6 +6,8 @@ import importlib
 
 import click
 
+from makeway.cli.group import Helpful
+
 _OWN = {
     "look": "Show the running cluster as makeway sees it, and say what of it cannot be seen.",
     "advise": "Say what a policy would do now: who would start, who would make way, who waits and why.",
@@ -15,7 +17,7 @@ _OWN = {
 }
 
 
-class _Lazy(click.Group):
+class _Lazy(Helpful):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
