@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from makeway.readers.record import read_record
 from makeway_report.changes import compare
+from makeway_report.record_file import read_record
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

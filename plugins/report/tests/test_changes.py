@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from makeway.cli import cli
-from makeway.readers.record import read_record
 from makeway_report.changes import compare, difference
+from makeway_report.record_file import read_record
 
 ROOT = Path(__file__).parents[3]
 

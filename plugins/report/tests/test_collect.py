@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from makeway.readers.record import read_record
 from makeway_report import collect as collecting
 from makeway_report.collect import collect
 from makeway_report.columns import Packer
@@ -18,6 +17,7 @@ from makeway_report.curves import Curves, slowdown
 from makeway_report.figures import FIGURES, rows
 from makeway_report.lost import starts
 from makeway_report.places import WHOLE, Places, lanes
+from makeway_report.record_file import read_record
 from makeway_report.rest import STEPS, Rest
 from makeway_report.sentences import told
 

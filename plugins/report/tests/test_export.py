@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from makeway.cli import cli
 from makeway.config import parse_toml
 from makeway.readers.api import ReadOptions
-from makeway.readers.record import RecordFile, read_record
+from makeway_report.record_file import RecordFile, read_record
 from makeway_slurm.readers.sacct import SacctReader
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from makeway.cli import cli
-from makeway.readers.record import read_record
+from makeway_report.record_file import read_record
 from makeway_report.terminal import picture
 
 ROOT = Path(__file__).parents[3]

@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
-from makeway.readers.record import RecordFile
 from makeway.report import clock, instant
+from makeway_report.record_file import RecordFile
 from makeway_report.sentences import told
 
 MOST = 10

@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 
-from makeway.readers.record import RecordFile
 from makeway_report.columns import Packer, Words
 from makeway_report.curves import Curves, as_json, slowdown
 from makeway_report.lost import Start
 from makeway_report.pieces import LOST, Piece, pieces_of
 from makeway_report.places import Places, lanes
+from makeway_report.record_file import RecordFile
 from makeway_report.rest import Rest
 from makeway_report.sentences import told
 

@@ -9,9 +9,9 @@ import click
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import note
 from makeway.errors import ConfigError, Problem
-from makeway.readers.record import read_record
 from makeway_report.page import labels, write_opened
 from makeway_report.paper import check_figure, draw
+from makeway_report.record_file import read_record
 
 
 @click.command()

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import show
-from makeway.readers.record import RecordFile, read_record
 from makeway.report import clock, table
 from makeway_report.changes import MOST, Changes
 from makeway_report.changes import compare as compared
 from makeway_report.page import labels
+from makeway_report.record_file import RecordFile, read_record
 
 
 @click.command()

@@ -13,10 +13,10 @@ from typing import Any
 import jinja2
 
 from makeway.cli.request import CONFIGURED
-from makeway.readers.record import RecordFile, read_record
 from makeway_report import figures
 from makeway_report.changes import compare
 from makeway_report.collect import Collected, collect
+from makeway_report.record_file import RecordFile, read_record
 
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
 SCRIPTS = (

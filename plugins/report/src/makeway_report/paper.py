@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.readers.record import RecordFile
 from makeway_report.pieces import LOST, STATES, pieces_of
 from makeway_report.places import WHOLE, Places
+from makeway_report.record_file import RecordFile
 from makeway_report.rest import Rest
 
 WIDTHS = {1: 3.5, 2: 7.2}

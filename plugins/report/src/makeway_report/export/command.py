@@ -11,11 +11,11 @@ import click
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.terminal import note
 from makeway.errors import ConfigError, Problem
-from makeway.readers.record import RecordFile, read_record
 from makeway_report.export.evalys import write_evalys
 from makeway_report.export.files import write_csv, write_parquet
 from makeway_report.export.perfetto import write_perfetto
 from makeway_report.export.sacct import write_sacct
+from makeway_report.record_file import RecordFile, read_record
 
 Writer = Callable[[RecordFile, Callable[[str], object]], list[str]]
 FILES: Mapping[str, Writer] = {"perfetto": write_perfetto, "evalys": write_evalys, "sacct": write_sacct}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from makeway.hostlist import expand_hostlist
-from makeway.readers.record import RecordFile
 from makeway_report.export.rows import cores_of, runs_of
+from makeway_report.record_file import RecordFile
 
 COLUMNS = (
     "job_id workload_name profile submission_time requested_number_of_resources requested_time success "

@@ -10,8 +10,8 @@ from typing import Any
 
 from makeway.cli.outputs import Output
 from makeway.errors import ConfigError, Problem
-from makeway.readers.record import RecordFile
 from makeway_report.export.rows import TABLES, Row, Table
+from makeway_report.record_file import RecordFile
 
 _BATCH = 20_000
 """Rows that are turned into columns at a time."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from makeway.hostlist import expand_hostlist
-from makeway.readers.record import RecordFile
 from makeway_report.export.rows import cores_of, runs_of
+from makeway_report.record_file import RecordFile
 
 Event = dict[str, Any]
 _CLUSTER = 0

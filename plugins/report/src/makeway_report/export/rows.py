@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from makeway.hostlist import expand_hostlist
-from makeway.readers.record import RecordFile
+from makeway_report.record_file import RecordFile
 
 Row = tuple[Any, ...]
 Made = Callable[[RecordFile], Iterator[Row]]

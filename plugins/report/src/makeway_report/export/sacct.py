@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from makeway.hostlist import expand_hostlist
-from makeway.readers.record import RecordFile
 from makeway_report.export.rows import cores_of, ran, runs_of
+from makeway_report.record_file import RecordFile
 
 COLUMNS = (
     "JobID JobName User Group Account Partition QOS Submit Eligible Start End Elapsed Suspended Timelimit "
