@@ -16,6 +16,7 @@ from makeway_slurm_world.advising.advice import advise
 from makeway_slurm_world.advising.diary import Diary, between
 from makeway_slurm_world.advising.overlay import laid_over, restricted
 from makeway_slurm_world.advising.whom import ask_slurm, new_jobs
+from makeway_slurm_world.driving.notebook import Notebook
 from makeway_slurm_world.reading.look import Texts, look
 from makeway_slurm_world.talking.runner import Answer
 from makeway_slurm_world.talking.words import Question
@@ -201,3 +202,56 @@ def test_the_diary_tells_what_each_side_did(texts: Texts, policy: Path) -> None:
     assert diary.counts["started by slurm alone"] == 1
     assert diary.counts["displaced by slurm"] == 1
     assert diary.counts["started by both"] == 0
+
+
+# ----------------------------------------------------------------------------- name of the lease
+LEASED = REQUEUE + '[world.settings]\nreservation = "pilot"\n'
+
+
+def test_the_lease_has_the_name_that_the_file_gives_it(
+    fake_slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("makeway_slurm_world.driving.preconditions.getpass.getuser", lambda: "root")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(LEASED, encoding="utf-8")
+    done = _run("drive", str(policy), "--nodes", "n[1-4]", "--dry-run", "--state", str(tmp_path / "state"))
+    assert done.exit_code == 0, done.output
+    assert "ReservationName=pilot StartTime=now EndTime=now+60" in done.output
+    assert "makeway holds n[1-2]" in done.output  # the recorded one is somebody else's then
+    assert "ReservationName=makeway" not in done.output
+    advice = _run("advise", str(policy))
+    assert "reservation makeway holds n[1-2]" in advice.output
+    policy.write_text(REQUEUE, encoding="utf-8")
+    assert "reservation makeway holds" not in _run("advise", str(policy)).output
+
+
+def test_a_wrong_setting_is_refused_before_anything_is_asked(fake_slurm: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(REQUEUE + '[world.settings]\nreservaton = "pilot"\n', encoding="utf-8")
+    done = _run("drive", str(policy), "--nodes", "n1", "--state", str(tmp_path / "state"))
+    assert done.exit_code == 2
+    assert "reservaton" in done.output
+    assert "reservation" in done.output
+    assert fake_slurm.read_text() == ""
+
+
+def test_release_finds_the_lease_by_its_notebook(
+    fake_slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Standing alone, the state directory says which reservation is its own."""
+    asked: list[str] = []
+
+    class Back:
+        def __init__(self, hand: object, notebook: object, name: str, *_: object, **__: object) -> None:
+            asked.append(name)
+
+        def step(self, now: float) -> bool:
+            del now
+            return True
+
+    monkeypatch.setattr("makeway_slurm_world.commands.release.HandBack", Back)
+    Notebook(tmp_path).lease("pilot", "n1")
+    assert _run("release", "--state", str(tmp_path)).exit_code == 0
+    assert _run("release", "--state", str(tmp_path), "--reservation", "other").exit_code == 0
+    assert _run("release", "--state", str(tmp_path / "empty")).exit_code == 0
+    assert asked == ["pilot", "other", "makeway"]

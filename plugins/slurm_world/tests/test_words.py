@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from makeway_slurm_world.talking.runner import Away, Reader, SlurmError
@@ -72,3 +74,27 @@ def test_peoples_settings_do_not_change_what_is_printed() -> None:
     found = Reader(given).environment
     assert "SQUEUE_FORMAT" not in found
     assert (found["TZ"], found["SLURM_TIME_FORMAT"], found["SLURM_CONF"]) == ("UTC", "standard", "/etc/x")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (
+            'echo "scontrol: error: s_p_parse_file: unable to read" >&2; echo "slurm_load_ctl_conf error" >&2; exit 1',
+            "scontrol -a -o show config: scontrol: error: s_p_parse_file: unable to read; slurm_load_ctl_conf error",
+        ),
+        ('echo "Invalid job id specified"; exit 1', "scontrol -a -o show config: Invalid job id specified"),
+        ("exit 3", "scontrol -a -o show config: exit status 3, and no word of why"),
+    ],
+    ids=["all lines", "on standard output", "silent"],
+)
+def test_an_error_says_what_was_asked_and_what_was_answered(
+    script: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "scontrol"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SlurmError) as caught:
+        Reader().ask(show("config"))
+    assert str(caught.value) == expected

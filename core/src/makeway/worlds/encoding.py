@@ -26,6 +26,7 @@ _EVENTS: Mapping[str, type[Any]] = {
     for kind in (
         *(kinds.Submitted, kinds.Started, kinds.Finished, kinds.Cleaned, kinds.Failed, kinds.Noticed),
         *(
+            kinds.Performed,
             kinds.Checkpointed,
             kinds.Adopted,
             kinds.Command,

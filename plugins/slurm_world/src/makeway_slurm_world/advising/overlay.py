@@ -19,6 +19,7 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.readers.lines import read_text
 from makeway.settings import structure, unstructure
+from makeway_slurm_world.driving.settings import Settings
 
 _BY_NAME = ("partition", "qos")
 
@@ -31,10 +32,7 @@ def laid_over(config: Config, path: Path | None) -> Config:
     """
     if path is None:
         return config
-    try:
-        tables = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
+    tables = _tables(path)
     if "node" in tables:
         found = structure(tables, Config, str(path))
     else:
@@ -42,6 +40,23 @@ def laid_over(config: Config, path: Path | None) -> Config:
         found = structure(merged, Config, str(path))
     validate(found, str(path))
     return found
+
+
+def settings_in(path: Path | None) -> Settings:
+    """Return ``[world.settings]`` of a file, for a world that is Slurm; None: their defaults.
+
+    :raises ConfigError: it cannot be read, or one is wrong.
+    """
+    world = _tables(path).get("world", {}) if path is not None else {}
+    table = world.get("settings", {}) if isinstance(world, Mapping) else {}
+    return structure(table, Settings, f"{path}: world.settings")
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(path), [Problem("", f"not valid TOML: {error}")]) from None
 
 
 def _merged(live: dict[str, Any], tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -108,4 +123,4 @@ def restricted(config: Config, nodes: Sequence[str]) -> Config:
     return attrs.evolve(config, node=tuple(tables), partition=tuple(partitions))
 
 
-__all__ = ["laid_over", "restricted"]
+__all__ = ["laid_over", "restricted", "settings_in"]

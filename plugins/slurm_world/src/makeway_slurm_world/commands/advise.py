@@ -12,7 +12,7 @@ import click
 from makeway_slurm_world.advising.advice import Advice
 from makeway_slurm_world.advising.advice import advise as advise_on
 from makeway_slurm_world.advising.diary import Diary
-from makeway_slurm_world.advising.overlay import laid_over
+from makeway_slurm_world.advising.overlay import laid_over, settings_in
 from makeway_slurm_world.commands import options
 from makeway_slurm_world.reading.look import Look
 from makeway_slurm_world.talking.runner import Away
@@ -47,17 +47,18 @@ def advise(
     CONFIG says what differs from the cluster's own configuration; its [policy] stands in place of the cluster's.
     Without CONFIG the cluster's own policy is asked. No command is run that changes anything.
     """
-    found = options.look_now()
+    ours = settings_in(config).reservation if config is not None else ""
+    found = options.look_now(None, ours)
     options.tell(found)
     advice = advise_on(laid_over(found.config, config), found.state)
     if not follow:
         _tell(advice, found, as_json=as_json)
         return
     if diary is None:
-        _follow(found, advice, config, every, looks, None)
+        _follow(found, advice, config, every, looks, None, ours)
     else:
         with open(diary, "a", encoding="utf-8") as stream:
-            _follow(found, advice, config, every, looks, stream)
+            _follow(found, advice, config, every, looks, stream, ours)
 
 
 # ----------------------------------------------------------------------------------- one pass
@@ -108,7 +109,13 @@ def show(advice: Advice) -> None:
 
 # -------------------------------------------------------------------------------------- diary
 def _follow(
-    before: Look, advice: Advice, config: Path | None, every: float, looks: int | None, stream: IO[str] | None
+    before: Look,
+    advice: Advice,
+    config: Path | None,
+    every: float,
+    looks: int | None,
+    stream: IO[str] | None,
+    ours: str,
 ) -> None:
     diary = Diary()
     done = 1
@@ -116,7 +123,7 @@ def _follow(
         while looks is None or done < looks:
             time.sleep(every)
             try:
-                after = options.look_now()
+                after = options.look_now(None, ours)
             except Away as error:
                 click.echo(f"warning: {error}", err=True)
                 continue

@@ -12,20 +12,24 @@ from pathlib import Path
 import attrs
 import click
 
+from makeway.cli.terminal import note
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.record import Line
+from makeway.settings import structure
 from makeway_live.recovery import live_of
 from makeway_slurm_world.advising.advice import advise
-from makeway_slurm_world.advising.overlay import laid_over, restricted
+from makeway_slurm_world.advising.overlay import laid_over, restricted, settings_in
 from makeway_slurm_world.commands import options
 from makeway_slurm_world.commands.places import Lock, directory, state_option
 from makeway_slurm_world.commands.release import hand_back
 from makeway_slurm_world.driving import orders, preconditions
 from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.reading.look import Look
-from makeway_slurm_world.talking.runner import Hand, Printer
+from makeway_slurm_world.talking.cost import Limit, limit_of, told
+from makeway_slurm_world.talking.runner import Hand, Printer, Reader, SlurmError
+from makeway_slurm_world.talking.words import STATISTICS
 
 _SHOWN = ("preempt", "state", "failed", "noticed", "rejected", "policy_error")
 
@@ -77,20 +81,23 @@ def drive(
     except ValueError as error:
         raise ConfigError("--nodes", [Problem("", str(error))]) from None
     place = directory(state)
-    found = options.look_now(Hand(), Settings().reservation)
+    found = options.look_now(Hand(), settings_in(config).reservation)
     chosen = configured(restricted(laid_over(found.config, config), names), names, lease, poll)
+    chosen = slowed(chosen, limit_of(found.settings))
     options.tell(found)
     preconditions.check(Hand(), found, chosen, names)
     if dry_run:
-        _dry(found, chosen, names)
+        _dry(found, chosen, names, structure(chosen.world.settings, Settings, "world.settings"))
         return
     lock = Lock(place)
     try:
+        _tell_cost(chosen)
         _drive(chosen, place)
         if not keep:
             click.echo("handing back")
-            name = str(chosen.world.settings.get("reservation", Settings().reservation))
-            if not hand_back(place, name, requeue=False, dry=False, timeout=hand_back_timeout):
+            if not hand_back(
+                place, settings_in(config).reservation, requeue=False, dry=False, timeout=hand_back_timeout
+            ):
                 click.echo(
                     "makeway: not all is given back yet; `makeway slurm release` goes on with it", err=True
                 )
@@ -104,7 +111,7 @@ def configured(config: Config, names: list[str], lease: float | None, poll: floa
     settings = {**config.world.settings, "nodes": fold_hostlist(names)}
     settings |= {} if lease is None else {"lease": lease}
     settings |= {} if poll is None else {"poll": poll}
-    margin = float(settings.get("restart_margin", Settings().restart_margin))
+    margin = structure(settings, Settings, "world.settings").restart_margin
     return attrs.evolve(
         config,
         world=attrs.evolve(config.world, name="world/slurm", state=None, settings=settings),
@@ -114,11 +121,29 @@ def configured(config: Config, names: list[str], lease: float | None, poll: floa
     )
 
 
+def slowed(config: Config, limit: Limit | None) -> Config:
+    """Return a configuration that looks no more often than the site lets a user ask, and say so."""
+    settings = structure(config.world.settings, Settings, "world.settings")
+    if limit is None or settings.poll >= limit.poll:
+        return config
+    text = f"the site allows a user {limit.rate:g} calls a second (rl_enable): a look every {limit.poll:g} s"
+    note("note", [f"{text}, not every {settings.poll:g} s"])
+    table = {**config.world.settings, "poll": limit.poll}
+    return attrs.evolve(config, world=attrs.evolve(config.world, settings=table))
+
+
+def _tell_cost(config: Config) -> None:
+    """Say what looking costs the controller, as far as it tells."""
+    poll = structure(config.world.settings, Settings, "world.settings").poll
+    with contextlib.suppress(SlurmError):
+        if said := told(Reader().ask(STATISTICS).out, poll):
+            click.echo(said)
+
+
 # ------------------------------------------------------------------------------------ dry run
-def _dry(found: Look, config: Config, names: list[str]) -> None:
+def _dry(found: Look, config: Config, names: list[str], settings: Settings) -> None:
     """Print the commands of the first pass."""
     hand = Printer()
-    settings = Settings()
     mine = set(names)
     jobs = {job.id: job for job in found.jobs}
     here = tuple(
@@ -178,4 +203,4 @@ def _until_told() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-__all__ = ["configured", "drive"]
+__all__ = ["configured", "drive", "slowed"]

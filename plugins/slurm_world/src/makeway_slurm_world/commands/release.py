@@ -10,6 +10,7 @@ import click
 from makeway_slurm_world.commands.places import Lock, TakenError, directory, state_option
 from makeway_slurm_world.driving.handback import HandBack
 from makeway_slurm_world.driving.notebook import Notebook
+from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.talking.runner import Away, Hand, Printer
 
 PAUSE = 2.0
@@ -19,7 +20,9 @@ PAUSE = 2.0
 @click.command()
 @state_option
 @click.option(
-    "--reservation", default="makeway", show_default=True, metavar="NAME", help="Name of the lease."
+    "--reservation",
+    metavar="NAME",
+    help="Name of the lease; else the one that the state directory names, else makeway.",
 )
 @click.option(
     "--requeue", is_flag=True, help="Requeue suspended jobs whose CPUs are in use; else wait for these."
@@ -33,7 +36,12 @@ PAUSE = 2.0
     help="How long to wait for what is in the way; else for as long as it takes.",
 )
 def release(
-    state: Path | None, reservation: str, requeue: bool, dry_run: bool, if_dead: bool, timeout: float | None
+    state: Path | None,
+    reservation: str | None,
+    requeue: bool,
+    dry_run: bool,
+    if_dead: bool,
+    timeout: float | None,
 ) -> None:
     """Give the nodes back to Slurm: afterwards no job is held, suspended or bound by makeway, and the lease is gone.
 
@@ -56,13 +64,16 @@ def release(
         raise click.exceptions.Exit(1)
 
 
-def hand_back(place: Path, name: str, *, requeue: bool, dry: bool, timeout: float | None) -> bool:
+def hand_back(place: Path, name: str | None, *, requeue: bool, dry: bool, timeout: float | None) -> bool:
     """Give everything back; say whether that was done in time.
 
+    :param name: of the lease; None: the one that the notebook names, else the usual one.
     :param timeout: seconds; None: for as long as it takes.
     """
     hand = Printer() if dry else Hand()
-    back = HandBack(hand, Notebook(place), name, click.echo, requeue=requeue, dry=dry)
+    notebook = Notebook(place)
+    lease = name or notebook.pages.lease or Settings().reservation
+    back = HandBack(hand, notebook, lease, click.echo, requeue=requeue, dry=dry)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         try:

@@ -11,7 +11,7 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.model import JobState
 from makeway_slurm_world.advising.advice import Advice
 from makeway_slurm_world.advising.advice import advise as advise_on
-from makeway_slurm_world.advising.overlay import laid_over
+from makeway_slurm_world.advising.overlay import laid_over, settings_in
 from makeway_slurm_world.advising.whom import NEW, SlurmSays, ask_slurm, new_jobs
 from makeway_slurm_world.commands import options
 from makeway_slurm_world.commands.advise import plain, show
@@ -38,7 +38,7 @@ def whom(config: Path | None, no_slurm: bool, as_json: bool, job: tuple[str, ...
     if not job:
         raise click.UsageError("name a waiting job, or give sbatch's arguments behind --")
     asker = Reader()
-    found = options.look_now(asker)
+    found = options.look_now(asker, settings_in(config).reservation if config is not None else "")
     options.tell(found, quiet=True)
     chosen = laid_over(found.config, config)
     waiting = len(job) == 1 and job[0][:1].isdigit()

@@ -22,6 +22,8 @@ class Settings:
     """Seconds between two looks at the queue; one costs the controller about 5 ms per 1,000 jobs (spec 3)."""
     full_look: float = attrs.field(default=30.0, validator=_positive)
     """Seconds between two reads of everything."""
+    nudge: str = ""
+    """A file that a site's hook script touches; then the next look is taken at once. Empty: there is none."""
     start_limit: float = attrs.field(default=15.0, validator=_positive)
     """Seconds after which a start that Slurm has not made is taken back."""
     suspend_wait: float = attrs.field(default=2.0, validator=_not_negative)

@@ -39,6 +39,7 @@ from makeway_slurm_world.driving.desk import Desk, Task
 from makeway_slurm_world.driving.eyes import Eyes
 from makeway_slurm_world.driving.lease import Lease
 from makeway_slurm_world.driving.notebook import Notebook
+from makeway_slurm_world.driving.nudge import Nudge
 from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.reading.conf import out_of_service
 from makeway_slurm_world.reading.jobs import LiveJob, Zone, standing
@@ -102,6 +103,7 @@ class SlurmWorld:
         self._out: NodeBits = 0
         """Nodes of which the engine was told that they get no jobs."""
         self._events: list[Event] = []
+        self._nudge = Nudge(self._settings.nudge)
         self._poll_at: Seconds = 0.0
         self._fresh = True
         """Whether the engine may know jobs of an earlier daemon, and is told everything again."""
@@ -171,8 +173,10 @@ class SlurmWorld:
         now = self._clock.now()
         if not self._events and now < self._poll_at:
             ends = [at for at in (until, self._poll_at, self._desk.next_at()) if at is not None]
-            self._clock.wait(min(ends))
+            self._nudge.wait(self._clock, min(ends))
             now = self._clock.now()
+            if self._nudge.came():
+                self._poll_at = now
         if now >= self._poll_at:
             self._look(now)
         self._advance(now)

@@ -17,6 +17,8 @@ from makeway_slurm_world.talking.words import Order, Question
 
 PATIENCE = 60.0
 """Seconds after which a command that does not answer is given up."""
+LONGEST = 300
+"""Characters of a command, or of its complaint, that are repeated to people."""
 _AWAY = re.compile(
     r"unable to contact slurm controller|connection refused|connection timed out|socket timed out|zero bytes were"
     r"|slurmctld.*(?:is )?(?:down|not respond)|resource temporarily unavailable|transport endpoint is not connected"
@@ -52,8 +54,9 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What it complained about, in a line."""
-        return _first_line(self.err) or f"exit status {self.code}"
+        """What it complained about, in a line; some commands complain where they print."""
+        said = _one_line(self.err) or ("" if self.good else _one_line(self.out))
+        return said or f"exit status {self.code}, and no word of why"
 
 
 class Asker(Protocol):
@@ -93,7 +96,7 @@ class Reader:
         return self._run(question.words, may_fail=may_fail)
 
     def _run(self, words: Sequence[str], *, may_fail: bool) -> Answer:
-        text = " ".join(words[:4])
+        text = _clipped(shlex.join(words))
         try:
             done = subprocess.run(
                 words,
@@ -115,9 +118,9 @@ class Reader:
             err=done.stderr.decode(errors="replace"),
         )
         if not answer.good and _AWAY.search(answer.err):
-            raise Away(f"{text}: {_first_line(answer.err)}")
+            raise Away(f"{text}: {answer.text}")
         if not answer.good and not may_fail:
-            raise SlurmError(f"{text}: {_first_line(answer.err) or f'exit status {answer.code}'}")
+            raise SlurmError(f"{text}: {answer.text}")
         return answer
 
 
@@ -142,8 +145,12 @@ class Printer(Hand):
         return Answer(code=0, out="", err="")
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]
+def _one_line(text: str) -> str:
+    return _clipped("; ".join(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())))
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 __all__ = ["PATIENCE", "Answer", "Asker", "Away", "Hand", "Printer", "Reader", "SlurmError"]

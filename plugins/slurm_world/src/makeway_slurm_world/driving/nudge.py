@@ -1,0 +1,60 @@
+"""Be told that something happened: a site's hook script touches a file (spec 3).
+
+PrologSlurmctld, EpilogSlurmctld and job_submit/lua can do so. It is a hint to look now, and never the source of truth:
+whoever misses it looks when it is time anyway.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from makeway.model import Seconds
+from makeway.worlds.clock import Clock
+
+GRAIN: Seconds = 0.2
+"""Seconds between two looks at the file; a storm of hints causes no more looks at the queue than that."""
+
+
+class Nudge:
+    """Watches one file."""
+
+    def __init__(self, path: str) -> None:
+        """Remember how it stands.
+
+        :param path: empty: there is none, and nobody is ever nudged.
+        """
+        self._path = Path(path) if path else None
+        self._last = self._mark()
+
+    def _mark(self) -> tuple[int, int] | None:
+        if self._path is None:
+            return None
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def _moved(self) -> bool:
+        return self._mark() not in (None, self._last)
+
+    def came(self) -> bool:
+        """Say whether the file was touched since this was asked last."""
+        moved = self._moved()
+        if moved:
+            self._last = self._mark()
+        return moved
+
+    def wait(self, clock: Clock, until: Seconds) -> None:
+        """Wait until an instant, a `wake`, or a touch of the file."""
+        if self._path is None:
+            clock.wait(until)
+            return
+        while not self._moved() and (now := clock.now()) < until:
+            grain = min(until, now + GRAIN)
+            clock.wait(grain)
+            if clock.now() < grain:
+                return  # somebody woke us
+
+
+__all__ = ["GRAIN", "Nudge"]
