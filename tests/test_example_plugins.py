@@ -24,6 +24,7 @@ FOLDERS = sorted(path.parent for path in ROOT.glob("examples/plugins/*/pyproject
 SIBLINGS = [
     "core",
     "testing",
+    "plugins/backfill",
     "plugins/explain",
     "plugins/live",
     "plugins/slurm",

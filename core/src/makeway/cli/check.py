@@ -156,6 +156,7 @@ def _beside(loaded: Loaded) -> Iterator[Finding]:
         lambda: check_mapping(config),
         lambda: _check_jobs(config, source) if config.job else None,
         lambda: commands_of(config, source),
+        lambda: registry.scheduler_of(config.scheduler.type),
     )
     for call in calls:
         try:

@@ -87,15 +87,16 @@ def fingerprint(engine: Parts) -> str:
 
 def parts_of(engine: Parts) -> dict[str, Any]:
     """Return the parts of an engine that remember something, without the queue."""
-    return {
+    found = {
         "ledger": engine.ledger,
         "transitions": engine.transitions,
         "making_way": engine.making_way,
         "placing": engine.placer,
         "passes": engine.schedulers,
         "easy": engine.schedulers.easy,
-        "backfill": engine.schedulers.backfill,
     }
+    backfill = engine.schedulers.backfill
+    return found if backfill is None else {**found, "backfill": backfill}
 
 
 def index_of(job: Job) -> int:

@@ -43,7 +43,7 @@ class Rhythm:
         self._clockwork = clockwork
         self._has_gang = transitions.gang is not None
         self._marks = policies.implements("makeway_marks")
-        self._backfills = scheduler.type == "backfill"
+        self._backfill = schedulers.backfill
         self._over_time_limit = scheduler.over_time_limit
         self.periodic = clockwork.sched_interval > 0
         """Whether passes are made at regular intervals."""
@@ -137,12 +137,12 @@ class Rhythm:
             self._backfill_wanted = True
         transitions.changed = False
         transitions.left_nodes = False
-        if self._backfills and self._backfill_wanted:
+        if self._backfill is not None and self._backfill_wanted:
             interval = clockwork.bf_interval
             if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
                 before = self._ledger.version
-                self._schedulers.backfill.run()
+                self._backfill.run()
                 # Its own starts are news for its next plan.
                 self._backfill_wanted = self._ledger.version != before
                 self._after_pass()
@@ -207,7 +207,7 @@ class Rhythm:
         if not self.periodic:
             return self._making_way.next_retry(now) if self._making_way.retries else None
         wakes = [self._pass_wake(now), self._submit_pass_at]
-        if self._backfills and self._backfill_wanted and self._backfilling.interval:
+        if self._backfill is not None and self._backfill_wanted and self._backfilling.interval:
             wakes.append(self._backfilling.after(now))
         return min((wake for wake in wakes if wake is not None), default=None)
 

@@ -34,7 +34,7 @@ from makeway.registry.finding import (
     tool,
 )
 from makeway.registry.fitting import Described, described, offered, runner_named
-from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, vendor_of
+from makeway.registry.naming import KINDS, gang_of, missing_to_play, names_in, scheduler_of, vendor_of
 from makeway.registry.policies import Policies
 from makeway.registry.worlds import build_world, full_name, world_settings
 
@@ -62,6 +62,7 @@ __all__ = [
     "pip_name",
     "reader_of",
     "runner_named",
+    "scheduler_of",
     "tool",
     "vendor_of",
     "world_settings",

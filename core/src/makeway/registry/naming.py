@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from makeway import vendors
 from makeway.config import Config
 from makeway.errors import PluginError
-from makeway.registry.finding import installed
+from makeway.registry.finding import installed, tool
 
 KINDS = ("select", "preempt", "priority", "gang", "search", "protect", "plugins")
 """Keys of ``[policy]`` that name plugins."""
@@ -46,8 +47,25 @@ def vendor_of(name: str, plugin: Any) -> str:
     return said
 
 
+def scheduler_of(kind: str) -> Any:
+    """Return the class of the scheduler that plans behind the main one; None: `kind` of scheduler has none.
+
+    :raises PluginError: the distribution that brings it is not installed.
+    """
+    return _backfill() if kind == "backfill" else None
+
+
+@functools.cache
+def _backfill() -> Any:
+    return tool("backfill", 'scheduler.type = "backfill"').Backfill
+
+
 def missing_to_play(config: Config) -> str:
     """Say which plugins are missing to play; empty: none."""
+    try:
+        scheduler_of(config.scheduler.type)
+    except PluginError as error:
+        return f"cannot play: {error}"
     present = {item.name for item in installed()}
     absent = [name for name in names_in(config) if name not in present]
     names = ", ".join(map(repr, absent))

@@ -1,9 +1,12 @@
-"""Who is tried, and in which order: `strict`, `backfill` as Slurm does it, `easy`, and `greedy`."""
+"""Who is tried, and in which order: `strict`, `easy`, and `greedy`.
+
+`backfill` has a distribution of its own, makeway-backfill; it follows `strict`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
@@ -11,7 +14,6 @@ from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Placer
 from makeway.engine.queue import Queue
 from makeway.engine.rulings import Ahead
-from makeway.engine.schedulers.backfill import Backfill
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.easy import Easy
 from makeway.engine.schedulers.futile import NO_ROOM
@@ -21,7 +23,20 @@ from makeway.engine.schedulers.lanes import Lanes
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.engine.schedulers.strict import Strict, walks_raw
 from makeway.model import Job, Selector
-from makeway.registry import Policies
+from makeway.registry import Policies, scheduler_of
+
+
+class Follower(Protocol):
+    """What plans behind the main scheduler; another distribution brings it."""
+
+    def run(self) -> None:
+        """Make one pass."""
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return what is remembered from one pass to the next, in values that JSON has."""
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another one stood."""
 
 
 class Schedulers:
@@ -54,7 +69,9 @@ class Schedulers:
         self.strict = Strict(self.attempts, lanes)
         self.greedy = Greedy(self.attempts, ahead, without_room)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
-        self.backfill = Backfill(self.attempts, clockwork)
+        follower = scheduler_of(scheduler.type)
+        self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
+        """None: the type is another."""
         self._type = scheduler.type
 
     def _without_room(self) -> Shapes | None:
@@ -79,7 +96,7 @@ class Schedulers:
             self.greedy.run()
         else:
             self.strict.run(depth, het=self._type == "builtin")
-            if backfill and self._type == "backfill":
+            if backfill and self.backfill is not None:
                 self.backfill.run()
 
     # --------------------------------------------------------------------------- adoption

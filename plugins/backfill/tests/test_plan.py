@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from makeway import bitmap
-from makeway.engine.schedulers.backfill import Plan, Sliding
+from makeway_backfill import Plan, Sliding
 
 
 @pytest.mark.parametrize("seed", range(20))

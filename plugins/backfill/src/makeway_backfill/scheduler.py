@@ -1,14 +1,8 @@
 """Backfill as Slurm does it: a plan of whole-node reservations, rebuilt in every pass (spec slurm-preemption 5.3,
-slurm-gang-and-select 5.4).
-
-Node availability over time is a list of records (begin, nodes); running jobs are not in it, since the
-selector's forecast accounts for them.
-"""
+slurm-gang-and-select 5.4)."""
 
 from __future__ import annotations
 
-import bisect
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,150 +12,12 @@ from makeway.clockwork import Clockwork
 from makeway.engine.ledger import put
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.schedulers.common import Attempts
-from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds, Window
+from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds
 from makeway.registry.room import YEAR
+from makeway_backfill.plan import Plan, Sliding
 
-_TINY = 1e-6
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
-
-
-class Skipping:
-    """Passes over instants at which too few nodes are free, or will be before a job that starts then is over."""
-
-    def __init__(self, begins: Sequence[Seconds], bad: Sequence[int]) -> None:
-        self._begins = begins
-        self._bad = bad
-        """By record: the last one up to it with too few nodes; -1: none."""
-
-    def first_from(self, start: Seconds, length: Seconds) -> Seconds | None:
-        """Return the first instant from `start` on that is worth a look; None: there is none."""
-        begins = self._begins
-        while True:
-            over = self._bad[bisect.bisect_right(begins, start + length + _TINY) - 1]
-            if over < max(0, bisect.bisect_right(begins, start) - 1):
-                return start
-            if over + 1 == len(begins):
-                return None
-            start = begins[over + 1]
-
-
-class Plan:
-    """Which nodes are promised when."""
-
-    def __init__(self, now: Seconds, horizon: Seconds, nodes: NodeBits, grain: Seconds) -> None:
-        self._grain = grain
-        self._origin = now
-        self.begins: list[Seconds] = [now]
-        self.free: list[NodeBits] = [nodes]
-        self.horizon = now + horizon
-
-    def available(self, start: Seconds, end: Seconds) -> NodeBits:
-        """Return the nodes that nobody was promised at any instant from `start` to `end`.
-
-        A promise that begins at the very end counts: Slurm keeps a job from ending in the second in which another
-        is to start (recorded: backfill_ends_as_other_begins).
-        """
-        begins, free = self.begins, self.free
-        end += _TINY
-        at = max(0, bisect.bisect_right(begins, start) - 1)
-        nodes = free[at] if begins[at] <= end else -1
-        at += 1
-        while at < len(begins) and begins[at] <= end:
-            nodes &= free[at]
-            at += 1
-        return nodes
-
-    def skipping(self, nodes: NodeBits, least: int) -> Skipping:
-        """Return what finds the instants from which on at least so many of `nodes` might stay free for a while."""
-        last, bad = -1, []
-        for at, free in enumerate(self.free):
-            if (free & nodes).bit_count() < least:
-                last = at
-            bad.append(last)
-        return Skipping(self.begins, bad)
-
-    def next_begin(self, start: Seconds) -> Seconds | None:
-        """Return the next instant after `start` at which the promises change."""
-        at = bisect.bisect_right(self.begins, start)
-        return self.begins[at] if at < len(self.begins) else None
-
-    def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
-        """Return the end of the first record that lacks some of `nodes` in that time; None: none does."""
-        begins, free = self.begins, self.free
-        at = max(0, bisect.bisect_right(begins, start) - 1)
-        while at < len(begins) and begins[at] < end:
-            if nodes & ~free[at]:
-                return begins[at + 1] if at + 1 < len(begins) else math.inf
-            at += 1
-        return None
-
-    def promise(self, start: Seconds, end: Seconds, nodes: NodeBits) -> None:
-        """Promise whole nodes, from `start` rounded down to `end` rounded up, both to full grains of the clock.
-
-        The clock of backfill counts full seconds: what starts within one ends within one (recorded:
-        backfill_sharer_as_if_alone).
-        """
-        grain = self._grain
-        first = math.floor(start / grain + _TINY) * grain
-        last = math.ceil((math.floor(start + _TINY) + end - start) / grain - _TINY) * grain
-        begun, over = self._cut(max(first, self._origin)), self._cut(last)
-        for at in range(begun, over):
-            self.free[at] &= ~nodes
-
-    def around(self, windows: Sequence[Window]) -> Plan:
-        """Return the same promises, and beside them those that windows make; windows are not rounded."""
-        found = copy.copy(self)
-        found.begins, found.free = [*self.begins], [*self.free]
-        for window in windows:
-            begun = found._cut(max(window.start, self._origin))
-            over = len(found.free) if math.isinf(window.end) else found._cut(max(window.end, self._origin))
-            for at in range(begun, over):
-                found.free[at] &= ~window.nodes
-        return found
-
-    def _cut(self, at: Seconds) -> int:
-        """Let a record begin at `at`, and return its place."""
-        place = bisect.bisect_left(self.begins, at)
-        if place == len(self.begins) or self.begins[place] != at:
-            self.begins.insert(place, at)
-            self.free.insert(place, self.free[place - 1])
-        return place
-
-
-class Sliding:
-    """What a plan has available for a given time from instants on that only move forward, as `Plan.available` says.
-
-    The records in view are kept as two halves: what is common to the last so many of the first half, and to all of
-    the second. A record is so looked at twice, however many are in view.
-    """
-
-    def __init__(self, plan: Plan, length: Seconds) -> None:
-        self._begins, self._free = plan.begins, plan.free
-        self._length = length
-        self._halves = 0
-        """Record at which the second half begins."""
-        self._over = 0
-        """Record behind the second half."""
-        self._common: list[NodeBits] = []
-        """Of the first half, by how many records of it are in view, less one."""
-        self._second: NodeBits = -1
-
-    def available(self, start: Seconds) -> NodeBits:
-        """Return the nodes that nobody was promised from `start` on; the plan must not have changed."""
-        begins, free = self._begins, self._free
-        first = max(0, bisect.bisect_right(begins, start) - 1)
-        over = bisect.bisect_right(begins, start + self._length + _TINY)
-        if first >= self._halves:
-            nodes: NodeBits = -1
-            self._common = [nodes := nodes & free[at] for at in range(over - 1, first - 1, -1)]
-            self._halves = self._over = over
-            self._second = -1
-            return nodes
-        for at in range(self._over, over):
-            self._second &= free[at]
-        self._over = max(self._over, over)
-        return self._common[self._halves - first - 1] & self._second
 
 
 class Backfill:
