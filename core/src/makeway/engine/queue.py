@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
@@ -166,6 +167,8 @@ class Queue:
         self._rank = rank
 
     def _key(self, job: Job, partition: Partition) -> Key:
+        if self._rank is None and not self._in_partition:
+            return key_of(job, partition)
         if self._in_partition and job.id in self._in_partition:
             rank, tier, _, *rest = self._ranked_key(job, partition)
             return cast(Key, (rank, tier, -self.priority_in(job, partition), *rest))
@@ -309,14 +312,13 @@ class Queue:
         self._ranks.clear()
         if self.listener is not None:
             self.listener.reordered()
-        before = list(self.entries)
+        moved = False
         for entries in (self.entries, self.arrivals):
             entries[:] = [(self._key(job, partition), job, partition) for _, job, partition in entries]
-            entries.sort(key=_first)
-        return any(
-            old[1] is not new[1] or old[2] is not new[2]
-            for old, new in zip(before, self.entries, strict=True)
-        )
+            if any(one[0] > other[0] for one, other in itertools.pairwise(entries)):
+                entries.sort(key=_first)
+                moved = moved or entries is self.entries
+        return moved
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from typing import Any
 
 import attrs
 
-from makeway.model import ClusterView, Job, Qos, Seconds
+from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
 from makeway_slurm.accounts.limits import parse_limits
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, Tree, tree_of
 from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, billable, held
 
 RAW, WALL = "raw", "wall"
+_NOT_OWED = (RAW, WALL)
 _TINY = 1e-6
 _SMALL = 1e-100
 """Below this the common scale is brought back to 1."""
@@ -59,8 +60,9 @@ class Entry:
     def join(self, rates: Mapping[str, float], times: int) -> None:
         """Charge a job whole periods from now on, or (-1) no longer."""
         self._settle()
+        known = self._rate
         for name, rate in rates.items():
-            self._rate[name] = self._rate.get(name, 0.0) + times * rate
+            known[name] = known.get(name, 0.0) + times * rate
 
     def add(self, rates: Mapping[str, float], weight: float) -> None:
         """Charge a job a piece of time; `weight` is its length, decayed."""
@@ -72,9 +74,10 @@ class Entry:
     def owe(self, rates: Mapping[str, float], seconds: float) -> None:
         """Let running jobs be allowed to use so much more, or less."""
         self._settle()
+        owed = self._owed
         for name, rate in rates.items():
-            if name not in (RAW, WALL):
-                self._owed[name] = self._owed.get(name, 0.0) + rate * seconds
+            if name not in _NOT_OWED:
+                owed[name] = owed.get(name, 0.0) + rate * seconds
 
     def used(self, name: str = RAW) -> float:
         """Return what was used up to the last recalculation, and by jobs that have ended since; seconds."""
@@ -84,6 +87,14 @@ class Entry:
         if rate:
             found += rate * (common - self._mark)
         return found * self._book.scale if self.decays else found
+
+    def raw(self, scale: float, common: float) -> float:
+        """Return `used`, for who has the common scale and sum at hand."""
+        found = self._used.get(RAW, 0.0)
+        rate = self._rate.get(RAW)
+        if rate:
+            found += rate * (common - self._mark)
+        return found * scale if self.decays else found
 
     def may_use(self, name: str) -> float:
         """Return the TRES-seconds that running jobs may still use."""
@@ -125,6 +136,8 @@ class Charge:
     entries: tuple[Entry, ...]
     rates: Mapping[str, float]
     """For each second: ``raw`` (billing), ``wall``, and each TRES; UsageFactor applied."""
+    held: Mapping[str, int]
+    """What it holds, by TRES."""
     start: int
     """Second of its start."""
     limit: float | None
@@ -178,6 +191,11 @@ class UsageBook:
     def counts(self) -> bool:
         """Whether usage is counted, so that it may go down again."""
         return self._runs
+
+    def used_by_all(self) -> list[float]:
+        """Return what each association has used, by index: `Entry.used` of all at once."""
+        scale, decayed, plain = self.scale, self.decayed_sum, self.plain_sum
+        return [entry.raw(scale, decayed if entry.decays else plain) for entry in self.associations.values()]
 
     def count(self, reader: object) -> None:
         """Count usage from now on, and recalculate it by the clock, for `reader`."""
@@ -283,6 +301,7 @@ class UsageBook:
             job=job,
             entries=self.charged(job),
             rates=rates,
+            held=counts,
             start=self._second(began),
             limit=job.time_limit,
         )
@@ -319,6 +338,11 @@ class UsageBook:
             for entry in charge.entries:
                 entry.add(charge.rates, weight if entry.decays else float(seconds))
         return seconds
+
+    def held_by(self, job: Job, cluster: Cluster) -> Mapping[str, int]:
+        """Return what an active job holds, by TRES."""
+        charge = self._charges.get(job.id)
+        return charge.held if charge is not None and charge.job is job else held(job, cluster)
 
     def charged(self, job: Job) -> tuple[Entry, ...]:
         """Return the entries that a job is charged to: its association and all above, its QOS, its partition's QOS."""

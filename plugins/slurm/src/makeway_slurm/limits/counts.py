@@ -10,8 +10,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job
-from makeway_slurm.accounts.tres import NODE, held
+from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.accounts.usage import UsageBook
 
 Key = tuple[Hashable, ...]
@@ -36,10 +37,18 @@ class Places(NamedTuple):
             yield ("pa", name, self.account)
 
 
+class Seat(NamedTuple):
+    """Where jobs of one user count that ask for the same account, partition and QOS."""
+
+    places: Places
+    keys: tuple[Key, ...]
+    """All counts that they are part of."""
+
+
 class Count:
     """What some active jobs hold together."""
 
-    __slots__ = ("jobs", "nodes", "present", "tres")
+    __slots__ = ("_often", "jobs", "nodes", "present", "tres")
 
     def __init__(self) -> None:
         self.present = 0
@@ -47,12 +56,37 @@ class Count:
         self.jobs = 0
         """Those of them that run or are suspended."""
         self.tres: dict[str, int] = {}
-        self.nodes: dict[int, int] = {}
-        """Node -> how many of the jobs are on it."""
+        self.nodes: NodeBits = 0
+        """Where they are."""
+        self._often: dict[int, int] = {}
+        """Nodes with several of them -> how many."""
 
     def used(self, name: str) -> int:
         """Return how much of a TRES they hold; a node counts once, however many jobs are on it."""
-        return len(self.nodes) if name == NODE else self.tres.get(name, 0)
+        return self.nodes.bit_count() if name == NODE else self.tres.get(name, 0)
+
+    def settle(self, nodes: NodeBits) -> None:
+        """Let a job be on these nodes."""
+        shared = self.nodes & nodes
+        self.nodes |= nodes
+        if shared:
+            often = self._often
+            for at in bitmap.indices(shared):
+                often[at] = often.get(at, 1) + 1
+
+    def vacate(self, nodes: NodeBits) -> None:
+        """Let a job be there no longer."""
+        often = self._often
+        if often:
+            for at in bitmap.indices(nodes):
+                many = often.get(at)
+                if many is not None:
+                    nodes &= ~bitmap.single(at)
+                    if many == 2:
+                        del often[at]
+                    else:
+                        often[at] = many - 1
+        self.nodes &= ~nodes
 
 
 _NOTHING = Count()
@@ -64,15 +98,25 @@ class CountBook:
     def __init__(self, view: ClusterView) -> None:
         self._usage = view.book(UsageBook)
         self._counts: dict[Key, Count] = {}
-        self._held: dict[str, tuple[tuple[Key, ...], Mapping[str, int], tuple[int, ...]]] = {}
+        self._held: dict[str, tuple[tuple[Key, ...], Mapping[str, int], NodeBits]] = {}
         self._present: dict[str, tuple[Key, ...]] = {}
+        self._seats: dict[tuple[str, str | None, int, str | None], Seat] = {}
 
     def of(self, key: Key) -> Count:
         """Return a count; an empty one if nobody is part of it."""
         return self._counts.get(key, _NOTHING)
 
-    def places(self, job: Job) -> Places:
-        """Return where a job counts, in the partition where it runs or is tried."""
+    def seat(self, job: Job) -> Seat:
+        """Return where a job counts, in the partition where it runs or is tried; others sit there, too."""
+        qos = job.qos
+        key = (job.user, job.account, job.partition.index, qos.name if qos is not None else None)
+        found = self._seats.get(key)
+        if found is None:
+            places = self._places(job)
+            found = self._seats[key] = Seat(places, tuple(places.keys(job.user)))
+        return found
+
+    def _places(self, job: Job) -> Places:
         node = self._usage.association_of(job)
         chain = tuple(each.index for each in node.chain) if node is not None else ()
         account = node.account if node is not None else (job.account or "").lower()
@@ -98,7 +142,7 @@ class CountBook:
     def came(self, job: Job, view: ClusterView) -> None:
         """Count a job that was submitted."""
         del view
-        keys = self._present[job.id] = tuple(self.places(job).keys(job.user))
+        keys = self._present[job.id] = self.seat(job).keys
         for key in keys:
             self._at(key).present += 1
 
@@ -110,17 +154,17 @@ class CountBook:
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Count what a job holds that has started."""
-        keys = tuple(self.places(job).keys(job.user))
-        counts = held(job, view.cluster)
-        nodes = tuple(bitmap.indices(job.nodes))
+        keys = self.seat(job).keys
+        counts = self._usage.held_by(job, view.cluster)
+        nodes = job.nodes
         self._held[job.id] = keys, counts, nodes
         for key in keys:
             count = self._at(key)
             count.jobs += 1
+            tres = count.tres
             for name, number in counts.items():
-                count.tres[name] = count.tres.get(name, 0) + number
-            for node in nodes:
-                count.nodes[node] = count.nodes.get(node, 0) + 1
+                tres[name] = tres.get(name, 0) + number
+            count.settle(nodes)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Count no longer what it held: at once, before its nodes are clean (11.1)."""
@@ -129,13 +173,10 @@ class CountBook:
         for key in keys:
             count = self._at(key)
             count.jobs -= 1
+            tres = count.tres
             for name, number in counts.items():
-                count.tres[name] -= number
-            for node in nodes:
-                if count.nodes[node] == 1:
-                    del count.nodes[node]
-                else:
-                    count.nodes[node] -= 1
+                tres[name] -= number
+            count.vacate(nodes)
 
 
 def qos_of(job: Job) -> tuple[str, ...]:

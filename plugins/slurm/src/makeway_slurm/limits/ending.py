@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from makeway.model import ClusterView, Job, ModeFlag, Overdue, PreemptMode, Seconds, Sharing
 from makeway_slurm.accounts.tres import CPU, held
@@ -16,6 +18,15 @@ EntryOf = Callable[[Rule], Entry | None]
 """What a limit is held against; None: nobody has used anything."""
 
 
+class _Watched(NamedTuple):
+    """Limits for whose sake jobs may have to end."""
+
+    shared: tuple[Rule, ...]
+    """On what several jobs use up together."""
+    own: tuple[Rule, ...]
+    """On the minutes of each job."""
+
+
 class Ending:
     """The running jobs that limits on used minutes are about, by where they count."""
 
@@ -25,8 +36,11 @@ class Ending:
         self._entry_of = entry_of
         self._running: dict[Places, dict[str, Job]] = {}
         self._places: dict[str, Places] = {}
+        self._found: dict[Places, _Watched] = {}
         self._own: dict[str, tuple[Seconds, str]] = {}
         """Jobs with a limit on minutes of their own -> when it is reached, and its reason."""
+        self._own_by_end: list[tuple[Seconds, str]] = []
+        """A heap of those instants, with the job; some have ended since."""
         self._quiet_until: Seconds = math.inf
         """Before this instant no limit that several jobs share can be reached, whoever starts."""
         self._most: dict[str, float] = {}
@@ -34,20 +48,31 @@ class Ending:
 
     def started(self, job: Job, places: Places, view: ClusterView) -> None:
         """Watch a job if such a limit holds for it."""
-        listed = self._rules.of(places)
-        if any(rule.kind in _SHARED for rule in (*listed.before, *listed.after)):
+        watched = self._watched(places)
+        if watched.shared:
             self._places[job.id] = places
             if places not in self._running:
                 self._running[places] = {}
                 self._quiet_until = min(self._quiet_until, self._quiet(places, view))
             self._running[places][job.id] = job
         began = job.started_at if job.started_at is not None else view.now
-        for rule in listed.after:
-            if rule.kind is Kind.JOB_MINUTES:
-                count = held(job, view.cluster).get(rule.name, 0)
-                if count:
-                    at = began + rule.most * 60.0 / count
-                    self._own[job.id] = min(self._own.get(job.id, (at, rule.reason)), (at, rule.reason))
+        for rule in watched.own:
+            count = self._usage.held_by(job, view.cluster).get(rule.name, 0)
+            if count:
+                at = began + rule.most * 60.0 / count
+                self._own[job.id] = min(self._own.get(job.id, (at, rule.reason)), (at, rule.reason))
+        if job.id in self._own:
+            heapq.heappush(self._own_by_end, (self._own[job.id][0], job.id))
+
+    def _watched(self, places: Places) -> _Watched:
+        """Return the limits for whose sake jobs that count there may have to end."""
+        found = self._found.get(places)
+        if found is None:
+            listed = self._rules.of(places)
+            shared = tuple(rule for rule in (*listed.before, *listed.after) if rule.kind in _SHARED)
+            own = tuple(rule for rule in listed.after if rule.kind is Kind.JOB_MINUTES)
+            found = self._found[places] = _Watched(shared, own)
+        return found
 
     def left(self, job: Job) -> None:
         """It has ended."""
@@ -64,8 +89,7 @@ class Ending:
             return None
         now = view.now
         self._usage.advance(now)
-        over = {job_id: f"{reason} is used up" for job_id, (at, reason) in self._own.items() if at <= now}
-        later = [at for at, _ in self._own.values() if at > now]
+        over, later = self._own_over(now)
         if self._running and self._usage.counts:
             if now >= self._quiet_until:
                 self._quiet_until = min(self._quiet(places, view) for places in self._running)
@@ -80,13 +104,22 @@ class Ending:
                             over.setdefault(job.id, f"{rule.reason} is used up")
         return Overdue(jobs=over, ask_again_at=min(later, default=None))
 
+    def _own_over(self, now: Seconds) -> tuple[dict[str, str], list[Seconds]]:
+        """Return whose own minutes are used up, and when the next are."""
+        heap, own = self._own_by_end, self._own
+        while heap and (heap[0][1] not in own or own[heap[0][1]][0] != heap[0][0]):
+            heapq.heappop(heap)
+        if not heap:
+            return {}, []
+        if heap[0][0] > now:
+            return {}, [heap[0][0]]
+        over = {job_id: f"{reason} is used up" for job_id, (at, reason) in own.items() if at <= now}
+        return over, [at for at, _ in own.values() if at > now]
+
     def _quiet(self, places: Places, view: ClusterView) -> Seconds:
         """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""
-        listed = self._rules.of(places)
         found = math.inf
-        for rule in (*listed.before, *listed.after):
-            if rule.kind not in _SHARED:
-                continue
+        for rule in self._watched(places).shared:
             entry = self._entry_of(rule)
             name = WALL if rule.kind is Kind.USED_WALL else rule.name
             most = self._at_most(name, view)
@@ -111,13 +144,11 @@ class Ending:
         return self._most[name]
 
     def _used_up(self, places: Places) -> Iterator[Rule]:
-        listed = self._rules.of(places)
-        for rule in (*listed.before, *listed.after):
-            if rule.kind in _SHARED:
-                entry = self._entry_of(rule)
-                name = WALL if rule.kind is Kind.USED_WALL else rule.name
-                if entry is not None and int(entry.used(name) // 60) >= rule.most:
-                    yield rule
+        for rule in self._watched(places).shared:
+            entry = self._entry_of(rule)
+            name = WALL if rule.kind is Kind.USED_WALL else rule.name
+            if entry is not None and int(entry.used(name) // 60) >= rule.most:
+                yield rule
 
 
 __all__ = ["Ending"]

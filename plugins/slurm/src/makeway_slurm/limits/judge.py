@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 
@@ -12,13 +13,30 @@ from makeway_slurm.accounts.limits import Limits, parse_limits
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
-from makeway_slurm.limits.counts import CountBook, Key, Places
+from makeway_slurm.limits.counts import CountBook, Key, Seat
 from makeway_slurm.limits.ending import Ending
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
 
 LIMIT = "limit"
 _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
+_ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
+_IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
+# Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
+_WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
+_TRES, _JOBS, _USED_MINUTES, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.USED_MINUTES, Kind.RUN_MINUTES
+
+
+class _Listed(NamedTuple):
+    """A limit, for jobs of one seat."""
+
+    rule: Rule
+    key: Key
+    """Of the count that it is about."""
+    alone: bool
+    """Whether it is about the job alone: whoever passes once passes for good."""
+    if_any: bool
+    """Whether it holds up nobody who wants nothing of what it counts."""
 
 
 @attrs.frozen
@@ -31,6 +49,8 @@ class Asked:
     booked: int | None
     """The same times UsageFactor, where the QOS says UsageFactorSafe."""
     factor: float
+    open: tuple[_Listed, ...]
+    """Limits that it does not pass for good, in their order."""
 
 
 class Judge:
@@ -47,6 +67,7 @@ class Judge:
         self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
         self.door = Door(view, self._settings, self._usage)
         self._totals: dict[int, dict[str, int]] = {}
+        self._lists: dict[tuple[Key, ...], tuple[_Listed, ...]] = {}
         self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
         self.ending = Ending(self._rules, self._usage, self._held_against)
         """Running jobs that may have to end; with safe none has."""
@@ -60,7 +81,7 @@ class Judge:
         """Others count; what it asked for is no longer needed."""
         self._of_job.pop(job.id, None)
         if not self._settings.safe:
-            self.ending.started(job, self._counts.places(job), view)
+            self.ending.started(job, self._counts.seat(job).places, view)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Others count."""
@@ -78,59 +99,46 @@ class Judge:
         shut = self.door.shut(job, job.partition)
         if shut:
             return Blocked(reason=shut, resource=LIMIT, detail=shut, keeps_nothing=True)
-        places = self._counts.places(job)
-        rules = self._rules.of(places)
-        if not rules.before and not rules.after:
-            return None
         asked = self._known(job, view)
+        if not asked.open:
+            return None
         self._usage.advance(view.now)
-        for rule in (*rules.before, *rules.after):
-            found = self._against(rule, job, places, asked, view)
+        for each in asked.open:
+            found = self._against(each, job, asked, view)
             if found is not None:
                 return found
         return None
 
-    def _against(
-        self, rule: Rule, job: Job, places: Places, asked: Asked, view: ClusterView
-    ) -> Blocked | None:
+    def _against(self, listed: _Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
         """Hold a job against one limit."""
-        kind, most, name = rule.kind, rule.most, rule.name
-        if kind is Kind.JOBS:
-            key = rule.count_key(job.user, places.account)
-            have = self._counts.of(key).jobs - sum(1 for _ in self._gone(key, view))
-            return self._lifted(_full(rule, 1, have), rule, key) if have >= most else None
-        if kind is Kind.WALL:
-            short = asked.minutes is None or asked.minutes > most
-            return _full(rule, asked.minutes or 0, 0) if short and job.spec.time_limit is not None else None
+        rule, key, alone, _ = listed
+        kind = rule.kind
+        if alone:
+            return _alone(rule, job, asked)
+        if kind is _TRES:
+            return self._tres(rule, key, job, asked.counts.get(rule.name, 0), view)
+        if kind is _JOBS:
+            have = self._counts.of(key).jobs - self._count_of_gone(key, view)
+            return self._lifted(_full(rule, 1, have), rule, key) if have >= rule.most else None
+        if kind is _USED_MINUTES:
+            return self._used_minutes(rule, asked, asked.counts.get(rule.name, 0))
+        if kind is _RUN_MINUTES:
+            return self._run_minutes(rule, asked, asked.counts.get(rule.name, 0), self._entry(rule, key))
         if kind is Kind.USED_WALL:
             return self._used_wall(rule, asked)
-        if kind is Kind.LEAST_FACTOR:
-            return self._too_greedy(rule, job)
-        wanted = asked.counts.get(name, 0)
-        if kind is Kind.TRES:
-            return self._tres(rule, job, places, wanted, view)
-        if kind is Kind.JOB_TRES:
-            return _full(rule, wanted, 0) if wanted > most else None
-        if kind is Kind.NODE_TRES:
-            return _full(rule, wanted, 0) if wanted // max(1, asked.counts[NODE]) > most else None
-        if kind is Kind.LEAST_TRES:
-            return _full(rule, wanted, 0) if wanted < most else None
-        if kind is Kind.JOB_MINUTES:
-            return _full(rule, wanted, 0) if _minutes(asked, wanted) > most else None
-        if kind is Kind.USED_MINUTES:
-            return self._used_minutes(rule, asked, wanted)
-        return self._run_minutes(rule, asked, wanted, self._entry(rule, job, places))
+        return self._too_greedy(rule, job)
 
-    def _entry(self, rule: Rule, job: Job, places: Places) -> Entry | None:
+    def _entry(self, rule: Rule, key: Key) -> Entry | None:
         """Return what a limit is held against; of a limit per user or account, what theirs is."""
-        if rule.key in ("pu", "pa"):
-            return self._usage.shared.get(rule.count_key(job.user, places.account))
-        return self._held_against(rule)
+        return self._usage.shared.get(key) if rule.key in ("pu", "pa") else self._held_against(rule)
 
     def _held_against(self, rule: Rule) -> Entry | None:
         if rule.key == "assoc":
             return self._usage.associations.get(int(rule.whose))
         return self._usage.qos.get(str(rule.whose))
+
+    def _count_of_gone(self, key: Key, view: ClusterView) -> int:
+        return sum(1 for _ in self._gone(key, view)) if self._settings.lift_by_preempting else 0
 
     def _gone(self, key: Key, view: ClusterView) -> Iterator[Mapping[str, int]]:
         """Yield what those hold of a count who would have ended: a suspended job counts as before (6.2)."""
@@ -152,14 +160,13 @@ class Judge:
         }
         return attrs.evolve(blocked, liftable=True, frees=frees)
 
-    def _tres(self, rule: Rule, job: Job, places: Places, wanted: int, view: ClusterView) -> Blocked | None:
-        key = rule.count_key(job.user, places.account)
+    def _tres(self, rule: Rule, key: Key, job: Job, wanted: int, view: ClusterView) -> Blocked | None:
         count = self._counts.of(key)
         have = count.used(rule.name)
-        if rule.name != NODE:
+        if self._settings.lift_by_preempting and rule.name != NODE:
             have -= sum(counts.get(rule.name, 0) for counts in self._gone(key, view))
         if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
-            wanted = sum(1 for node in bitmap.indices(job.required) if node not in count.nodes)
+            wanted = (job.required & ~count.nodes).bit_count()
         if not wanted or have + wanted <= rule.most:
             return None
         blocked = _full(rule, wanted, have)
@@ -214,9 +221,11 @@ class Judge:
     def _known(self, job: Job, view: ClusterView) -> Asked:
         """Return what a pending job asks for, as long as it stays as it is from the last time."""
         before = self._of_job.get(job.id)
+        if before is not None:
+            (spec, partition, qos, limit), asked = before
+            if spec is job.spec and partition is job.partition and qos is job.qos and limit is job.time_limit:
+                return asked
         mark = (job.spec, job.partition, job.qos, job.time_limit)
-        if before is not None and all(one is other for one, other in zip(before[0], mark, strict=True)):
-            return before[1]
         asked = self._asked(job, view)
         self._of_job[job.id] = mark, asked
         return asked
@@ -235,7 +244,22 @@ class Judge:
         factor = usage_factor(job.qos)
         safe = job.qos is not None and "UsageFactorSafe" in job.qos.flags
         booked = minutes if minutes is None or not safe else int(minutes * factor)
-        return Asked(counts, minutes, booked, factor)
+        seat = self._counts.seat(job)
+        asked = Asked(counts, minutes, booked, factor, ())
+        still = [each for each in self._list(seat, job.user) if not _passes_for_good(each, job, asked)]
+        return attrs.evolve(asked, open=tuple(still))
+
+    def _list(self, seat: Seat, user: str) -> tuple[_Listed, ...]:
+        """Return the limits that hold for jobs of one seat."""
+        found = self._lists.get(seat.keys)
+        if found is None:
+            places = seat.places
+            rules = self._rules.of(places)
+            found = self._lists[seat.keys] = tuple(
+                _Listed(rule, rule.count_key(user, places.account), rule.kind in _ALONE, rule.kind in _IF_ANY)
+                for rule in (*rules.before, *rules.after)
+            )
+        return found
 
     # -------------------------------------------------------------------------- submission
     def refused(self, job: Job, view: ClusterView) -> str:
@@ -250,7 +274,7 @@ class Judge:
 
     def _over_count(self, job: Job) -> str:
         """Return which number of jobs it would exceed; of an array all tasks count (6.3 no. 2)."""
-        places = self._counts.places(job)
+        places = self._counts.seat(job).places
         more = int(job.spec.attributes.get("array_size", 1)) - 1
         for rule in self._rules.of(places).door:
             if self._counts.of(rule.count_key(job.user, places.account)).present + more > rule.most:
@@ -259,7 +283,7 @@ class Judge:
 
     def _too_large(self, job: Job, view: ClusterView) -> str:
         """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
-        places = self._counts.places(job)
+        places = self._counts.seat(job).places
         flags = [self._qos[name].flags for name in places.qos if name in self._qos]
         known = bool(flags) or job.spec.qos is not None  # one that nobody describes may be lenient, too
         if known and not any("DenyOnLimit" in each for each in flags):
@@ -283,6 +307,32 @@ class Judge:
             if over:
                 return rule.reason
         return ""
+
+
+def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
+    """Hold a job against a limit that is about it alone."""
+    kind, most = rule.kind, rule.most
+    if kind is _WALL:
+        short = asked.minutes is None or asked.minutes > most
+        return _full(rule, asked.minutes or 0, 0) if short and job.spec.time_limit is not None else None
+    wanted = asked.counts.get(rule.name, 0)
+    if kind is _JOB_TRES:
+        over = wanted > most
+    elif kind is _NODE_TRES:
+        over = wanted // max(1, asked.counts[NODE]) > most
+    elif kind is _LEAST_TRES:
+        over = wanted < most
+    else:
+        over = _minutes(asked, wanted) > most
+    return _full(rule, wanted, 0) if over else None
+
+
+def _passes_for_good(listed: _Listed, job: Job, asked: Asked) -> bool:
+    """Whether a limit can never keep a job out, as long as it asks for what it does."""
+    rule, _, alone, if_any = listed
+    if alone:
+        return _alone(rule, job, asked) is None
+    return if_any and not asked.counts.get(rule.name, 0)
 
 
 def _minutes(asked: Asked, wanted: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from makeway.model import ClusterView, Job, Qos
@@ -41,6 +41,18 @@ class Accrual:
         if self._limited and not self._always and self._decisive(job) is not None:
             begun = self._since.get(job.id, second)
         return min(1.0, max(0, second - begun) / self._settings.max_age)
+
+    def ages(self, jobs: Iterable[Job], second: int) -> list[float]:
+        """Return `age` of many jobs at once."""
+        if self._limited or self._always:
+            return [self.age(job, second) for job in jobs]
+        most, floor = self._settings.max_age, math.floor
+        return [
+            min(1.0, max(0, second - floor(job.eligible_since + _TINY)) / most)
+            if job.eligible_since is not None
+            else 0.0
+            for job in jobs
+        ]
 
     def recount(self, view: ClusterView, second: int) -> None:
         """Let jobs age for whom there is a place, in the order of the job table."""

@@ -142,9 +142,13 @@ class FairTree:
 
 def _stands(pairs: Sequence[tuple[int, int, bool]], level: Sequence[float]) -> bool:
     """Whether all neighbours stand as they did, tied ones tied: then all ranks are the same."""
-    return not any(
-        level[one] != level[other] if tied else level[one] <= level[other] for one, other, tied in pairs
-    )
+    for one, other, tied in pairs:
+        if tied:
+            if level[one] != level[other]:
+                return False
+        elif level[one] <= level[other]:
+            return False
+    return True
 
 
 __all__ = ["FairTree", "Share"]

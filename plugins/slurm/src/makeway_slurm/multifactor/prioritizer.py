@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -85,13 +86,8 @@ class Multifactor:
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
         if self._usage is None:
-            entries = self.book.associations
-            self._usage = [entries[node.index].used() for node in self._fair_nodes]
+            self._usage = self.book.used_by_all()
         return self._usage
-
-    @property
-    def _fair_nodes(self) -> Sequence[Association]:
-        return self.book.tree.nodes if self.book.tree is not None else ()
 
     def _used(self, node: Association) -> float:
         return self.book.associations[node.index].used()
@@ -136,15 +132,22 @@ class Multifactor:
             self._factors = self._fair.factors(self._freeze())
         return self._factors[node.index] if self._factors is not None else None
 
+    def _fairshare_by_index(self) -> Sequence[float] | None:
+        """Return the factors of all associations at once; None: each has to be asked for."""
+        if self._fair is None or not self.settings.weight_fairshare:
+            return None
+        if self._factors is None:
+            self._factors = self._fair.factors(self._freeze())
+        return self._factors
+
     def _fairshare(self, node: Association | None) -> float:
         weight = self.settings.weight_fairshare
         if node is None or not weight:
             return 0.0
         if self._classic is not None:
             return self._classic.factor(node) * weight
-        if self._factors is None and self._fair is not None:
-            self._factors = self._fair.factors(self._freeze())
-        return self._factors[node.index] * weight if self._factors is not None else 0.0
+        factors = self._fairshare_by_index()
+        return factors[node.index] * weight if factors is not None else 0.0
 
     # ------------------------------------------------------------------------------ computing
     def fresh(self, jobs: Sequence[Job], occasion: Occasion, view: ClusterView) -> Sequence[Priority | None]:
@@ -168,16 +171,23 @@ class Multifactor:
         second = math.floor(self._renewed_at + _TINY)
         self._accrual.recount(view, second)
         found: dict[str, Priority] = {}
-        incr_only = self.settings.has("INCR_ONLY")
+        incr_only, weight = self.settings.has("INCR_ONLY"), self.settings.weight_fairshare
         if len(self._known) > 2 * len(jobs) + _SPARE:
             kept = {job_id: each for job_id, each in self._known.items() if view.job(job_id) is not None}
             self._known = kept
-        for job in jobs:
-            known = self._known.get(job.id)
+        ages = self._accrual.ages(jobs, second) if self.settings.weight_age else itertools.repeat(0.0)
+        every, fairshare = self._known, self._fairshare_by_index()
+        for job, age in zip(jobs, ages, strict=False):
+            known = every.get(job.id)
             if known is None or known.qos != _qos_of(job):
                 known = self._look_at(job)
             last = dict(known.values) if incr_only else {}
-            value = self._compute(job, known, second)
+            node = known.association
+            if fairshare is None:
+                given = self._fairshare(node)
+            else:
+                given = fairshare[node.index] * weight if node is not None else 0.0
+            value = _weighed(job, known, age * self.settings.weight_age, given)
             if incr_only and last:
                 value = self._not_below(job, known, last)
             if value != job.priority:
@@ -202,14 +212,8 @@ class Multifactor:
 
     def _compute(self, job: Job, known: Known, second: int, *, cleared: bool = False) -> Priority:
         weight = self.settings.weight_age
-        known.age = 0.0 if cleared or not weight else self._accrual.age(job, second) * weight
-        known.fairshare = fairshare = self._fairshare(known.association)
-        if known.alone is not None:
-            found = total(known.age, known.alone, fairshare)
-            known.values[job.partition.name] = found
-            return found
-        known.values = {name: total(known.age, fixed, fairshare) for name, fixed in known.fixed.items()}
-        return _answer(job, known.values)
+        age = 0.0 if cleared or not weight else self._accrual.age(job, second) * weight
+        return _weighed(job, known, age, self._fairshare(known.association))
 
     def known(self, job: Job) -> Known | None:
         """Return what the last computation found of a job that waits."""
@@ -239,6 +243,17 @@ class Multifactor:
 
 def _qos_of(job: Job) -> str:
     return job.qos.name if job.qos is not None else ""
+
+
+def _weighed(job: Job, known: Known, age: float, fairshare: float) -> Priority:
+    """Return the priority of a job, and keep what it is made of."""
+    known.age, known.fairshare = age, fairshare
+    alone = known.alone
+    if alone is not None:
+        found = known.values[job.partition.name] = total(age, alone, fairshare)
+        return found
+    known.values = {name: total(age, fixed, fairshare) for name, fixed in known.fixed.items()}
+    return _answer(job, known.values)
 
 
 def _answer(job: Job, values: Mapping[str, int]) -> Priority:
