@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -257,6 +259,14 @@ class FakeSlurm(Hand):
             job.begin = 0.0
         return ""
 
+    def fail(self, node: str) -> None:
+        """Let a node go down: its jobs are requeued, a stopped one is held then (spec 2.2)."""
+        self.advance()
+        self.down.add(node)
+        for job in self.jobs.values():
+            if job.there and node in job.nodes:
+                self._requeue(job)
+
     def _requeue(self, job: FakeJob) -> str:
         if job.there:
             if job.state == "SUSPENDED":
@@ -333,14 +343,18 @@ class Run:
                 self.end()
                 self.clock.advance(5.0)
 
-    def hand_back(self) -> None:
-        """Give everything back."""
+    def hand_back(self, kills: set[tuple[int, str]] | None = None) -> None:
+        """Give everything back; whoever is killed meanwhile begins again."""
         self.end()
-        self.slurm.kill_at.clear()
-        back = HandBack(self.slurm, Notebook(self.folder), "makeway", lambda _: None)
+        self.slurm.kill_at = kills or set()
+        back = None
         for _ in range(100):
-            if back.step(self.clock.now()):
-                return
+            back = back or HandBack(self.slurm, Notebook(self.folder), "makeway", lambda _: None)
+            try:
+                if back.step(self.clock.now()):
+                    return
+            except Killed:
+                back = None
             self.clock.advance(2.0)
         raise AssertionError("not everything was given back")
 
@@ -404,6 +418,128 @@ def test_death_at_any_command(tmp_path: Path, mode: str, when: str) -> None:
             _holds(run, mode, urgent, victims)
         except AssertionError as error:
             raise AssertionError(f"killed {when} order {at}:\n" + "\n".join(run.slurm.orders)) from error
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("mode", MODES)
+def test_several_deaths_in_a_row(tmp_path: Path, mode: str, seed: int) -> None:
+    """Five deaths at drawn commands; the daemon that recovers may die while it recovers."""
+    draw = random.Random(f"{mode} {seed}")
+    first = draw.randrange(12)
+    points = [first, first + 1, first + draw.randint(2, 3), *draw.sample(range(30), 2)]
+    kills = {(at, draw.choice(("before", "after"))) for at in points}
+    run, urgent, victims = _played(tmp_path, mode, kills)
+    _holds(run, mode, urgent, victims)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("mode", MODES)
+def test_death_during_the_hand_back(tmp_path: Path, mode: str, when: str) -> None:
+    """Whoever is killed while giving back begins again, and nothing is left behind."""
+    for at in range(MOST_ORDERS):
+        folder = tmp_path / f"{at}"
+        folder.mkdir()
+        run = Run(folder, mode)
+        slurm = run.slurm
+        slurm.down = {"n3"}
+        jobs = [slurm.submit("low", 60.0), slurm.submit("low", 60.0)]
+        slurm.advance()
+        run.clock.advance(2.0)
+        jobs.append(slurm.submit("high", 20.0))
+        run.until(4.0)
+        begun = len(slurm.orders)
+        kills = {(begun + at, when), (begun + at + 1, when)}
+        run.hand_back(kills)
+        assert slurm.leases == {}
+        assert not [job for job in jobs if job.state == "SUSPENDED" or job.lease]
+        assert not [job for job in jobs if job.state == "PENDING" and (job.required or not job.priority)]
+        for _ in range(200):
+            run.clock.advance(2.0)
+            slurm.advance()
+        assert {job.state for job in jobs} == {"COMPLETED"}, slurm.orders
+        if len(slurm.kill_at) == len(kills):
+            return  # the hand-back has no such command any more
+    raise AssertionError("the hand-back has more commands than were tried")
+
+
+# ------------------------------------------------------------------------- what others do meanwhile
+class Meddled(FakeSlurm):
+    """A Slurm in which something happens right before or after an order of a kind, once."""
+
+    meddle: Callable[[Meddled], None] | None = None
+    verb = ""
+    late = False
+
+    def tell(self, order: Order) -> Answer:
+        """Obey."""
+        now = self.meddle is not None and self.verb in str(order)
+        happens, self.meddle = (self.meddle, None) if now else (None, self.meddle)
+        if happens is not None and not self.late:
+            happens(self)
+        answer = super().tell(order)
+        if happens is not None and self.late:
+            happens(self)
+        return answer
+
+
+def _meddled(
+    folder: Path, mode: str, verb: str, meddle: Callable[[Meddled], None], *, late: bool = False
+) -> tuple[Run, list[FakeJob]]:
+    run = Run(folder, mode)
+    run.slurm = slurm = Meddled(run.clock, ["n1", "n2", "n3"])
+    slurm.down = {"n3"}
+    jobs = [slurm.submit("low", 60.0)]
+    slurm.advance()
+    run.clock.advance(2.0)
+    jobs.append(slurm.submit("low", 60.0))
+    slurm.advance()
+    run.clock.advance(2.0)
+    run.until(3.0)
+    slurm.meddle, slurm.verb, slurm.late = meddle, verb, late
+    jobs.append(slurm.submit("high", 20.0))
+    run.until(170.0)
+    return run, jobs
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_victim_has_just_ended_by_itself(tmp_path: Path, mode: str) -> None:
+    """R7: it is not done again, and who wanted its place gets it."""
+
+    def end(slurm: Meddled) -> None:
+        for job in slurm.jobs.values():
+            if job.number == victim:
+                job.state = "COMPLETED"
+
+    victim, verb = (2, "requeue") if mode == "requeue" else (1, "suspend")
+    run, jobs = _meddled(tmp_path, mode, verb, end)
+    assert [job.state for job in jobs] == ["COMPLETED"] * 3
+    assert [job.restarts for job in jobs] == [0, 0, 0]
+    run.hand_back()
+
+
+def test_the_node_of_a_stopped_victim_fails_at_once(tmp_path: Path) -> None:
+    """R6: the suspension never ends well; the urgent job goes elsewhere, the victim is not left held."""
+    run, jobs = _meddled(tmp_path, "suspend", "suspend", lambda slurm: slurm.fail("n1"), late=True)
+    assert [job.state for job in (jobs[1], jobs[2])] == ["COMPLETED"] * 2
+    assert jobs[2].nodes == ["n2"]
+    run.slurm.down.clear()
+    run.until(200.0)
+    assert (jobs[0].state, jobs[0].restarts) == ("COMPLETED", 1)
+    run.hand_back()
+
+
+def test_a_start_that_was_undone_before_it_was_seen(tmp_path: Path) -> None:
+    """R6: it ran and was requeued between two looks; it starts elsewhere, not after the limit of starts."""
+    run, jobs = _meddled(tmp_path, "requeue", "ReqNodeList=n2", lambda slurm: slurm.fail("n2"), late=True)
+    urgent = jobs[2]
+    assert (urgent.state, urgent.restarts, urgent.nodes) == ("COMPLETED", 1, ["n1"])
+    taken_back = [
+        each
+        for each in run.slurm.orders
+        if each.endswith("JobId=3 ReservationName= ReqNodeList= NumNodes=1-1")
+    ]
+    assert taken_back == []
+    run.hand_back()
 
 
 @pytest.mark.parametrize("mode", MODES)

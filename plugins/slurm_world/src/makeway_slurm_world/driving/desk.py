@@ -53,6 +53,8 @@ class Task:
     """Since when it is in this phase."""
     nodes: tuple[str, ...] = ()
     """Of starts: where."""
+    restarts: int | None = None
+    """Of starts: how often the job had been requeued when it was asked for; None: an earlier daemon asked."""
 
     @property
     def over(self) -> bool:
@@ -142,6 +144,8 @@ class Desk:
         elif task.phase == "asked":
             if isinstance(action, Start):
                 yield from self._overdue(task, action, now)
+            elif isinstance(action, Suspend | Resume) and self._is_away(action):
+                yield self._fail(task, now, "the job is not there any more")
         elif self._blocked(task):
             failed = [
                 each for each in action.after if (found := self.tasks.get(each)) and found.phase == "failed"
@@ -150,6 +154,11 @@ class Desk:
                 yield self._fail(task, now, "what it rests on failed")
         else:
             yield from self._begin(task, now)
+
+    def _is_away(self, action: Action) -> bool:
+        """Whether a job has ended or been requeued, so that it can neither stop nor go on."""
+        job = self._eyes.jobs.get(action.job.id)
+        return job is None or job.state is JobState.PENDING
 
     def _blocked(self, task: Task) -> bool:
         waits_for = (self.tasks.get(serial) for serial in task.action.after)
@@ -212,7 +221,7 @@ class Desk:
             job_id, Open(incarnation=action.incarnation, serial=action.serial, nodes=folded), request
         )
         answer = self._tell(orders.start(job_id, self._settings.reservation, folded, len(task.nodes)), job_id)
-        task.phase, task.since = "asked", now
+        task.phase, task.since, task.restarts = "asked", now, job.restarts
         if not answer.good:
             yield from self.give_back(task, job, now, answer.text)
 
@@ -314,6 +323,10 @@ class Desk:
     def waits_again(self, job: LiveJob, nodes: Sequence[str], now: Seconds) -> None:
         """A job was requeued: give it its own request back, and lift the hold that a stopped one gets."""
         self.left[job.id] = frozenset(nodes), now
+        if job.id in self._notebook.pages.suspended and job.priority == 0:
+            self._notebook.hold(
+                job.id
+            )  # its node went down while it was stopped: Slurm holds it then (spec 2.2)
         self._notebook.resumed(job.id)
         request = self._notebook.pages.requests.get(job.id)
         if (

@@ -333,9 +333,17 @@ class SlurmWorld:
         self, start: Task, job_id: str, job: LiveJob | None, told: Told, now: Seconds
     ) -> Iterator[Event]:
         """A start was asked for."""
-        if start.phase != "asked" or (job is not None and job.state is JobState.PENDING):
+        waits = job is not None and job.state is JobState.PENDING
+        ran = job is not None and start.restarts is not None and job.restarts > start.restarts
+        if start.phase != "asked" or (waits and not ran):
             return
         self._desk.finish(start, now)
+        if job is not None and waits:  # it ran and was requeued between two looks, as when its node went down
+            self._desk.waits_again(job, start.nodes, now)
+            told.state, told.held, told.priority = JobState.PENDING, job.held, job.priority
+            yield Started(job_id, told.incarnation, now)
+            yield Noticed(job_id, JobState.PENDING, told.incarnation, _BY)
+            return
         if job is None:
             yield Started(job_id, told.incarnation, now)
             yield self._end(job_id, told)
