@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from makeway_slurm_world.driving import orders
 from makeway_slurm_world.driving.eyes import overlap
 from makeway_slurm_world.reading.jobs import LiveJob, Zone, live_jobs
 from makeway_slurm_world.reading.records import job_lines, job_record
@@ -26,6 +27,8 @@ from makeway_slurm_world.reading.records import job_lines, job_record
 TRIAL = Path(__file__).parents[3] / "examples" / "slurm-trial"
 LIMIT = 90.0
 """Seconds after which something that has to happen counts as not happening."""
+APART = 3.0 if os.environ.get("MAKEWAY_QUIET") == "1" else 30.0
+"""Seconds by which instants may differ from those of a replay; MAKEWAY_QUIET=1 says that nobody else works here."""
 DRIVE = (sys.executable, "-m", "makeway", "slurm", "drive")
 SUSPEND = """\
 [policy]
@@ -43,13 +46,19 @@ pytestmark = [
 ]
 
 
-def _trial() -> Any:
-    spec = importlib.util.spec_from_file_location("makeway_trial_cluster", TRIAL / "cluster.py")
+def _script(*where: str) -> Any:
+    """Return a script of the repository as a module."""
+    path = TRIAL.parents[1].joinpath(*where)
+    spec = importlib.util.spec_from_file_location(f"makeway_script_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _trial() -> Any:
+    return _script("examples", "slurm-trial", "cluster.py")
 
 
 class Site:
@@ -103,8 +112,17 @@ class Site:
         """Wait until a job runs."""
         self.until(f"job {job} runs", lambda: self.word(job) == "RUNNING")
 
+    def node_fails(self, name: str) -> None:
+        """Let a node go down, and stay so: while its daemon lives, it comes back by itself."""
+        self.cluster.end(name, signal.SIGKILL)
+        self.slurm("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=test")
+
+    def node_is_mended(self, name: str) -> None:
+        """Let it come back."""
+        self.cluster.begin(name)
+
     # -------------------------------------------------------------------------------- makeway
-    def drive(self, policy: str | None = None, *more: str) -> None:
+    def drive(self, policy: str | None = None, *more: str, nodes: str = "n[1-2]") -> None:
         """Start makeway, and wait until it drives."""
         config = TRIAL / "youngest.toml"
         if policy is not None:
@@ -116,7 +134,7 @@ class Site:
             "drive",
             str(config),
             "--nodes",
-            "n[1-2]",
+            nodes,
             "--state",
             str(self.folder / "state"),
             *more,
@@ -270,11 +288,12 @@ def test_makeway_is_killed_while_it_displaces(site: Site, after: float) -> None:
     site.given_back()
 
 
-def test_the_controller_is_killed_and_comes_back(site: Site) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "restarted"])
+def test_the_controller_goes_and_comes_back(site: Site, number: int) -> None:
     """R5: what was asked meanwhile is done afterwards, and nothing twice."""
     old, young, *_ = _fill(site)
     site.drive()
-    site.cluster.end("slurmctld", signal.SIGKILL)
+    site.cluster.end("slurmctld", number)
     time.sleep(2.0)
     site.cluster.begin("slurmctld")
     site.until("the controller answers", lambda: site.cluster.run("scontrol", "ping").returncode == 0)
@@ -299,6 +318,142 @@ def test_a_node_goes_down_and_comes_back(site: Site) -> None:
     site.runs(second)
     assert site.end(signal.SIGTERM) == 0
     site.given_back()
+
+
+def test_a_node_goes_down_between_displacing_and_start(site: Site) -> None:
+    """R6, in the middle: the plan is dropped, the start goes elsewhere, and the stopped victim is not left held.
+
+    The wait after a suspension is made long, so that there is a middle.
+    """
+    _fill(site)
+    site.drive(SUSPEND + "[world.settings]\nsuspend_wait = 10.0\n")
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=5)
+    stopped: list[LiveJob] = []
+
+    def is_stopped() -> bool:
+        stopped[:] = [job for job in site.jobs().values() if job.word == "SUSPENDED"]
+        return bool(stopped)
+
+    site.until("somebody is stopped", is_stopped)
+    (victim,) = stopped
+    (down,) = victim.nodes
+    assert site.word(urgent) == "PENDING"
+    site.node_fails(down)
+    site.runs(urgent)
+    (other,) = site.jobs()[urgent].nodes
+    assert other in {"n1", "n2"} - {down}
+    site.node_is_mended(down)
+    site.runs(victim.id)
+    assert site.jobs()[victim.id].restarts == 1
+    site.until("the urgent job is done", lambda: site.word(urgent) == "COMPLETED")
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_a_node_goes_down_under_a_job_that_makeway_started(site: Site) -> None:
+    """R6, afterwards: Slurm requeues it, makeway starts it elsewhere, and nothing binds it to the node."""
+    old, *_ = _fill(site)
+    site.drive()
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=8)
+    site.runs(urgent)
+    assert site.jobs()[urgent].nodes == ("n2",)
+    site.node_fails("n2")
+    site.until("it starts again", lambda: urgent in site.jobs() and site.jobs()[urgent].nodes == ("n1",))
+    assert site.jobs()[urgent].restarts == 1
+    site.node_is_mended("n2")
+    site.until("the urgent job is done", lambda: site.word(urgent) == "COMPLETED")
+    site.runs(old)
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
+def test_finished_work_is_not_done_again(site: Site) -> None:
+    """R7: the order that displaces does nothing to a job that has ended meanwhile."""
+    done = site.submit("-p", "low", "-N1", "-n4", seconds=0)
+    site.until("it is done", lambda: site.word(done) == "COMPLETED")
+    site.slurm(*orders.requeue(done).words)
+    follower = site.submit("-p", "low", "-N1", "-n4", "-w", "n1", seconds=0)
+    site.until("whoever came later is done", lambda: site.word(follower) == "COMPLETED")
+    assert site.word(done) == "COMPLETED"
+
+
+@pytest.mark.parametrize("mode", ["requeue", "suspend"])
+def test_it_is_as_in_the_simulated_world(site: Site, mode: str) -> None:
+    """R3: the same victims, the same nodes, and the same boundaries: within 3 s at night, when nobody else works."""
+    site.drive(None if mode == "requeue" else SUSPEND)
+    loop = "i=0; while [ $i -lt {0} ]; do sleep 1; i=$((i+1)); done"
+    jobs: list[str] = []
+    for partition, seconds in (("low", 15), ("low", 15), ("high", 6)):
+        jobs.append(
+            site.slurm(
+                "sbatch",
+                "--parsable",
+                "-o",
+                "/dev/null",
+                "-p",
+                partition,
+                "-x",
+                "n[3-4]",
+                "-N1",
+                "-n4",
+                "--wrap",
+                loop.format(seconds),
+            )
+        )
+        site.runs(jobs[-1])
+        time.sleep(1.1)  # Slurm counts starts in whole seconds
+    for job in jobs:
+        site.until(f"job {job} is done", lambda job=job: site.word(job) == "COMPLETED")  # type: ignore[misc]
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+    run = _script("benchmarks", "slurm_long_run.py")
+    journal = site.folder / "state" / "journal.db"
+    config = run.config_of(journal)
+    real, simulated = run.told_by(journal), run.simulated(journal, config)
+    assert real.displaced == simulated.displaced
+    assert len(real.displaced) == 1
+    for job in jobs:
+        assert [nodes for _, nodes in real.starts[job]] == [nodes for _, nodes in simulated.starts[job]]
+        ours, theirs = real.starts[job], simulated.starts[job]
+        apart = [abs(one[0] - other[0]) for one, other in zip(ours, theirs, strict=True)]
+        apart.append(abs(real.ends[job][0] - simulated.ends[job][0]))
+        assert max(apart) <= APART, (job, apart)
+    assert run.decided_again(journal, config, site.folder)[1] == []
+
+
+def test_fifty_requeues_with_credentials(tmp_path: Path) -> None:
+    """R12: with munge, on the same node, and none fails; a revoked credential would end a job for good."""
+    munge = _script("examples", "slurm-trial", "munge.py").Munge(tmp_path / "munge")
+    cluster = _trial().Cluster(tmp_path / "cluster")
+    site = None
+    try:
+        munge.start()
+        cluster.start(1, cpus=10, extra=munge.settings())
+        site = Site(cluster, tmp_path)
+        site.drive(None, nodes="n1")
+        jobs = [site.submit("-p", "low", "-N1", "-n1") for _ in range(10)]
+        for restarts in range(6):
+            for job in jobs:
+                site.until(
+                    f"job {job} runs for the {restarts + 1}. time",
+                    lambda job=job, restarts=restarts: (  # type: ignore[misc]
+                        (found := site.jobs().get(job)) is not None
+                        and found.word == "RUNNING"
+                        and found.restarts == restarts
+                    ),
+                )
+            if restarts < 5:
+                site.slurm("scontrol", "requeue", "Incomplete", ",".join(jobs))
+        assert {site.word(job) for job in jobs} == {"RUNNING"}
+        site.slurm("scancel", *jobs)
+        assert site.end(signal.SIGTERM) == 0
+        site.given_back()
+        assert site.clashes == []
+    finally:
+        if site is not None:
+            site.close()
+        cluster.stop()
+        munge.stop()
 
 
 def test_when_makeway_is_dead_the_lease_ends_and_slurm_goes_on(site: Site) -> None:
