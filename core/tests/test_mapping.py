@@ -20,6 +20,7 @@ from makeway.readers.open import READERS, open_workload
 
 DATA = Path(__file__).parents[2] / "plugins/logs/tests/data"
 _OTHERS = r"(?:[a-z-]+, )*"
+_FORMATS = f"{_OTHERS}journal, {_OTHERS}native, {_OTHERS}sacct, swf"
 """Formats of other distributions, in between by alphabet."""
 CLUSTER = """
     [[node]]
@@ -268,14 +269,15 @@ def test_unknown_content_names_the_formats(tmp_path: Path) -> None:
     path.write_text("\nhello world\n")
     with pytest.raises(
         ConfigError,
-        match=rf"'hello world' is not known; name it with --format: journal, {_OTHERS}native, sacct, swf",
+        match=rf"'hello world' is not known; name it with --format: {_FORMATS}",
     ):
         open_workload(path, ReadOptions(config=config()))
 
 
 def test_unknown_format_names_the_formats(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=rf"got 'swff'; allowed: journal, {_OTHERS}native, sacct, swf; did you mean 'swf'"
+        ConfigError,
+        match=rf"got 'swff'; allowed: {_FORMATS}; did you mean 'swf'",
     ):
         open_workload(DATA / "kth-excerpt.swf", ReadOptions(config=config()), "swff")
 

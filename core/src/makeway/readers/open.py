@@ -51,7 +51,8 @@ def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader
     """Return the built-in readers, with those of plugins where these do not do, and the plugins that failed.
 
     The content counts before the name, so plugins are asked unless a built-in reader knows the content. Asking
-    all of them takes time: the distribution of this project that usually reads such a file is asked first.
+    all of them takes time: the distribution of this project that usually reads such a file is asked first. Its
+    readers come before the built-in ones, which would claim a foreign list of JSON objects.
     """
     binary = format is None and is_binary(path)
     head = read_head(path) if format is None and not binary else ""
@@ -63,14 +64,14 @@ def readers_for(path: Path, format: str | None) -> tuple[Sequence[WorkloadReader
             return any(_claims_binary(reader, path) for reader in readers)
         return any(reader.claims(_NO_NAME, head) for reader in readers)
 
-    if enough(READERS):
-        return READERS, []
     usual = _usual(path, format)
     if usual is not None:
         offered, failed = registry.offered("workloads", usual)
         own = tuple(map(adapted_workload, offered))
         if enough(own):
-            return (*READERS, *own), failed
+            return (*own, *READERS), failed
+    if enough(READERS):
+        return READERS, []
     offered, failed = registry.offered("workloads")
     return (*READERS, *map(adapted_workload, offered)), failed
 
