@@ -16,6 +16,7 @@ from makeway.config import Config
 from makeway.engine.schedulers.futile import FutileTries
 from makeway.model import Job, JobSpec
 from makeway_select_cons_tres import known
+from makeway_select_cons_tres.beside import Beside
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.kinds import Kind
@@ -83,6 +84,11 @@ def test_the_shorter_way_changes_nothing(scheduler: str, seed: int, monkeypatch:
     assert quick.record == thorough.record
 
 
+def deeds(record: str) -> list[str]:
+    """Return the lines of a record that say what became of jobs, without why they waited."""
+    return [line for line in without_waits(record) if json.loads(line)["kind"] != "reason"]
+
+
 def without_waits(record: str) -> list[str]:
     """Return the lines of a record but for decisions to go on waiting."""
     lines = record.splitlines()
@@ -121,6 +127,42 @@ def test_who_is_passed_over_would_be_tried_in_vain(
     monkeypatch.setattr(FutileTries, "among", lambda self, jobs: ())
     assert without_waits(quick.record) == without_waits(replay_table(specs, config=chosen).record)
     assert passed_over > 50 or mode == "suspend,gang"
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "builtin", "greedy"])
+@pytest.mark.parametrize("seed", range(4))
+def test_who_lacks_room_beside_its_own_row_would_be_tried_in_vain(
+    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gang, too: the same record with everybody tried, but for why a job waits."""
+    partitions = {
+        "low": {"default": True},
+        "high": {"priority_tier": 2, "nodes": "n[2-5]", "preempt_mode": "off" if seed % 2 else None},
+        "beside": {"nodes": "n[3-6]"},
+    }
+    drawn = Random(seed)
+    specs = [
+        attrs.evolve(spec, partitions=(drawn.choice(("low", "low", "high", "beside")),))
+        for spec in jobs(seed, 100)
+    ]
+    policy: dict[str, Any] = {"preempt_mode": "suspend,gang", "partitions": partitions}
+    if seed % 2:
+        policy["exempt_time"] = 20.0
+    chosen = built(seed, scheduler, **policy)
+    dropped = 0
+    has_room = Beside.has_room
+
+    def counting(self: Beside, kind: Kind, nodes: NodeBits) -> bool:
+        nonlocal dropped
+        found = has_room(self, kind, nodes)
+        dropped += not found
+        return found
+
+    monkeypatch.setattr(Beside, "has_room", counting)
+    quick = replay_table(specs, config=chosen)
+    monkeypatch.setattr(Beside, "has_room", lambda self, kind, nodes: True)
+    assert deeds(quick.record) == deeds(replay_table(specs, config=chosen).record)
+    assert dropped > 20 or scheduler != "easy"
 
 
 def kinds_of(found: Any) -> list[Kind]:

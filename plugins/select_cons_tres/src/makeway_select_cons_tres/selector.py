@@ -19,6 +19,7 @@ from makeway.model import (
 from makeway_select_cons_tres import adoption
 from makeway_select_cons_tres.assign import memory_of
 from makeway_select_cons_tres.attempt import ConsAttempt
+from makeway_select_cons_tres.beside import Beside
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind
@@ -35,6 +36,7 @@ class ConsSelector(Known):
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
+        self._beside = Beside(self.books, self.mode)
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
@@ -93,9 +95,7 @@ class ConsSelector(Known):
 
     # ------------------------------------------------------------------------------ asking
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
-        """Drop jobs that idle cores cannot serve, of those that look at nothing else."""
-        if self.mode.gang:
-            return jobs
+        """Drop jobs that no cores can serve: idle ones and, with gang, those over which it may lay them."""
         books = self.books
         books.sync()
         if self._screened_at != (books.version, nodes):
@@ -111,7 +111,7 @@ class ConsSelector(Known):
                 kind = self.kind(job)
             able = screened.get(kind)
             if able is None:
-                able = screened[kind] = self._might_start(kind, nodes)
+                able = screened[kind] = self._might_start(kind, job, nodes)
             if able:
                 kept.append(job)
         return kept
@@ -146,8 +146,11 @@ class ConsSelector(Known):
         fitting = staying.fitting
         return [job for job in jobs if self._has_room(self.kind(job), nodes, fitting)]
 
-    def _might_start(self, kind: Kind, nodes: NodeBits) -> bool:
-        return self._has_room(kind, nodes, self.fitting)
+    def _might_start(self, kind: Kind, job: Job, nodes: NodeBits) -> bool:
+        if not self.mode.gang:
+            return self._has_room(kind, nodes, self.fitting)
+        # Who could never run is told so when it is tried, wherever it stands in the queue.
+        return self._beside.has_room(kind, nodes) or self.possible(job, self._view) is not None
 
     def _has_room(self, kind: Kind, nodes: NodeBits, fitting: Fitting) -> bool:
         request = kind.request

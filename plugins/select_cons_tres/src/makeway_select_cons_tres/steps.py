@@ -228,19 +228,12 @@ class CoreTest:
         """Return the cores that test 2 excludes for good."""
         cores: Cores = {}
         if self._mode.partition_prio:
-            banned = [part for part in self._parts() if self._is_banned(part)]
+            own = self._request.partition
+            banned = [part for part in self._parts() if is_banned(part, own, self._mode)]
             cores = self._books.cores_in(banned, self._nodes)
         for job in self._exempt:
             cores = joined(cores, cores_of(job, self._layout, self._nodes))
         return cores
-
-    def _is_banned(self, part: Rows) -> bool:
-        """Whether a partition's cores are out of reach: of a higher tier, or OFF."""
-        own = self._request.partition
-        if part.partition is own:
-            exempt = self._mode.off_keeps_rows and len(part.rows) > 1
-            return is_off(own) and not exempt
-        return part.partition.priority_tier > own.priority_tier or is_off(part.partition)
 
     def _spare_lower(self, taken: Cores, found: Found) -> Found:
         """Keep off the cores of lower tiers too, the highest first, as long as the job fits (test 3)."""
@@ -395,6 +388,14 @@ class CoreTest:
 
 IDLE = "idle cores"
 """How a place on cores that nobody uses is called."""
+
+
+def is_banned(part: Rows, own: Partition, mode: Mode) -> bool:
+    """Whether a partition's cores are out of reach for jobs of `own`: it is of a higher tier, or OFF."""
+    if part.partition is own:
+        exempt = mode.off_keeps_rows and len(part.rows) > 1
+        return is_off(own) and not exempt
+    return part.partition.priority_tier > own.priority_tier or is_off(part.partition)
 
 
 def is_off(partition: Partition) -> bool:
