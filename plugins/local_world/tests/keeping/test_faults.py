@@ -18,6 +18,7 @@ import pytest
 
 from makeway.model import JobState
 from makeway.worlds.events import Command
+from makeway_local_world.daemon.views import UNWRITTEN, Displacers, Shown
 from makeway_local_world.keeping import proc, walk, words
 from makeway_local_world.processes.ends import End, end_of
 from makeway_local_world.processes.gpus import Gpu
@@ -540,6 +541,27 @@ def test_a_journal_that_cannot_be_written(rig: Any, short: Path, fault: str, why
     rig.turn(lambda: not rig.live.engine.ledger.jobs)
     assert rig.ended_as("1")[-1] == "COMPLETED"
     assert sorted(map(int, (short / "starts").read_text().split())) == list(range(2, made + 1))
+
+
+def test_what_could_not_be_written_down_is_not_shown_as_done(rig: Any) -> None:
+    """A start that is only decided shows as a job that waits, a suspension as a job that runs."""
+    rig.submit("1", "sleep", "1000")
+    rig.until_runs("1")
+    journal = rig.live.journal
+    database, journal._database = journal._database, Broken(journal._database)
+    rig.submit("2", "sleep", "1000", partition="urgent")
+    while rig.live.unwritten is None:
+        rig.live.turn(0.0)
+    now = rig.live.clock.now()
+    shown = {job["id"]: job for job in Shown(rig.live.engine, Displacers(), 0.0, now).jobs()}
+    assert [shown[at]["state"] for at in "12"] == ["SUSPENDED", "RUNNING"]
+    held = Shown(rig.live.engine, Displacers(), 0.0, now, rig.live.unwritten).jobs()
+    shown = {job["id"]: job for job in held}
+    assert [shown[at]["state"] for at in "12"] == ["RUNNING", "PENDING"]
+    assert shown["2"]["reason"] == UNWRITTEN
+    assert (shown["2"]["nodes"], shown["2"]["started_at"], shown["2"]["incarnation"]) == ("", None, 0)
+    journal._database = database
+    rig.until_runs("2")
 
 
 # --------------------------------------------------------------------------------------- GPUs

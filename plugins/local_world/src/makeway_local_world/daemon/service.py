@@ -130,7 +130,7 @@ class Service:
         live = self.live
         now = max(live.clock.now(), live.engine.ledger.now)
         zero = live.clock.wall() - live.clock.now()
-        jobs = Shown(live.engine, self.displacers, zero, now).jobs()
+        jobs = Shown(live.engine, self.displacers, zero, now, live.unwritten).jobs()
         for job in jobs:
             why = self.waiting.why(job["id"])
             if why is not None:

@@ -10,6 +10,8 @@ from makeway.engine.engine import Engine
 from makeway.hostlist import fold_hostlist
 from makeway.model import Job, JobState, Seconds, Vocabulary
 from makeway.record import Line
+from makeway.worlds.api import Step
+from makeway.worlds.events import Resume, Start, Suspend
 from makeway_local_world.requests import AFTER
 
 
@@ -39,10 +41,32 @@ class Displacers:
         return None if job.state is JobState.RUNNING else self._of.get(job.id)
 
 
+UNWRITTEN = "JournalUnwritten"
+"""Reason of a job whose start is decided and waits to be written down."""
+_BEFORE = {Start: JobState.PENDING, Suspend: JobState.RUNNING, Resume: JobState.SUSPENDED}
+"""The state of a job before an action."""
+
+
 class Shown:
     """Shows jobs of one engine at one instant."""
 
-    def __init__(self, engine: Engine, displacers: Displacers, wall_of_zero: float, now: Seconds) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        displacers: Displacers,
+        wall_of_zero: float,
+        now: Seconds,
+        unwritten: Step | None = None,
+    ) -> None:
+        """Show the jobs of `engine`.
+
+        :param unwritten: a step that could not be written down: what it decided has not been done.
+        """
+        self._before: dict[str, JobState] = {}
+        for action in unwritten.actions if unwritten is not None else ():
+            before = _BEFORE.get(type(action))
+            if before is not None:
+                self._before.setdefault(action.job.id, before)
         self._engine = engine
         self._displacers = displacers
         self._zero = wall_of_zero
@@ -53,7 +77,10 @@ class Shown:
         """Return all that is known of a live job."""
         engine, spec, words = self._engine, job.spec, self._words
         leaving = engine.transitions.is_leaving(job)
-        state = JobState.COMPLETING if leaving else job.state
+        state = JobState.COMPLETING if leaving else self._before.get(job.id, job.state)
+        intended = state is JobState.PENDING and job.state is not state
+        placed = None if intended else job.allocation
+        started = None if intended else job.started_at
         shown: dict[str, Any] = {
             "id": job.id,
             "array": spec.array_id,
@@ -61,7 +88,7 @@ class Shown:
             "name": spec.name,
             "user": job.user,
             "account": job.account,
-            "partition": job.partition.name if job.allocation else ",".join(p.name for p in job.partitions),
+            "partition": job.partition.name if placed else ",".join(p.name for p in job.partitions),
             "qos": None if job.qos is None else job.qos.name,
             "state": state.value,
             "word": words.state(state, job.suspended_by, held=job.held),
@@ -75,25 +102,25 @@ class Shown:
             "memory_mb": spec.memory_mb_per_node,
             "gres": dict(spec.gres),
             "time_limit": job.time_limit,
-            "ran": round(job.ran_until(self._now), 3) if job.started_at is not None else 0.0,
+            "ran": round(job.ran_until(self._now), 3) if started is not None else 0.0,
             "submitted_at": self._wall(spec.submit_at),
             "eligible_at": self._wall(job.eligible_at),
-            "started_at": self._wall(job.started_at),
-            "ends_at": self._wall(job.end_at) if job.state is JobState.RUNNING else None,
+            "started_at": self._wall(started),
+            "ends_at": self._wall(job.end_at) if state is job.state is JobState.RUNNING else None,
             "suspended_at": self._wall(job.suspended_at),
-            "incarnation": job.starts,
+            "incarnation": job.starts - intended,
             "requeues": job.restarts,
             "preemptions": job.preemptions,
             "command": " ".join(spec.command)[:500],
             "after": list(spec.attributes.get(AFTER, ())),
         }
-        if job.allocation is not None:
-            nodes = bitmap.indices(job.allocation.nodes)
+        if placed is not None:
+            nodes = bitmap.indices(placed.nodes)
             shown["nodes"] = fold_hostlist([engine.ledger.cluster.nodes[index].name for index in nodes])
-            shown["node_count"] = len(job.allocation.node_indices)
+            shown["node_count"] = len(placed.node_indices)
             shown["cpus"] = engine.recorder.cores_of(job)
-            if job.allocation.cores is not None:
-                shown["cores"] = engine.recorder.cpus_of(job.allocation)
+            if placed.cores is not None:
+                shown["cores"] = engine.recorder.cpus_of(placed)
         by = self._displacers.of(job)
         if by is not None:
             preemptor, mode, at = by
@@ -102,6 +129,8 @@ class Shown:
 
     def _reason(self, job: Job, state: JobState) -> str:
         if state is JobState.PENDING:
+            if job.state is not state:
+                return UNWRITTEN
             if job.held and job.spec.attributes.get(AFTER) and not job.starts:
                 return self._words.reason("Dependency")
             return self._words.reason(job.reason)
@@ -124,4 +153,4 @@ def counts(jobs: list[Mapping[str, Any]]) -> dict[str, int]:
     return found
 
 
-__all__ = ["Displacers", "Shown", "counts"]
+__all__ = ["UNWRITTEN", "Displacers", "Shown", "counts"]
