@@ -193,6 +193,18 @@ class Timeslicer:
     def _update_row(self, partition: GangPartition, *, add_new: bool) -> None:
         """Section 2.1: keep who is active, then fillers, then let others in."""
         partition.settled = False
+        if not partition.stands:
+            self._keep_active(partition)
+        if add_new:
+            for member in partition.jobs.values():
+                if member.place is Place.NONE and not member.job.held and partition.fits(member):
+                    partition.admit(member)
+                    self._cast_shadow(member, partition.tier)
+                    member.place = Place.FILLER
+                    self._resume(member)
+
+    def _keep_active(self, partition: GangPartition) -> None:
+        """Put the row together anew of the shadows and of those that were in it."""
         partition.restart_row()
         for place in (Place.ACTIVE, Place.FILLER):
             for member in partition.jobs.values():
@@ -204,13 +216,6 @@ class Timeslicer:
                         if member.running:
                             self._displace(partition, member)
                         member.place = Place.NONE
-        if add_new:
-            for member in partition.jobs.values():
-                if member.place is Place.NONE and not member.job.held and partition.fits(member):
-                    partition.admit(member)
-                    self._cast_shadow(member, partition.tier)
-                    member.place = Place.FILLER
-                    self._resume(member)
 
     def _update_all(self) -> None:
         for partition in self._by_tier():

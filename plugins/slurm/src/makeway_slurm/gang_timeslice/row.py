@@ -73,10 +73,10 @@ class Row:
         if allocation.cores is None or allocation.nodes & self._whole:
             return False
         cores = self._cores
-        return not any(
-            held & cores.get(index, 0)
-            for index, held in zip(allocation.node_indices, allocation.cores, strict=True)
-        )
+        for index, held in zip(allocation.node_indices, allocation.cores, strict=True):
+            if held & cores.get(index, 0):
+                return False
+        return True
 
     def _cpus_fit(self, allocation: Allocation) -> bool:
         for at, index in enumerate(allocation.node_indices):
@@ -85,14 +85,23 @@ class Row:
                 return False
         return True
 
-    def add(self, job: Job, *, first: bool) -> None:
-        """Add what `job` holds; `first` empties the row before."""
+    @property
+    def pairwise(self) -> bool:
+        """Whether each job conflicts with certain others, whoever else is in the row; sums and sockets are not so."""
+        return self._kind is Kind.CORE
+
+    def add(self, job: Job, *, first: bool, fits: bool = False) -> None:
+        """Add what `job` holds.
+
+        :param first: whether the row is emptied before.
+        :param fits: whether it is known to fit.
+        """
         if first:
             self.clear()
         allocation = job.allocation
         if allocation is None:
             return
-        if self.exact and allocation.nodes & self._touched and not self.fits(job):
+        if not fits and self.exact and allocation.nodes & self._touched and not self.fits(job):
             self.exact = False  # shadows are let in whether they fit or not
         self._touched |= allocation.nodes
         if self._kind is Kind.CPU:

@@ -58,10 +58,22 @@ class GangPartition:
         """Whether putting the row together anew would change nothing: all are in it, and nothing has changed."""
         return not self.changed and not self.contended
 
-    def admit(self, member: Member) -> None:
-        """Add a job to the row."""
+    @property
+    def stands(self) -> bool:
+        """Whether the row, put together anew, would begin with just those who are in it now.
+
+        Then somebody can be let in beside them or be taken out, and those outside it be asked whether they fit. So it
+        is while nothing in it overlaps and each conflicts with certain others.
+        """
+        return not self.changed and self.row.exact and self.row.pairwise
+
+    def admit(self, member: Member, *, fits: bool = True) -> None:
+        """Add a job to the row.
+
+        :param fits: whether it is known to fit.
+        """
         member.held = member.job.allocation
-        self.row.add(member.job, first=self.active_count == 0)
+        self.row.add(member.job, first=self.active_count == 0, fits=fits)
         self.active_count += 1
 
     def overcast(self, shadow: Member, *, swift: bool) -> None:
@@ -69,7 +81,7 @@ class GangPartition:
 
         :param swift: whether one that disturbs nobody may take its place in the row at once, and count in it.
         """
-        beside = swift and self.quiet and self.fits(shadow)
+        beside = swift and (self.quiet or self.stands) and self.fits(shadow)
         self.shadows[shadow.job.id] = shadow
         self.settled = False
         if beside:
@@ -85,13 +97,17 @@ class GangPartition:
 
     def drop(self, member: Member, *, swift: bool) -> None:
         """Take a job out of the queue."""
-        self._let_go(member, swift=swift)
+        if swift and self.stands and member.place is Place.NONE:
+            self.settled = False  # it is not in the row
+        else:
+            self._let_go(member, swift=swift)
         del self.jobs[member.job.id]
 
     def _let_go(self, member: Member, *, swift: bool) -> None:
-        """Take out of the row whoever leaves, if nobody can have waited for it and nothing overlaps."""
+        """Take out of the row whoever leaves, if nothing in it overlaps; who waited for that is asked soon."""
         self.settled = False
-        if swift and self.quiet and self.row.exact and member.held is not None:
+        known = self.stands or (self.quiet and self.row.exact)
+        if swift and known and member.held is not None:
             self.row.remove(member.held)
             self.active_count -= 1
         else:
@@ -107,4 +123,4 @@ class GangPartition:
         self.changed = False
         self.row.clear()
         for shadow in self.shadows.values():
-            self.admit(shadow)
+            self.admit(shadow, fits=False)
