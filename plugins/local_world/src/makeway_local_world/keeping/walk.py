@@ -21,6 +21,8 @@ _LOOKS = 200
 _STILL = STOPPED | ENDED | {"D"}
 """States in which a process that was told to stop counts as stopped. One in D gets the signal when it leaves it: a
 shell that called vfork waits there for a child that may be stopped itself."""
+_LOOKS_AT_D = 20
+"""Looks after which D without a stopped child counts: until then it may be a fork or an end that goes on."""
 
 
 class Tree:
@@ -84,11 +86,12 @@ class Tree:
     def stop(self, limit: float) -> list[Process]:
         """Stop everything; return who still runs after `limit` seconds, best nobody.
 
-        Over once two looks in a row found nothing to do, and nobody came or went. Who was stopped already is none of
-        ours.
+        Over once two looks in a row found nothing to do, and nobody came or went. One in D counts as stopped while it
+        waits for a stopped child, or once it has been there for a while. Who was stopped already is none of ours.
         """
         told: set[Key] = set()
         running: list[Process] = []
+        waits: dict[Key, int] = {}
 
         def tell(each: Process) -> None:
             key = each.pid, each.started
@@ -103,7 +106,8 @@ class Tree:
         quiet = 0
         while quiet < 2:
             running.clear()
-            _, went = self._walk(tell)
+            there, went = self._walk(tell)
+            running += _in_passing(there, waits)
             quiet = 0 if running or went else quiet + 1
             if time.monotonic() > deadline and not quiet:
                 self.stopped_by_us |= told
@@ -146,6 +150,22 @@ class Tree:
 
         there, went = self._walk(kill)
         return there, bool(there or went)
+
+
+def _in_passing(there: Iterable[Process], waits: dict[Key, int]) -> list[Process]:
+    """Return who is in D and may soon leave it by forking or ending: not yet for long, and no stopped child holds it.
+
+    :param waits: how often each was seen so; counted on.
+    """
+    held = {each.parent for each in there if each.state in STOPPED}
+    found = []
+    for each in there:
+        if each.state == "D" and each.pid not in held:
+            key = each.pid, each.started
+            waits[key] = waits.get(key, 0) + 1
+            if waits[key] < _LOOKS_AT_D:
+                found.append(each)
+    return found
 
 
 def _leave(process: Process) -> None:
