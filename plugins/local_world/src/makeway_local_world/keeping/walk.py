@@ -21,7 +21,7 @@ _LOOKS = 200
 _STILL = STOPPED | ENDED | {"D"}
 """States in which a process that was told to stop counts as stopped. One in D gets the signal when it leaves it: a
 shell that called vfork waits there for a child that may be stopped itself."""
-_LOOKS_AT_D = 20
+_LOOKS_AT_D = 50
 """Looks after which D without a stopped child counts: until then it may be a fork or an end that goes on."""
 
 
