@@ -411,7 +411,8 @@ def test_a_limit_changes_no_answer(install: Install, config: Path) -> None:
 def test_many_short_decisions_are_no_long_one(install: Install, config: Path) -> None:
     """What counts is one call, not how long they take together."""
     install(
-        hook("on_line(line)", "pass") + hook("queue_order(pending)", "for each in range(700_000): each * each")
+        hook("on_line(line)", "pass")
+        + hook("queue_order(pending)", "for each in range(700_000): each * each")
     )
     text = config.read_text().replace(f'preempt = "{NAME}"', f'plugins = ["{NAME}"]')
     text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("preempt_mode"))
