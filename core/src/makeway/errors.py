@@ -40,6 +40,11 @@ class Finding:
     always: bool = attrs.field(default=False, eq=False)
     """Whether every replay says so too, since it does not do what the configuration states."""
 
+    @classmethod
+    def of(cls, problem: Problem, level: Level = "error", section: str = "") -> Finding:
+        """Return what a problem is as a finding: those of a `ConfigError` are errors."""
+        return cls(level=level, where=problem.where, message=problem.message, section=section)
+
     def at(self, places: Mapping[str, str]) -> Finding:
         """Return it with the line of a foreign file in place of the path, where that is known."""
         return attrs.evolve(self, where=place_of(self.where, places))

@@ -133,7 +133,7 @@ def _wrong_values(config: Config) -> Iterator[Finding]:
         sections = vendor.sections if vendor is not None else {}
         for problem in error.problems:
             section = sections.get(problem.where.rpartition(".")[2], "")
-            yield Finding(level="error", where=problem.where, message=problem.message, section=section)
+            yield Finding.of(problem, section=section)
 
 
 def _supposed(config: Config) -> Vendor | None:
@@ -181,7 +181,7 @@ def _check_jobs(config: Config, source: str) -> None:
 
 def _errors(error: MakewayError) -> Iterable[Finding]:
     if isinstance(error, ConfigError):
-        return [Finding(level="error", where=p.where, message=p.message) for p in error.problems]
+        return list(map(Finding.of, error.problems))
     return [Finding(level="error", where="", message=str(error))]
 
 

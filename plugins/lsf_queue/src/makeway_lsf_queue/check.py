@@ -24,14 +24,8 @@ _GROUP_LIMITS = ("MAX_JOBS", "JL/P")
 def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
     """Return all findings."""
     site = build_site(cluster, settings)
-    errors = [
-        Finding(level="error", where=problem.where, message=problem.message, section="lsf 9.3")
-        for problem in site.problems
-    ]
-    odd = [
-        Finding(level="warning", where=problem.where, message=problem.message, section="lsf 2.1")
-        for problem in site.oddities
-    ]
+    errors = [Finding.of(problem, "error", "lsf 9.3") for problem in site.problems]
+    odd = [Finding.of(problem, "warning", "lsf 2.1") for problem in site.oddities]
     return [*errors, *odd, *(finding for rule in _RULES for finding in rule(site))]
 
 

@@ -17,7 +17,7 @@ def findings(cluster: Cluster, settings: Settings) -> list[Finding]:
     try:
         site = Site(settings, cluster)
     except ConfigError as error:
-        return [Finding(level="error", where=each.where, message=each.message) for each in error.problems]
+        return list(map(Finding.of, error.problems))
     return [*_queues(cluster), *_levels(site), *_order(site), *_targets(site), *_times(settings)]
 
 

@@ -54,7 +54,7 @@ def wrong_values(config: Config) -> Iterator[Finding]:
     except ConfigError as error:
         for problem in error.problems:
             section = VENDOR.sections.get(problem.where.rpartition(".")[2], "")
-            yield Finding(level="error", where=problem.where, message=problem.message, section=section)
+            yield Finding.of(problem, section=section)
 
 
 def combinations(config: Config) -> Iterator[Finding]:

@@ -42,9 +42,7 @@ def makeway_check(config: Config, cluster: Cluster) -> list[Finding]:
     try:
         tree_of(cluster)
     except ConfigError as error:
-        return [
-            Finding(level="error", where=problem.where, message=problem.message) for problem in error.problems
-        ]
+        return list(map(Finding.of, error.problems))
     return []
 
 
