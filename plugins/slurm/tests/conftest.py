@@ -2,66 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from makeway_testing.command_fixtures import config, run, workload
 
-import pytest
-
-from makeway_testing.command_line import Run, command_line
-
-CONFIG = """
-[[node]]
-name = "n[1-2]"
-cpus = 4
-
-[[partition]]
-name = "low"
-default = true
-
-[[partition]]
-name = "high"
-priority_tier = 2
-
-[policy]
-preempt = "preempt/partition_prio"
-preempt_mode = ["requeue"]
-"""
-
-JOBS = """
-[[job]]
-id = 1
-name = "long"
-user = "ada"
-nodes = 2
-run_time = 100
-
-[[job]]
-id = 2
-name = "rush"
-user = "eve"
-partition = "high"
-nodes = 1
-submit = 10
-run_time = 20
-"""
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return a function that runs the command line; nothing but an exit may come out of it."""
-    return command_line(monkeypatch)
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    """Write a configuration of two nodes and two tiers, without jobs."""
-    path = tmp_path / "cluster.toml"
-    path.write_text(CONFIG)
-    return path
-
-
-@pytest.fixture
-def workload(tmp_path: Path) -> Path:
-    """Write two jobs, of which the second one displaces the first."""
-    path = tmp_path / "jobs.toml"
-    path.write_text(JOBS)
-    return path
+__all__ = ["config", "run", "workload"]
