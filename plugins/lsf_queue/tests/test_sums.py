@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import functools
 from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
 from makeway.engine.engine import Engine
 from makeway.engine.view_without import ViewWithout
 from makeway.model import Job, JobSpec, JobState, PreemptMode
 from makeway.replay import Options, replay
+from makeway.settings import structure
 from makeway_lsf_queue import counting
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
+from makeway_lsf_queue.search import _walk
+from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.victims import mode_of
 
 LIMITS = {
@@ -146,3 +151,44 @@ def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
     asked: list[str] = []
     replay(_config(collects=False), _jobs(7), (), Options(after_step=look))
     assert len(asked) > 200
+
+
+def test_what_is_known_of_a_moment_does_not_outlive_it() -> None:
+    """A version counts who came and went: with another one nothing is known, with the same one all is."""
+    memo, site = counting._Memo(), cast(Any, object())
+    known = cast(Any, SimpleNamespace(site=site, brought=lambda: SimpleNamespace(knows=lambda gone: True)))
+
+    def view(version: int, *made_way: object) -> Any:
+        return SimpleNamespace(version=version, made_way=made_way)
+
+    now = view(1)
+    assert memo.get(site, now) is None
+    memo.keep(now, known)
+    assert memo.get(site, now) is known
+    assert memo.base(site, view(1, "somebody")) is known
+    assert memo.base(site, view(2, "somebody")) is None
+
+
+def test_a_site_belongs_to_its_cluster() -> None:
+    """Two clusters under the same settings are two sites."""
+    config = _config(collects=False)
+    settings = structure(SETTINGS, Settings, "test")
+    views = [
+        cast(Any, SimpleNamespace(cluster=build_cluster(config), settings=lambda cls: settings))
+        for _ in range(2)
+    ]
+    assert [site_of(view).cluster for view in views] == [view.cluster for view in views]
+    assert site_of(views[1]) is site_of(views[1])
+
+
+@pytest.mark.parametrize("many", range(1, 12))
+def test_the_walk_ends_with_the_first_who_makes_room(many: int) -> None:
+    """The shortest prefix with which the job fits, as found by asking for each in turn (5.2)."""
+    for needed in range(many + 2):
+        prober = cast(
+            Any,
+            SimpleNamespace(place=lambda taken, needed=needed: object() if len(taken) >= needed else None),
+        )
+        costly = list(range(many))
+        plain = next((costly[:n] for n in range(many + 1) if prober.place(costly[:n]) is not None), None)
+        assert _walk(prober, [], costly) == plain

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from makeway.errors import Finding
+from makeway.events import Command
 from makeway.model import Cluster, JobState
 from makeway_moab_qos.capabilities import TABLE, can
 from makeway_moab_qos.check import findings
@@ -390,3 +391,96 @@ def test_a_node_that_is_being_left_is_named(play: Any) -> None:
     running, waiting = "A(low,2p) B(low,2p)", "H(high,2p) K(high,1p,at=5)"
     why = told(play, running, waiting, "NOWAITPREEMPTION TRUE", clock=slow, until=10.0)
     assert why.endswith("removing all candidates would not make room while job A is leaving n1")
+
+
+# ------------------------------------------------------------------- both sides of a condition
+def test_x9_within_a_class_by_a_soft_limit(play: Any) -> None:
+    """With ENABLESPVIOLATIONPREEMPTION, M beyond a soft limit gives way to H, unless H is beyond one, too."""
+    more = "ENABLESPVIOLATIONPREEMPTION TRUE\nQOSCFG[med] JOBFLAGS=RESTARTABLE\n"
+    jobs = ("M(med,4p,flags=SPVIOLATION)", "H(high,4p)")
+    assert play(*jobs, more).victims == [("M", "requeue")]
+    assert play(*jobs, more + "USERCFG[u_H] MAXPROC=2,8").victims == []
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        pytest.param("L(low,4p,minimum=7200)", False, id="a preemptee that may not go yet"),
+        pytest.param("M(med,4p)", True, id="no preemptee"),
+    ],
+)
+def test_k02_is_said_only_where_there_is_no_preemptee(play: Any, running: str, said: bool) -> None:
+    """K02 asks whether anybody on a feasible node is marked PREEMPTEE (12.1)."""
+    run = play(running, "H(high,4p)", traced="H")
+    assert run.victims == []
+    assert run.decisions
+    assert ["K02" in each.detail for each in run.decisions] == [said] * len(run.decisions)
+
+
+def test_a_search_depth_spares_nobody_a_wide_job_needs(play: Any) -> None:
+    """PREEMPTSEARCHDEPTH is about jobs of one processor: two jobs of one processor each leave for two."""
+    jobs = ("A(low,1p) B(low,1p)", "H(high,2p)")
+    assert play(*jobs, "PREEMPTSEARCHDEPTH 1", nodes="n1=2").displaced == {"A", "B"}
+
+
+def test_whoever_is_put_back_keeps_its_node(play: Any) -> None:
+    """With `minimise`, `a` on n1 is put back, so that H takes all of n2 and nothing of n1."""
+    running = "a(low,2p,node=n1,prio=10) x(med,2p,node=n1,prio=500) b(low,4p,node=n2,prio=60)"
+    run = play(running, "H(high,4p)", nodes="n1=4 n2=4", settings={"minimise": True}, traced="H")
+    assert run.displaced == {"b"}
+    assert run.decisions[0].placement == "n2"
+    assert run.started("H") == 0
+    assert run.state("a") is JobState.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("lines", "because"),
+    [
+        pytest.param(
+            "USERCFG[DEFAULT] QDEF=high\nUSERCFG[u_H] QLIST=high",
+            "QDEF of user DEFAULT",
+            id="the user's list has no default: that of DEFAULT",
+        ),
+        pytest.param(
+            "CLASSCFG[c] QDEF=high QLIST=high", "QDEF of class c", id="a class is called by Moab's word"
+        ),
+    ],
+)
+def test_which_default_gave_the_qos(play: Any, lines: str, because: str) -> None:
+    """Step 4 of the rules of access (3.3): own default first, then the one of DEFAULT; K18 names it."""
+    job = "H(-,4p,class=c)" if "CLASSCFG" in lines else "H(-,4p)"
+    run = play("B(med,4p,class=c)" if "CLASSCFG" in lines else "B(med,4p)", job, lines)
+    text = run.code("H", "K18").found
+    assert f"got high: {because}" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "who"),
+    [
+        pytest.param("USERCFG[u_H] JOBFLAGS=PREEMPTOR", "user u_H", id="own"),
+        pytest.param("USERCFG[DEFAULT] JOBFLAGS=PREEMPTOR", "user DEFAULT", id="of DEFAULT"),
+    ],
+)
+def test_k01_names_who_gave_the_flag(play: Any, lines: str, who: str) -> None:
+    """The credential as the file writes it."""
+    run = play("L(low,2p) M(med,2p)", "H(med,4p)", lines)
+    assert f"({who})" in run.code("H", "K01").found
+
+
+def test_k04_lists_preemptees_elsewhere_alone(play: Any) -> None:
+    """L sits where H may run; M elsewhere is no preemptee; E elsewhere is one."""
+    running = "L(low,1p,node=n1) N(med,3p,node=n1) M(med,2p,node=n2) E(low,2p,node=n2)"
+    run = play(running, "H(high,4p,features=a)", nodes="n1=4/a n2=4")
+    text = run.code("H", "K04").found
+    assert text.endswith("preemptees elsewhere: E")
+
+
+def test_maui_knows_no_check_of_suspended_jobs(play: Any) -> None:
+    """CHECKSUSPENDEDJOBPRIORITY is Moab's alone (7.4): Maui starts M on the node of a suspended job."""
+    more = "USERCFG[u_L] PRIORITY=5000\nUSERWEIGHT 1"
+    commands = [(0.0, Command("suspend", "L"))]
+    jobs = ("L(med,2p,flags=SUSPENDABLE)", "M(med,1p,at=5)")
+    moab = play(*jobs, more, commands=commands, until=50.0)
+    maui = play(*jobs, more, commands=commands, until=50.0, maui=True, checked=False)
+    assert moab.started("M") is None
+    assert maui.started("M") is not None

@@ -51,3 +51,15 @@ def test_books_are_empty_once_all_have_left(sets: list[int], data: st.DataObject
         books.remove(stopped if what == "is stopped" else job)
     assert not books.above(0)
     assert not books.running.over[0]
+
+
+def test_memory_is_charged_where_it_is_tracked() -> None:
+    """Without CR_Memory nobody's memory counts, whatever a job asked for."""
+    job = builders.job(
+        "1", allocation=Allocation(nodes=0b1, node_indices=(0,), memory_mb=(1000,), shared=True)
+    )
+    tracked, plain = Books(CLUSTER, track_memory=True), Books(CLUSTER, track_memory=False)
+    for books in (tracked, plain):
+        books.add(job)
+    assert (tracked.memory[0], tracked.used_memory) == (1000, 0b1)
+    assert plain.used_memory == 0
