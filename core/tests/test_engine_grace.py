@@ -90,6 +90,26 @@ def test_ending_by_itself_within_the_grace_time(release: str, ends: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("run_time", "state"),
+    [
+        pytest.param(60.4, JobState.COMPLETED, id="at 61.1 s, in the second of the deadline"),
+        pytest.param(60.8, JobState.TIMEOUT, id="at 61.5 s, in the next one"),
+    ],
+)
+def test_an_end_in_the_second_of_the_deadline_is_in_time(run_time: float, state: JobState) -> None:
+    """Seconds begin at .3; the limit ends at 60.7 s, and limits are looked at after 59 and 89 s."""
+    clocks = {"counts_seconds": True, "second_phase": 0.3, "limit_sweep": 30.0, "limit_phase": 29.0}
+    run = replay_table(
+        f"""
+        job   partition  submit  nodes  run_time    time_limit
+        low   low           0.7      1  {run_time}          60
+        """,
+        config=graceful(0.0, clockwork=clocks),
+    )
+    assert run.state("low") is state
+
+
+@pytest.mark.parametrize(
     ("release", "state"),
     [
         pytest.param("22.05.8", JobState.FAILED, id="22.05: its own end"),

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.engine.ledger import Ledger
 from makeway.engine.reports import Reports
@@ -28,6 +29,7 @@ class Endings:
         reports: Reports,
         policies: Policies,
         scheduler: SchedulerTable,
+        clockwork: Clockwork,
     ) -> None:
         self._ledger = ledger
         self._transitions = transitions
@@ -35,6 +37,7 @@ class Endings:
         self._reports = reports
         self._policies = policies
         self._scheduler = scheduler
+        self._clockwork = clockwork
         self._plans_for_late = policies.implements("makeway_over_limit")
         self.looks = policies.implements("makeway_overdue")
         """Whether plugins end jobs that run."""
@@ -78,9 +81,12 @@ class Endings:
             self._reports.no_news(event, f"the job is {job.state.value}", job.id)
 
     def _end_after(self, deadline: Seconds) -> JobState:
-        """Return how a job counts that ended by itself after a deadline that nobody had noticed yet."""
-        scheduler = self._scheduler
-        late = deadline + scheduler.over_time_limit < self._ledger.now - _TINY
+        """Return how a job counts that ended by itself after a deadline that nobody had noticed yet.
+
+        A controller that counts in seconds takes an end within the second of the deadline as in time.
+        """
+        scheduler, second = self._scheduler, self._clockwork.whole_second
+        late = second(deadline + scheduler.over_time_limit) < second(self._ledger.now) - _TINY
         return JobState.TIMEOUT if late and scheduler.enforce_time_limits else JobState.COMPLETED
 
     def _ends_as_preempted(self, job: Job) -> bool:

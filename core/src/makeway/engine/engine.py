@@ -178,7 +178,7 @@ class Engine:
         self.submission = Submission(
             ledger, self.queue, self.transitions, self.placer, self.selector, recorder, scheduler
         )
-        self.endings = Endings(ledger, self.transitions, self.reports, policies, scheduler)
+        self.endings = Endings(ledger, self.transitions, self.reports, policies, scheduler, self.clockwork)
         self._enforce = scheduler.enforce_time_limits
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
