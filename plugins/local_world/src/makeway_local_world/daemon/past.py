@@ -1,67 +1,19 @@
-"""Read in the journal what happened: jobs that have ended, and the lines of the record, from any thread.
-
-Each thread has a connection of its own, which only reads. A sequence number is the number of a step of the engine.
-"""
+"""What a local world's journal tells beside what any journal does: the keys of submissions."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import attrs
-
-from makeway_live.journal_file import connect, telling
+import makeway_live.past
 from makeway_local_world.requests import KEY
 
-_ENDS = "ended_at IS NOT NULL"
 
-
-@attrs.frozen(kw_only=True)
-class Runs:
-    """When and where a job ran: its last start, and how often it was started."""
-
-    started: float | None = None
-    nodes: str = ""
-    starts: int = 0
-    suspended: float = 0.0
-    """Seconds for which its last incarnation was suspended."""
-
-
-class Past:
+class Past(makeway_live.past.Past):
     """Reads one journal."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
-
-    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with telling(self._path):
-            database = getattr(self._local, "database", None)
-            if database is None:
-                database = self._local.database = connect(self._path, write=False)
-                self._all.append(database)
-            return list(database.execute(query, values))
-
-    def close(self) -> None:
-        """Close the connections of all threads, none of which may read any more.
-
-        Otherwise what the journal wrote last would stay in the file of its log when it is closed.
-        """
-        for database in self._all:
-            database.close()
-        self._all.clear()
-
-    # --------------------------------------------------------------------------- submissions
     def keys(self) -> dict[str, list[str]]:
         """Return key of a submission -> the jobs that it made, in order."""
         found: dict[str, list[str]] = {}
         path = f"$.attributes.{KEY}"
-        rows = self._rows(
+        rows = self.rows(
             "SELECT json_extract(spec, ?), id FROM jobs WHERE json_extract(spec, ?) IS NOT NULL ORDER BY place",
             path,
             path,
@@ -69,147 +21,6 @@ class Past:
         for key, job_id in rows:
             found.setdefault(str(key), []).append(str(job_id))
         return found
-
-    def ids(self) -> list[str]:
-        """Return the ids of all jobs that are known."""
-        return [str(row[0]) for row in self._rows("SELECT id FROM jobs")]
-
-    # ----------------------------------------------------------------------------------- jobs
-    def job(self, job_id: str) -> dict[str, Any] | None:
-        """Return a job that has ended, or one that is live as far as the journal knows it; None: unknown."""
-        rows = self._rows(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", job_id)
-        return self._shown(rows[0]) if rows else None
-
-    def tasks(self, array_id: str) -> list[str]:
-        """Return the jobs that are tasks of an array."""
-        rows = self._rows(
-            "SELECT id FROM jobs WHERE json_extract(spec, '$.array_id') = ? ORDER BY place", array_id
-        )
-        return [str(row[0]) for row in rows]
-
-    def ended(self, since: float, until: float, user: str | None, limit: int) -> list[dict[str, Any]]:
-        """Return jobs that ended between two instants of Unix time, the latest last."""
-        zero = self.zero()
-        query = f"SELECT {_COLUMNS} FROM jobs WHERE {_ENDS} AND ended_at BETWEEN ? AND ?"
-        values: list[Any] = [since - zero, until - zero]
-        if user is not None:
-            query += " AND json_extract(spec, '$.user') = ?"
-            values.append(user)
-        rows = self._rows(f"{query} ORDER BY ended_at DESC LIMIT ?", *values, limit)
-        return [self._shown(row) for row in reversed(rows)]
-
-    def state_of(self, job_id: str) -> str | None:
-        """Return the state of a job, as of the last step; None: it is unknown."""
-        rows = self._rows("SELECT state FROM jobs WHERE id = ?", job_id)
-        return str(rows[0][0]) if rows else None
-
-    def ended_as(self, job_id: str) -> str | None:
-        """Return the state that a job ended in; None: it has not ended, or is unknown."""
-        rows = self._rows("SELECT state FROM jobs WHERE id = ? AND standing IS NULL", job_id)
-        return str(rows[0][0]) if rows else None
-
-    def zero(self) -> float:
-        """Return the Unix time of the run's instant 0, by the last step."""
-        rows = self._rows("SELECT at, wall FROM steps ORDER BY step DESC LIMIT 1")
-        return float(rows[0][1]) - float(rows[0][0]) if rows else 0.0
-
-    def _shown(self, row: tuple[Any, ...]) -> dict[str, Any]:
-        job_id, text, state, submitted_at, ended_at, worked = row
-        spec = json.loads(text)
-        zero = self.zero()
-        runs = self.runs(job_id)
-        return {
-            "id": job_id,
-            "array": spec.get("array_id"),
-            "name": spec.get("name", ""),
-            "user": spec.get("user", "user"),
-            "group": spec.get("group"),
-            "account": spec.get("account"),
-            "partition": ",".join(spec.get("partitions", ())),
-            "qos": spec.get("qos"),
-            "state": state,
-            "priority": spec.get("priority"),
-            "nodes": runs.nodes,
-            "node_count": spec.get("min_nodes", 1),
-            "cpus": max(1, spec.get("tasks") or 1, spec.get("min_nodes", 1)) * spec.get("cpus_per_task", 1),
-            "memory_mb": spec.get("memory_mb_per_node"),
-            "gres": spec.get("gres", {}),
-            "memory_mb_per_cpu": spec.get("memory_mb_per_cpu"),
-            "time_limit": spec.get("time_limit"),
-            "ran": round(worked, 3),
-            "submitted_at": round(submitted_at + zero, 3),
-            "started_at": None if runs.started is None else round(runs.started + zero, 3),
-            "suspended": round(runs.suspended, 3),
-            "incarnation": runs.starts,
-            "requeues": max(0, runs.starts - 1),
-            "ended_at": None if ended_at is None else round(ended_at + zero, 3),
-            "command": " ".join(spec.get("command", ()))[:500],
-        }
-
-    def starts(self, job_id: str) -> int:
-        """Return how often a job was started, as far as lines are kept."""
-        return self.runs(job_id).starts
-
-    def runs(self, job_id: str) -> Runs:
-        """Return when and where a job ran, as far as lines are kept."""
-        found = Runs()
-        before, stopped_at = "", 0.0
-        for at, text in self._rows(
-            "SELECT at, data FROM lines WHERE job = ? AND kind = 'state' ORDER BY step, place", job_id
-        ):
-            data = json.loads(text)
-            state = str(data.get("state"))
-            if state == "RUNNING" and before != "SUSPENDED":
-                found = Runs(started=float(at), nodes=str(data.get("nodes", "")), starts=found.starts + 1)
-            elif before == "SUSPENDED" and state != before:
-                found = attrs.evolve(found, suspended=found.suspended + float(at) - stopped_at)
-            if state == "SUSPENDED" and before != state:
-                stopped_at = float(at)
-            before = state
-        return found
-
-    # ---------------------------------------------------------------------------------- lines
-    def lines_of(self, job_id: str) -> list[dict[str, Any]]:
-        """Return the lines of the record about a job, and those in which it displaced another."""
-        rows = self._rows(
-            "SELECT at, kind, job, data FROM lines WHERE job = ?"
-            " OR (kind = 'preempt' AND json_extract(data, '$.preemptor') = ?) ORDER BY step, place",
-            job_id,
-            job_id,
-        )
-        return [_line(*row) for row in rows]
-
-    def preemptions(self) -> Iterator[dict[str, Any]]:
-        """Yield all lines that say who made way for whom."""
-        for row in self._rows(
-            "SELECT at, kind, job, data FROM lines WHERE kind = 'preempt' ORDER BY step, place"
-        ):
-            yield _line(*row)
-
-    def steps_after(self, step: int, most: int) -> list[tuple[int, float, list[dict[str, Any]]]]:
-        """Return the steps after one, with their Unix times and their lines of the record."""
-        rows = self._rows("SELECT step, wall FROM steps WHERE step > ? ORDER BY step LIMIT ?", step, most)
-        if not rows:
-            return []
-        lines: dict[int, list[dict[str, Any]]] = {}
-        for number, *line in self._rows(
-            "SELECT step, at, kind, job, data FROM lines WHERE step > ? AND step <= ? ORDER BY step, place",
-            step,
-            rows[-1][0],
-        ):
-            lines.setdefault(number, []).append(_line(*line))
-        return [(int(number), float(wall), lines.get(number, [])) for number, wall in rows]
-
-    def first_step(self) -> int:
-        """Return the number of the earliest step that is kept; 0: there is none."""
-        return int(self._rows("SELECT coalesce(min(step), 0) FROM steps")[0][0])
-
-
-_COLUMNS = "id, spec, state, submitted_at, ended_at, worked"
-
-
-def _line(at: float, kind: str, job: str, data: str) -> dict[str, Any]:
-    return {"at": at, "kind": kind, "job": job, **json.loads(data)}
 
 
 __all__ = ["Past"]
