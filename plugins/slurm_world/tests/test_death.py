@@ -12,6 +12,7 @@ import pytest
 
 from makeway.config import Config, build_cluster, parse_toml
 from makeway.hostlist import expand_hostlist, fold_hostlist
+from makeway.record import Line, Recorder
 from makeway.worlds.api import State
 from makeway.worlds.clock import FakeClock
 from makeway_live.drive import Live
@@ -312,13 +313,15 @@ class Run:
         self.slurm = FakeSlurm(self.clock, ["n1", "n2", "n3"])
         self.config: Config = parse_toml(CONFIG.format(modes=MODES[mode]), "test")
         self.folder = folder
+        self.sink: Callable[[Line], None] | None = None
         self.live: Live | None = None
         self.journal: Journal | None = None
 
     def begin(self) -> None:
         """Start a daemon."""
         self.journal = Journal(self.folder / "journal.db", self.config.world.journal)
-        engine = recover(self.config, self.journal).engine
+        recorder = Recorder(build_cluster(self.config), self.sink, keep=False)
+        engine = recover(self.config, self.journal, recorder).engine
         state = State(directory=self.folder, clock=self.clock, clockwork=engine.clockwork)
         world = SlurmWorld(build_cluster(self.config), Settings(nodes="n[1-2]"), state, self.slurm)
         self.live = Live(engine, world, self.clock, journal=self.journal)

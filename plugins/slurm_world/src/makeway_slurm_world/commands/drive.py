@@ -13,7 +13,7 @@ import attrs
 import click
 
 from makeway.cli.terminal import note
-from makeway.config import Config
+from makeway.config import Config, dump_toml
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.record import Line
@@ -26,11 +26,15 @@ from makeway_slurm_world.commands.places import Lock, directory, state_option
 from makeway_slurm_world.commands.release import hand_back
 from makeway_slurm_world.driving import orders, preconditions
 from makeway_slurm_world.driving.settings import Settings
+from makeway_slurm_world.people.board import Board
+from makeway_slurm_world.people.service import Service
 from makeway_slurm_world.reading.look import Look
 from makeway_slurm_world.talking.cost import Limit, limit_of, told
 from makeway_slurm_world.talking.runner import Hand, Printer, Reader, SlurmError
 from makeway_slurm_world.talking.words import STATISTICS
 
+JOURNAL, CONFIG = "journal.db", "config.toml"
+"""In the state directory: what happened, and the whole configuration, for `makeway explain` and `replay`."""
 _SHOWN = ("preempt", "state", "failed", "noticed", "rejected", "policy_error")
 
 
@@ -43,6 +47,18 @@ _SHOWN = ("preempt", "state", "failed", "noticed", "rejected", "policy_error")
 )
 @click.option(
     "--poll", type=click.FloatRange(min=0.2), metavar="SECONDS", help="Time between two looks at the queue."
+)
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PATH",
+    help="Where `makeway queue`, `why` and `history` ask; else `socket` in the state directory.",
+)
+@click.option(
+    "--board",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the queue with plans and reasons to this file, as JSON that everybody may read.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Print what would be done now, command by command, and do nothing."
@@ -66,6 +82,8 @@ def drive(
     state: Path | None,
     lease: float | None,
     poll: float | None,
+    socket: Path | None,
+    board: Path | None,
     dry_run: bool,
     keep: bool,
     hand_back_timeout: float,
@@ -92,7 +110,7 @@ def drive(
     lock = Lock(place)
     try:
         _tell_cost(chosen)
-        _drive(chosen, place)
+        _drive(chosen, place, socket or place / "socket", board)
         if not keep:
             click.echo("handing back")
             if not hand_back(
@@ -165,23 +183,33 @@ def _dry(found: Look, config: Config, names: list[str], settings: Settings) -> N
 
 
 # -------------------------------------------------------------------------------------- really
-def _drive(config: Config, place: Path) -> None:
+def _drive(config: Config, place: Path, socket: Path, file: Path | None) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    live = live_of(config, place, sink=_told)
+    (place / CONFIG).write_text(dump_toml(config), encoding="utf-8")
+    board = Board(place / JOURNAL, file)
+    live = live_of(config, place, sink=lambda line: _told(line, board), name=JOURNAL)
+    service = None
     try:
+        board.wake = live.clock.wake
+        service = Service(socket, board)
         with _until_told() as over:
             click.echo(f"driving {config.world.settings['nodes']} with {config.policy.preempt}")
             while not over():
                 live.turn()
+                board.turned(live.engine, live.steps, live.clock.now(), live.clock.wall())
     finally:
+        if service is not None:
+            service.close()
+        board.close()
         live.close()
         close = getattr(live.journal, "close", None)
         if close is not None:
             close()
 
 
-def _told(line: Line) -> None:
+def _told(line: Line, board: Board) -> None:
     """Show what is decided, with its reasons."""
+    board.heard(line)
     if line.kind in _SHOWN:
         data = ", ".join(f"{key} {value}" for key, value in line.data.items() if value not in ("", None))
         logging.getLogger("makeway").info("job %s: %s: %s", line.job, line.kind, data)

@@ -1,0 +1,1 @@
+"""Tell people without rights what is decided about their jobs, and why; nothing here changes anything."""

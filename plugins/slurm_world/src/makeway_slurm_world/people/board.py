@@ -1,0 +1,212 @@
+"""What everybody may know: the queue as the policy sees it, who makes way for whom, and why somebody waits.
+
+The loop that decides pins it up; whoever asks reads what was pinned up last. Instants are Unix time, lengths seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from makeway import bitmap
+from makeway.engine.engine import Engine
+from makeway.errors import JournalError
+from makeway.hostlist import fold_hostlist
+from makeway.model import Job, JobState, Seconds
+from makeway.record import Line
+from makeway_live.past import Past
+
+PATIENCE = 5.0
+"""Seconds for which somebody who asks waits for the queue as it is now; then for the one that was pinned up last."""
+EVERY = 10.0
+"""Seconds between two writings of the file."""
+_MOST = 8
+_BEEN = {"suspend": "was suspended", "requeue": "was requeued", "cancel": "was cancelled"}
+
+
+class Board:
+    """Holds what was pinned up last."""
+
+    def __init__(
+        self, journal: Path, file: Path | None = None, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        """Begin with nothing.
+
+        :param file: everybody may read it; None: there is none.
+        :param wake: lets the loop turn soon; called from any thread.
+        """
+        self.past = Past(journal)
+        self.wake = wake
+        self._file = file
+        self._file_at = 0.0
+        self._displaced: dict[str, dict[str, Any]] = {}
+        self._zero = 0.0
+        self._pinned: dict[str, Any] | None = None
+        self._turn = threading.Condition()
+        self._wanted = False
+        self._steps = -1
+
+    # ---------------------------------------------------------------------------------- the loop
+    def heard(self, line: Line) -> None:
+        """Take note of a line of the record."""
+        if line.kind == "preempt":
+            data = line.data
+            by, how = str(data.get("preemptor") or ""), str(data.get("mode", ""))
+            self._displaced[line.job] = {"by": by, "how": how, "at": line.at}
+        elif line.kind == "state" and line.data.get("state") not in ("SUSPENDED", "PENDING", "COMPLETING"):
+            self._displaced.pop(line.job, None)
+
+    def turned(self, engine: Engine, steps: int, now: Seconds, wall: float) -> None:
+        """Pin the queue up, if somebody wants to see it; called after each turn of the loop.
+
+        :param steps: how many steps the engine has made.
+        """
+        write = self._file is not None and steps != self._steps and wall >= self._file_at + EVERY
+        self._zero = wall - now
+        with self._turn:
+            if self._wanted or write or self._pinned is None:
+                self._pinned = {"at": round(wall, 3), "jobs": self._rows(engine, now)}
+                self._wanted = False
+            if steps != self._steps:
+                self._steps = steps
+            self._turn.notify_all()
+            pinned = self._pinned
+        if write:
+            self._file_at = wall
+            self._write(pinned)
+
+    def _write(self, pinned: Mapping[str, Any]) -> None:
+        """Replace the file; a disk that is full is no reason to stop deciding."""
+        assert self._file is not None
+        draft = self._file.with_name(self._file.name + ".new")
+        try:
+            draft.write_text(json.dumps(pinned, indent=1), encoding="utf-8")
+            draft.chmod(0o644)
+            os.replace(draft, self._file)
+        except OSError:
+            draft.unlink(missing_ok=True)
+
+    def _rows(self, engine: Engine, now: Seconds) -> list[dict[str, Any]]:
+        present = sorted(engine.ledger.jobs.values(), key=lambda job: job.index)
+        return [self._row(engine, job, now) for job in present]
+
+    def _row(self, engine: Engine, job: Job, now: Seconds) -> dict[str, Any]:
+        words = engine.policies.vocabulary()
+        state = JobState.COMPLETING if engine.transitions.is_leaving(job) else job.state
+        pending = state is JobState.PENDING
+        nodes: list[str] = []
+        if job.allocation is not None:
+            nodes = [engine.ledger.cluster.nodes[at].name for at in bitmap.indices(job.allocation.nodes)]
+        row: dict[str, Any] = {
+            "id": job.id,
+            "name": job.spec.name,
+            "user": job.user,
+            "account": job.account,
+            "partition": job.partition.name if nodes else ",".join(each.name for each in job.partitions),
+            "qos": None if job.qos is None else job.qos.name,
+            "state": state.value,
+            "word": words.state(state, job.suspended_by, held=job.held),
+            "reason": words.reason(job.reason)
+            if pending
+            else words.suspension(job.state, job.suspended_by, job.marks),
+            "held": job.held,
+            "suspended_by": None if job.suspended_by is None else job.suspended_by.value,
+            "priority": job.priority,
+            "nodes": fold_hostlist(nodes),
+            "cpus": job.spec.cpus if job.allocation is None else engine.recorder.cores_of(job),
+            "time_limit": job.time_limit,
+            "ran": round(job.ran_until(now), 3) if job.started_at is not None else 0.0,
+            "submitted_at": self._wall(job.spec.submit_at),
+            "started_at": self._wall(job.started_at),
+            "ends_at": self._wall(job.end_at) if state is JobState.RUNNING else None,
+            "requeues": job.restarts,
+        }
+        by = self._displaced.get(job.id) if state is not JobState.RUNNING else None
+        return row if by is None else {**row, "displaced": {**by, "at": self._wall(by["at"])}}
+
+    def _wall(self, at: Seconds | None) -> float | None:
+        return None if at is None else round(at + self._zero, 3)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self.past.close()
+
+    # ----------------------------------------------------------------------------- who asks
+    def queue(self, user: str | None = None) -> dict[str, Any]:
+        """Return the jobs that have not ended, as they are now; ``stale``: as they were."""
+        until = time.monotonic() + PATIENCE
+        with self._turn:
+            self._wanted = True
+            self.wake()
+            while self._wanted and (left := until - time.monotonic()) > 0:
+                self._turn.wait(left)
+            found = self._pinned or {"at": time.time(), "jobs": []}
+            jobs = [job for job in found["jobs"] if user is None or job["user"] == user]
+            return {"at": found["at"], "jobs": jobs, **({"stale": True} if self._wanted else {})}
+
+    def steps(self, after: int) -> int:
+        """Wait for a step after one, a while; return the number of the last."""
+        with self._turn:
+            if self._steps == after:
+                self._turn.wait(PATIENCE)
+            return self._steps
+
+    def job(self, job_id: str) -> dict[str, Any] | None:
+        """Return a job, live or ended; None: it is unknown."""
+        live = next((job for job in self.queue()["jobs"] if job["id"] == job_id), None)
+        return live or self.past.job(job_id)
+
+    def why(self, job_id: str) -> list[str] | None:
+        """Return in sentences why a job does not run, and who made way for it; None: it is unknown."""
+        job = self.job(job_id)
+        if job is None:
+            return None
+        lines = self.past.lines_of(job_id)
+        return list(_sentences(job, lines, self.past.zero()))
+
+    def history(self, since: float, until: float, user: str | None, limit: int) -> dict[str, Any]:
+        """Return jobs that ended between two instants, the latest last."""
+        try:
+            return {"jobs": self.past.ended(since, until, user, limit)}
+        except JournalError:
+            return {"jobs": []}
+
+
+# -------------------------------------------------------------------------------------- sentences
+def _sentences(job: Mapping[str, Any], lines: list[dict[str, Any]], zero: float) -> Iterator[str]:
+    name = f" ({job['name']})" if job.get("name") else ""
+    where = f" on {job['nodes']}" if job.get("nodes") else ""
+    yield f"job {job['id']}{name} of {job['user']}: {str(job['state']).lower()}{where}, partition {job['partition']}"
+    if job["state"] == "PENDING" and job.get("reason") not in ("", "None", None):
+        yield f"it waits: {job['reason']}"
+    by = job.get("displaced")
+    if by and by["by"]:
+        verb = "makes" if job["state"] == "SUSPENDED" else "made"
+        yield f"it {verb} way for job {by['by']} since {_when(by['at'])}"
+    if job["state"] == "RUNNING" and job.get("ends_at"):
+        yield f"it reaches its time limit at {_when(job['ends_at'])}"
+    me = job["id"]
+    for line in [each for each in lines if each["kind"] == "preempt"][-_MOST:]:
+        at, why = _when(line["at"] + zero), f": {line['why']}" if line.get("why") else ""
+        if line["job"] == me:
+            what = _BEEN.get(line["mode"], f"made way by {line['mode']}")
+            target = f" for job {line['preemptor']}" if line.get("preemptor") else ""
+            yield f"at {at} it {what}{target}{why} [{line['by']}]"
+        else:
+            yield f"at {at} it displaced job {line['job']} by {line['mode']}{why} [{line['by']}]"
+    for line in [each for each in lines if each["kind"] in ("failed", "not_preempted", "policy_error")][
+        -_MOST:
+    ]:
+        yield f"at {_when(line['at'] + zero)}: {line.get('why') or line.get('reason') or line['kind']}"
+
+
+def _when(at: float) -> str:
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
+
+
+__all__ = ["EVERY", "PATIENCE", "Board"]
