@@ -6,6 +6,7 @@ The numbers R1 to R13 are those of the spec, section 10.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -113,9 +114,30 @@ class Site:
         self.until(f"job {job} runs", lambda: self.word(job) == "RUNNING")
 
     def node_fails(self, name: str) -> None:
-        """Let a node go down, and stay so: while its daemon lives, it comes back by itself."""
+        """Let a node go down with all that runs on it, and stay so: while its daemon lives, it comes back by itself."""
+        there = [job.number for job in self.jobs().values() if name in job.nodes]
         self.cluster.end(name, signal.SIGKILL)
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and self._is_of(process, there):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(process.name), signal.SIGKILL)
         self.slurm("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=test")
+
+    def _is_of(self, process: Path, jobs: list[int]) -> bool:
+        """Whether a process belongs to one of these jobs of this cluster: its steps first of all."""
+        try:
+            line, environ = (
+                (process / "cmdline").read_bytes(),
+                (process / "environ").read_bytes().split(b"\0"),
+            )
+        except OSError:
+            return False
+        if f"SLURM_CONF={self.cluster.conf}".encode() not in environ:
+            return False
+        return any(
+            f"slurmstepd: [{job}.".encode() in line or f"SLURM_JOB_ID={job}".encode() in environ
+            for job in jobs
+        )
 
     def node_is_mended(self, name: str) -> None:
         """Let it come back."""
@@ -150,6 +172,19 @@ class Site:
             return "driving" in log.read_text()
 
         self.until("makeway drives", drives)
+
+    def makeway(self, *words: str) -> str:
+        """Ask the makeway that drives, as its users do."""
+        done = subprocess.run(
+            [sys.executable, "-m", "makeway", *words],
+            env={**self.cluster.env, "MAKEWAY_SOCKET": str(self.folder / "state" / "socket")},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def end(self, number: int) -> int:
         """End makeway by a signal; return its exit status."""
@@ -243,10 +278,12 @@ def test_the_youngest_is_requeued_and_starts_again(site: Site) -> None:
     """R3, R8: of the two nodes that makeway has, the younger job is on n2."""
     _, young, *_ = _fill(site)
     site.drive()
-    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=6)
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=20)
     site.runs(urgent)
     assert site.jobs()[urgent].nodes == ("n2",)
     assert site.word(young) == "PENDING"
+    assert f"(requeued for {urgent})" in site.makeway("queue")
+    assert f"it was requeued for job {urgent}" in site.makeway("why", young)
     site.runs(young)
     assert site.jobs()[young].restarts == 1
     assert site.word(urgent) == "COMPLETED"
@@ -383,7 +420,7 @@ def test_it_is_as_in_the_simulated_world(site: Site, mode: str) -> None:
     site.drive(None if mode == "requeue" else SUSPEND)
     loop = "i=0; while [ $i -lt {0} ]; do sleep 1; i=$((i+1)); done"
     jobs: list[str] = []
-    for partition, seconds in (("low", 15), ("low", 15), ("high", 6)):
+    for partition, seconds in (("low", 30), ("low", 12), ("high", 3)):
         jobs.append(
             site.slurm(
                 "sbatch",
