@@ -170,22 +170,33 @@ def test_nothing_to_charge(tmp_path: Path) -> None:
         warmed(structure(bare, Config, "test"), [path], ZERO + 9000)
 
 
-def test_at_the_command_line(run: Run, tmp_path: Path) -> None:
-    """The shares at the start show what the earlier log makes of them."""
+def exports(tmp_path: Path, half_life: str = "7-0") -> tuple[Path, ...]:
+    """Write a site's exports: Ada had used an hour of four CPUs, Eve nothing; return what is replayed with what."""
     (tmp_path / "slurm.conf").write_text(
         "ClusterName=c\nSlurmctldHost=h\nPriorityType=priority/multifactor\nPriorityWeightFairshare=1000\n"
-        "PriorityDecayHalfLife=7-0\nNodeName=n[1-4] CPUs=4\nPartitionName=main Nodes=n[1-4] Default=YES MaxTime=60\n"
+        f"PriorityDecayHalfLife={half_life}\nNodeName=n[1-4] CPUs=4\n"
+        "PartitionName=main Nodes=n[1-4] Default=YES MaxTime=60\n"
     )
     (tmp_path / "tree.txt").write_text(
         "Cluster|Account|User|Partition|Share|ParentName|QOS|Def QOS\nc|root||||||\nc|physics|||1|root||\n"
         "c|physics|ada||1||normal|\nc|physics|eve||1||normal|\n"
     )
     old = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 0, 3600, "cpu=4"))
-    new = log(tmp_path / "new.sacct", ("eve", "physics", "normal", 7200, 7300, "cpu=4"))
-    new.write_text(
-        new.read_text().replace("|AllocTRES", "|AllocTRES|NCPUS").replace("|cpu=4\n", "|cpu=4|4\n")
+    rows = (
+        ("ada", "physics", "normal", 7200, 7300, "cpu=16"),
+        ("eve", "physics", "normal", 7200, 7300, "cpu=16"),
     )
-    given = ("replay", tmp_path / "slurm.conf", new, "--accounting", tmp_path / "tree.txt")
+    new = log(tmp_path / "new.sacct", *rows)
+    new.write_text(
+        new.read_text().replace("|AllocTRES", "|AllocTRES|NCPUS").replace("|cpu=16\n", "|cpu=16|16\n")
+    )
+    return tmp_path / "slurm.conf", new, tmp_path / "tree.txt", old
+
+
+def test_at_the_command_line(run: Run, tmp_path: Path) -> None:
+    """The shares at the start show what the earlier log makes of them."""
+    conf, new, tree, old = exports(tmp_path)
+    given = ("replay", conf, new, "--accounting", tree)
     done = run(*given, "--warm-up", old, "--sshare-at", "0")
     assert done.status == 0, done.err
     ada = next(line for line in done.out.splitlines() if " ada " in line or "|ada|" in line)
@@ -195,3 +206,28 @@ def test_at_the_command_line(run: Run, tmp_path: Path) -> None:
     raw = [int(word) for word in ada.replace("|", " ").split() if word.isdigit()]
     assert any(abs(each - expected) < 0.001 * expected for each in raw), ada
     assert "half lives: up to" in done.err
+
+
+def test_explain_begins_with_what_was_used(run: Run, tmp_path: Path) -> None:
+    """Ada, who had used something, stands behind Eve only if the earlier log is told."""
+    conf, new, tree, old = exports(tmp_path)
+    given = ("explain", conf, new, "--accounting", tree, "--job", "1")
+    plain, warm = run(*given), run(*given, "--warm-up", old)
+    assert plain.status == warm.status == 0, plain.err + warm.err
+    assert "half lives: up to" in warm.err
+    assert "why it waited: it did not" in plain.out
+    assert "333 = fair share 333" in warm.out  # the last of three users, root among them
+
+
+def test_a_sweep_begins_with_what_was_used(run: Run, tmp_path: Path) -> None:
+    """Each run starts with its own decay of it, and another log of the time before is another sweep."""
+    conf, new, tree, old = exports(tmp_path)
+    key = 'policy.settings."priority/multifactor".decay_half_life'
+    given = ("sweep", conf, new, "--accounting", tree, "--vary", f"{key}=3600.0,604800.0", "--workers", "1")
+    plain = run(*given, "-o", tmp_path / "out")
+    warm = run(*given, "-o", tmp_path / "out", "--warm-up", old)
+    again = run(*given, "-o", tmp_path / "out", "--warm-up", old)
+    assert plain.status == warm.status == again.status == 0, plain.err + warm.err
+    assert "already" not in warm.err
+    assert "half lives: up to" in warm.err
+    assert "2 of 2 runs are in" in again.err

@@ -155,6 +155,15 @@ _WORKLOAD = (
         help="Do something by hand during the run: '60 suspend 485', '60 cancel 485 by ann'. Repeatable; "
         "suspend, resume, requeue, cancel, checkpoint, start, hold, release, or priority=N.",
     ),
+    click.option(
+        "--warm-up",
+        "warm_up",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Work out what everybody had used at the start from what accounting printed of the time before. "
+        "Repeatable.",
+    ),
 )
 
 

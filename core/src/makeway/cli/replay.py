@@ -90,14 +90,6 @@ from makeway.state import State, read_state
     metavar="SECONDS FILE",
     help="Write the state of the run at this second, for --from; repeatable.",
 )
-@click.option(
-    "--warm-up",
-    "warm_up",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Work out what everybody had used at the start from what accounting printed of the time before. Repeatable.",
-)
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
 @click.option(
@@ -133,6 +125,7 @@ def replay(
     nodes: Path | None,
     accounting: tuple[Path, ...],
     actions: tuple[str, ...],
+    warm_up: tuple[Path, ...],
     json_file: str | None,
     log_file: str | None,
     report_file: str | None,
@@ -144,7 +137,6 @@ def replay(
     compared: tuple[str, ...],
     gantt: bool,
     by_job: bool,
-    warm_up: tuple[Path, ...],
     begin_file: Path | None,
     states_at: tuple[tuple[Seconds, str], ...],
     against_log: bool,

@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
@@ -67,7 +68,8 @@ def column_of(
         states=_writers_of_states(request.states_at) if first else {},
     )
     with watched(request, config, label) as (workload, hooks):
-        config = _warmed_up(request, config, workload)
+        config, notes = warmed_up(config, request.warm_up, workload.start_wall)
+        note("note", notes)
         commands = commands_with(config, str(request.loaded.path), workload)
         if request.runner is not None and commands:
             text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
@@ -90,18 +92,20 @@ def column_of(
     return column
 
 
-def _warmed_up(request: Request, config: Config, workload: Workload) -> Config:
-    """Return the configuration with what everybody had used when the workload begins.
+def warmed_up(
+    config: Config, files: Sequence[Path], workload_start: float | None
+) -> tuple[Config, Sequence[str]]:
+    """Return the configuration with what everybody had used when the workload begins, and what is missing for that.
 
+    :param files: of ``--warm-up``; empty: nothing is worked out.
+    :param workload_start: Unix time; None: the workload does not say.
     :raises ConfigError: it cannot be worked out.
     """
-    if not request.warm_up:
-        return config
-    warmed = registry.tool("warm-up", "--warm-up").warmed
-    found, notes = warmed(config, request.warm_up, workload.start_wall)
-    note("note", notes)
+    if not files:
+        return config, ()
+    found, notes = registry.tool("warm-up", "--warm-up").warmed(config, files, workload_start)
     made: Config = found
-    return made
+    return made, notes
 
 
 def begun_warm(options: Options, workload: Workload, config: Config) -> Options:

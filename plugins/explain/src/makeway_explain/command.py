@@ -12,7 +12,7 @@ from makeway.cli.inputs import check_plugins, load_config, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
 from makeway.cli.request import CONFIGURED, Request, changed
-from makeway.cli.running import begun_warm, watched
+from makeway.cli.running import begun_warm, warmed_up, watched
 from makeway.cli.terminal import note
 from makeway.config import Config, MappingRule
 from makeway.engine.engine import Engine
@@ -43,6 +43,7 @@ def explain(
     nodes: Path | None,
     accounting: tuple[Path, ...],
     actions: tuple[str, ...],
+    warm_up: tuple[Path, ...],
     job: str,
 ) -> None:
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why.
@@ -70,6 +71,8 @@ def explain(
     note("note", unusable)
     witness = Witness(job)
     with watched(request, configured, CONFIGURED) as (jobs, hooks):
+        configured, notes = warmed_up(configured, warm_up, jobs.start_wall)
+        note("note", notes)
 
         def stepped(engine: Engine) -> None:
             witness.stepped(engine)

@@ -17,6 +17,7 @@ from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, wi
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
 from makeway.cli.request import changed, in_world
+from makeway.cli.running import warmed_up
 from makeway.cli.terminal import console, note, show
 from makeway.config import Config, MappingRule
 from makeway.errors import ConfigError, Problem
@@ -57,6 +58,8 @@ class Sweep:
     format: str | None
     limit: int | None
     task: Task
+    warm_up: tuple[Path, ...] = ()
+    """Logs of the time before, from which usage at the start is worked out."""
 
     def label(self, variant: Variant) -> str:
         """Return what a run is called."""
@@ -103,6 +106,7 @@ def sweep(
     nodes: Path | None,
     accounting: tuple[Path, ...],
     actions: tuple[str, ...],
+    warm_up: tuple[Path, ...],
     vary: tuple[str, ...],
     folder: Path,
     workers: int | None,
@@ -125,7 +129,7 @@ def sweep(
         in_world(changed(loaded.config, changes, maps, config, decision_time_limit), None), actions
     )
     variants, left_out = _variants(base, axes, plugin_files, skip_invalid=skip_invalid)
-    content = digest_of(workload, format)
+    content = digest_of(workload, format, *(digest_of(path) for path in warm_up))
     ready = identified(variants, content, plugin_files, until, limit)
     task = Task(until=until, files=plugin_files, records=records)
     wanted = Sweep(
@@ -137,6 +141,7 @@ def sweep(
         format=format,
         limit=limit,
         task=task,
+        warm_up=warm_up,
     )
     note("warning", loaded.warnings)
     with contextlib.closing(Store(folder)) as store:
@@ -192,6 +197,7 @@ def _run(wanted: Sweep, store: Store, workers: int, dask: str | None, *, again: 
     if not missing:
         return {}
     workloads, keys = _read(wanted, missing)
+    missing = list(_warmed(wanted, missing, workloads, keys))
     jobs = [(each, wanted.label(each), keys[each.identity]) for each in missing]
     if dask is not None:
         outcomes = on_dask(jobs, workloads, wanted.task, dask)
@@ -245,6 +251,19 @@ def _read(wanted: Sweep, variants: Sequence[Variant]) -> tuple[dict[str, Shared]
             name=opened.name, jobs=jobs, epoch=opened.start_wall, unusable=opened.rejected_count
         )
     return found, keys
+
+
+def _warmed(
+    wanted: Sweep, variants: Sequence[Variant], workloads: Mapping[str, Shared], keys: Mapping[str, str]
+) -> Iterator[Variant]:
+    """Yield the variants with what everybody had used at the start, worked out under each one's own rules."""
+    told_before: set[str] = set()
+    for variant in variants:
+        start = workloads[keys[variant.identity]].epoch
+        config, notes = warmed_up(variant.config, wanted.warm_up, start)
+        note("note", [text for text in notes if text not in told_before])
+        told_before.update(notes)
+        yield attrs.evolve(variant, config=config)
 
 
 def _read_alike(path: Path, format: str | None) -> bool:
