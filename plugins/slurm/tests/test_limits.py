@@ -10,6 +10,7 @@ import pytest
 
 from makeway.arrays import parse_array, tasks_of
 from makeway.config import Config
+from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.replay import Options, Run, replay
 from makeway.settings import structure
@@ -527,3 +528,106 @@ def test_explain_says_which_limit() -> None:
     (told,) = engine.policies.explain(waiting, engine.ledger)
     assert (told.code, told.verdict) == ("LI1", "fail")
     assert told.found == "QOSMaxJobsPerUserLimit: 1 wanted, 1 of 1 taken (QOS q)"
+
+
+# ------------------------------------------------------------------------- assoc_limit_stop
+def starved(kind: str, limit: Mapping[str, Any], *, stop: bool) -> dict[str, float | None]:
+    """Replay a job that a limit keeps out, and a long one behind it that has room."""
+    config = site(
+        {"capped": limit, "normal": {}},
+        own={"limit_stop": stop},
+        nodes={**FOUR, "name": "n[1-2]"},
+        scheduler={"type": kind},
+    )
+    jobs = (
+        job("first", 4, 60, 2, qos="capped"),
+        job("held", 4, 10, 2, submit_at=1, qos="capped"),
+        job("long", 4, 50, 50, submit_at=2, qos="normal"),
+    )
+    return starts(play(config, *jobs, until=30))
+
+
+@pytest.mark.parametrize("kind", ["builtin", "backfill"])
+def test_a_tres_limit_closes_the_partition_with_assoc_limit_stop(kind: str) -> None:
+    """GrpTRES is reached (11.1 no. 2): nobody behind starts, by the main scheduler or by backfill."""
+    limit = {"GrpTRES": "cpu=4"}
+    assert starved(kind, limit, stop=False) == {"first": 0.0, "held": None, "long": 2.0}
+    assert starved(kind, limit, stop=True) == {"first": 0.0, "held": None, "long": None}
+
+
+def test_a_limit_on_jobs_does_not_close_it() -> None:
+    """GrpJobs is looked at before (11.1 no. 2, quirk): in the main loop the next job is tried all the same."""
+    assert starved("builtin", {"GrpJobs": 1}, stop=True) == {"first": 0.0, "held": None, "long": 2.0}
+
+
+def test_assoc_limit_stop_has_the_limit_as_reason() -> None:
+    """Who is held says its limit; who stands behind it waits for its priority."""
+    config = site({"capped": {"GrpTRES": "cpu=4"}}, own={"limit_stop": True}, scheduler={"type": "builtin"})
+    jobs = (job("first", 4, 60, 2, qos="capped"), job("held", 4, qos="capped"), job("next", qos="capped"))
+    assert reasons(play(config, *jobs, until=30)) == {"held": "QOSGrpCpuLimit", "next": "Priority"}
+
+
+# -------------------------------------------------------------------------------- thresholds
+@pytest.mark.parametrize(
+    ("threshold", "clockwork", "long"),
+    [
+        ({}, {}, None),
+        ({"MinPrioThreshold": 4294967295}, {}, 2.0),
+        ({}, {"bf_min_prio_reserve": 4294967295}, 2.0),
+    ],
+)
+def test_nothing_is_kept_below_a_priority(
+    threshold: Mapping[str, Any], clockwork: Mapping[str, Any], long: float | None
+) -> None:
+    """A 2-node job below MinPrioThreshold or bf_min_prio_reserve gets no reservation (11.1 no. 3)."""
+    config = site(
+        {"normal": threshold},
+        nodes={**FOUR, "name": "n[1-2]"},
+        scheduler={"clockwork": {"preset": "ideal", **clockwork}},
+    )
+    wide: dict[str, Any] = {
+        "id": "wide",
+        "submit_at": 1,
+        "min_nodes": 2,
+        "max_nodes": 2,
+        "tasks": 8,
+        "run_time": 10,
+    }
+    jobs = (
+        job("first", 4, 60, 2, qos="normal"),
+        JobSpec(**wide, time_limit=120, qos="normal"),
+        job("long", 4, 50, 50, submit_at=2, qos="normal"),
+    )
+    assert starts(play(config, *jobs, until=30)) == {"first": 0.0, "wide": None, "long": long}
+
+
+def test_a_threshold_that_is_no_number_is_refused() -> None:
+    """The place, what was given, what is expected."""
+    with pytest.raises(ConfigError, match=r"qos\.normal\.attributes\.MinPrioThreshold: got 'high'; expected"):
+        play(site({"normal": {"MinPrioThreshold": "high"}}), job("a"))
+
+
+# ------------------------------------------------------------------------------- relative QOS
+def test_a_relative_qos_counts_percentages() -> None:
+    """GrpTRES=cpu=50 of 16 CPUs (6.1 no. 9): 8; of a partition's QOS with 8 CPUs: 4; 30% of 16 is 4, not 4.8."""
+    flags = {"flags": ["Relative"]}
+    config = site(
+        {
+            "half": {"GrpTRES": "cpu=50", **flags},
+            "some": {"MaxTRES": "cpu=30", **flags},
+            "few": {"GrpTRES": "cpu=50", **flags},
+        },
+        partitions=[{"name": "main", "default": True}, {"name": "two", "nodes": "n[1-2]", "qos": "few"}],
+        own={},
+    )
+    run = play(
+        config,
+        *(job(f"half{at}", 4, 50, qos="half") for at in range(3)),
+        job("some4", 4, 50, qos="some"),
+        job("some5", 5, 50, qos="some"),
+        until=20,
+    )
+    assert starts(run) == {"half0": 0.0, "half1": 0.0, "half2": None, "some4": 0.0, "some5": None}
+    assert reasons(run) == {"half2": "QOSGrpCpuLimit", "some5": "QOSMaxCpuPerJobLimit"}
+    partition = play(config, *(job(f"two{at}", 4, 50, partitions=("two",)) for at in range(2)), until=20)
+    assert starts(partition) == {"two0": 0.0, "two1": None}

@@ -47,6 +47,10 @@ class Blocked:
     """When a limit may let the job through without any event; None: not known."""
     keeps_nothing: bool = False
     """A limit only: True if backfill plans no start for the job as long as it is in the way, so that others may."""
+    reserves: bool = False
+    """A limit only: True if backfill keeps nodes for the job from now on, though the limit is in the way."""
+    holds_up: bool = False
+    """A limit only: True if the job holds up those behind it, as one does that lacks room."""
     liftable: bool = False
     """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
     frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)

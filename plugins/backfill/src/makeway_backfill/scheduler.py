@@ -12,12 +12,29 @@ from makeway.clockwork import Clockwork
 from makeway.engine.ledger import put
 from makeway.engine.placing import Outcome, Question
 from makeway.engine.schedulers.common import Attempts
-from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Seconds
+from makeway.errors import ConfigError, Problem
+from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.plan import Plan, Sliding
 
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
+
+
+def _threshold(qos: Qos) -> int:
+    """Return the MinPrioThreshold of a QOS: for jobs of a lower priority nothing is kept.
+
+    :raises ConfigError: it is no number.
+    """
+    keys = ("minpriothreshold", "minpriothresh", "minpriothres")
+    found = next(((key, each) for key, each in qos.attributes.items() if key.lower() in keys), None)
+    if found is None or found[1] in ("", None):
+        return 0
+    key, value = found
+    if not str(value).isdecimal():
+        text = f"got {value!r:.40}; expected a whole number, 0 for none"
+        raise ConfigError("configuration", [Problem(f"qos.{qos.name}.attributes.{key}", text)])
+    return int(value)
 
 
 class Backfill:
@@ -30,6 +47,7 @@ class Backfill:
         self._clockwork = clockwork
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass."""
+        self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.implements("makeway_windows")
         self._together = attempts.ledger.rule("het_planned_together")
         self._last_of: dict[str, Seconds] = {}
@@ -60,17 +78,22 @@ class Backfill:
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         put(job, partition=partition)
+        limit = None
         if self._placer.rulings.limited(job):
             limit = self._ledger.kept_out(job)
             if limit is not None and limit.keeps_nothing:
                 self._placer.try_start(Question(job, partition, partition.nodes & self._ledger.up))
                 return False
-        unreserved = job.qos is not None and "NoReserve" in job.qos.flags
-        standby = unreserved and self._placer.preemption
+        noreserve = job.qos is not None and "NoReserve" in job.qos.flags
+        unreserved = noreserve or self._attempts.queue.priority_in(job, partition) < self._least(job)
+        standby = noreserve and self._placer.preemption
         length = self._length(job, standby)
         found = self._earliest(job, partition, self._around(job, plan, length), length)
         if found is not None and found[0] <= self._ledger.now:
-            return self._start(job, partition, plan, found[1], found[2], length)
+            settled = self._start(job, partition, plan, found[1], found[2], length)
+            if limit is not None and limit.reserves and not limit.holds_up and not unreserved:
+                plan.promise(found[0], found[0] + length, found[1].nodes)
+            return settled
         reason = self._placer.prober.kept_by_windows(job)
         if reason:
             self._ledger.wait_for(job, reason)
@@ -80,6 +103,11 @@ class Backfill:
         if not unreserved:
             self._promise(job, plan, at, length, forecast.nodes)
         return False
+
+    def _least(self, job: Job) -> int:
+        """Return the priority from which on nodes are kept for a job: the cluster's, or that of its QOS if higher."""
+        own = self._thresholds.get(job.qos.name, 0) if job.qos is not None else 0
+        return max(own, self._clockwork.bf_min_prio_reserve)
 
     def _around(self, job: Job, plan: Plan, length: Seconds) -> Plan:
         """Return the plan as a job sees it that has to keep clear of windows."""

@@ -125,7 +125,7 @@ class Placer:
             return self.action.give_up(question.job, limit)
         if limit.liftable and preempt:
             return self._preempt(question, limit)
-        return self.action.wait(question.job, limit, Outcome.LIMITED)
+        return self.action.wait(question.job, limit, Outcome.BUSY if limit.holds_up else Outcome.LIMITED)
 
     # ----------------------------------------------------------------------- preempting
     def _preempt(self, question: Question, blocked: Blocked) -> Outcome:

@@ -79,6 +79,19 @@ def inherited(own: Limits, above: Limits) -> Limits:
     return attrs.evolve(own, **missing) if missing else own
 
 
+_RELATIVE = ("grp_tres", "max_tres", "max_tres_per_node", "max_tres_pu", "max_tres_pa", "min_tres")
+
+
+def relative(limits: Limits, there: Tres) -> Limits:
+    """Return limits whose counts of TRES were percentages of what there is; fractions are dropped (6.1 no. 9)."""
+    found: dict[str, Any] = {}
+    for field in _RELATIVE:
+        percents: Tres = getattr(limits, field)
+        if percents:
+            found[field] = {name: each * there.get(name, 0) // 100 for name, each in percents.items()}
+    return attrs.evolve(limits, **found)
+
+
 def _count(text: str) -> int | None:
     if text in ("", "-1"):
         return None

@@ -6,10 +6,10 @@ Section numbers are those of slurm-priority-and-limits.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from makeway import bitmap
-from makeway.model import Cluster, Job, Partition
+from makeway.model import Cluster, Job, Node, Partition
 from makeway.usage import used_by
 from makeway_slurm.memory import memory_request
 
@@ -72,7 +72,15 @@ def _scale(unit: str) -> float:
 
 def totals(partition: Partition, cluster: Cluster) -> dict[str, int]:
     """Return how much of everything the nodes of a partition have."""
-    nodes = [cluster.nodes[at] for at in bitmap.indices(partition.nodes)]
+    return _totals([cluster.nodes[at] for at in bitmap.indices(partition.nodes)], cluster)
+
+
+def of_cluster(cluster: Cluster) -> dict[str, int]:
+    """Return how much of everything there is."""
+    return _totals(cluster.nodes, cluster)
+
+
+def _totals(nodes: Sequence[Node], cluster: Cluster) -> dict[str, int]:
     found = {
         CPU: sum(node.cpus for node in nodes),
         MEM: sum(node.usable_memory_mb for node in nodes),

@@ -9,8 +9,8 @@ import attrs
 
 from makeway import bitmap
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Seconds, Sharing
-from makeway_slurm.accounts.limits import Limits, parse_limits
-from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, requested, totals
+from makeway_slurm.accounts.limits import Limits, parse_limits, relative
+from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.counts import CountBook, Key, Seat
@@ -20,6 +20,8 @@ from makeway_slurm.limits.settings import Settings
 
 LIMIT = "limit"
 _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
+_BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR))
+"""Limits that are looked at before nodes are chosen (stage A)."""
 _ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
 _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
@@ -64,6 +66,7 @@ class Judge:
         limits: dict[str, Limits] = {qos.name: parse_limits(qos.attributes) for qos in view.cluster.qos}
         self._qos = {qos.name: qos for qos in view.cluster.qos}
         tree = self._usage.tree if self._settings.enforce else None
+        limits = {name: self._absolute(name, each, view) for name, each in limits.items()}
         self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
         self.door = Door(view, self._settings, self._usage)
         self._totals: dict[int, dict[str, int]] = {}
@@ -73,6 +76,14 @@ class Judge:
         """Running jobs that may have to end; with safe none has."""
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
+
+    def _absolute(self, name: str, limits: Limits, view: ClusterView) -> Limits:
+        """Return limits of a QOS in numbers; with the flag Relative they are percentages (6.1 no. 9)."""
+        if "relative" not in {flag.lower() for flag in self._qos[name].flags}:
+            return limits
+        partition = next((each for each in view.cluster.partitions if each.qos == name), None)
+        there = totals(partition, view.cluster) if partition is not None else of_cluster(view.cluster)
+        return relative(limits, there)
 
     def came(self, job: Job, view: ClusterView) -> None:
         """Others count."""
@@ -105,8 +116,12 @@ class Judge:
         self._usage.advance(view.now)
         for each in asked.open:
             found = self._against(each, job, asked, view)
-            if found is not None:
-                return found
+            if found is None:
+                continue
+            if self._settings.limit_stop:
+                by_count = each.rule.kind in _BEFORE_NODES
+                return attrs.evolve(found, keeps_nothing=False, reserves=True, holds_up=not by_count)
+            return found
         return None
 
     def _against(self, listed: _Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:

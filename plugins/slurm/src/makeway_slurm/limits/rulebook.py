@@ -165,9 +165,12 @@ class RuleBook:
         return 1.0
 
 
+_USAGE_THRESHOLD = ("usagethreshold", "usagethres")
+
+
 def _threshold(qos: Qos) -> _Listed:
     """Yield the fair share that a job needs, where the QOS enforces its UsageThreshold (6.3 no. 4)."""
-    value = next((each for key, each in qos.attributes.items() if key.lower() == "usagethreshold"), None)
+    value = next((each for key, each in qos.attributes.items() if key.lower() in _USAGE_THRESHOLD), None)
     if "EnforceUsageThreshold" in qos.flags and value not in (None, ""):
         least = float(str(value))
         yield "UsageThreshold", 0, Rule(Kind.LEAST_FACTOR, "", qos.name, "", 0, "QOSUsageThreshold", least)

@@ -23,6 +23,9 @@ class Settings:
     """MaxArraySize: indices from 0 to one less."""
     groups_wait: bool = True
     """Whether a user outside AllowGroups waits where EnforcePartLimits is NO (since 23.02); False: he is refused."""
+    limit_stop: bool = False
+    """Whether a job that a limit keeps out holds up those behind it in its partition (assoc_limit_stop): in the main
+    scheduler only where the limit counts TRES, in backfill whichever it is (11.1 no. 2)."""
     lift_by_preempting: bool = False
     """Whether jobs that hold what a limit counts may be displaced for its sake, which Slurm never does (11.2)."""
     covers_below: bool = True

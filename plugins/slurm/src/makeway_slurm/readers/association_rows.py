@@ -29,7 +29,9 @@ SPELLED: Mapping[str, str] = {
 """Words beside limits that are kept, in small letters, and as the configuration has them."""
 KEPT = frozenset((*SPELLED, *WORDS, *OLD_WORDS))
 """Words of an association that become configuration."""
-OF_QOS = frozenset(("usagefactor", "limitfactor", *WORDS))
+_THRESHOLDS = ("usagethres", "usagethreshold", "minpriothres", "minpriothresh", "minpriothreshold")
+"""Columns are cut off in some releases."""
+OF_QOS = frozenset(("usagefactor", "limitfactor", *_THRESHOLDS, *WORDS))
 """Words of a QOS that become attributes."""
 ROOT = "root"
 _RECORD = re.compile(r"(\w+(?:/\w+)*)=(.*?)(?=\s\w+(?:/\w+)*=|$)")

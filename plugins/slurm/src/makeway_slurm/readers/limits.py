@@ -6,6 +6,7 @@ from typing import Any
 
 from makeway_slurm.limits.access import LISTS
 from makeway_slurm.readers.draft import Draft
+from makeway_slurm.readers.scheduler import scheduler_options
 from makeway_slurm.readers.values import parse_count
 
 NAME = "limits/slurm"
@@ -39,6 +40,8 @@ def read_limits(draft: Draft, words: list[str], part_limits: str | None) -> dict
         found["max_array_size"] = draft.read(
             array, parse_count, 1001, f"policy.settings.{NAME}.max_array_size"
         )
+    if enforce and "assoc_limit_stop" in scheduler_options(draft):
+        found["limit_stop"] = True
     if not draft.since("23.02"):
         found |= {"groups_wait": False, "covers_below": False}
     return found

@@ -20,8 +20,7 @@ _PRINTED = {"defqos": "defaultqos", "defacct": "defaultaccount"}
 """Headers are shorter than what one asks for."""
 _HARMLESS = frozenset(
     """admin adminlevel comment coordinator coordinators coordaccounts defaultwckey defwckey descr
-    description id lineage org organization parentid parentname rawusage usagefactor usagethres
-    usagethreshold wckeys""".split()
+    description id lineage org organization parentid parentname rawusage usagefactor wckeys""".split()
 )
 _SAYS_NOTHING: Mapping[str, str] = {
     "admin": "None",

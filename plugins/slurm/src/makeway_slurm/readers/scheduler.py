@@ -82,11 +82,12 @@ _OPTIONS = {
     "bf_window": _Option("bf_window", unit=60.0, least=1),
     "bf_resolution": _Option("bf_resolution", least=1),
     "bf_max_job_test": _Option("bf_max_job_test", unit=None, least=1),
+    "bf_min_prio_reserve": _Option("bf_min_prio_reserve", unit=None),
     "default_queue_depth": _Option("default_queue_depth", unit=None, least=1),
 }
 _ELSEWHERE = frozenset(
-    """max_switch_wait preempt_reorder_count preempt_send_user_signal preempt_strict_order preempt_youngest_first
-    requeue_delay""".split()
+    """assoc_limit_stop max_switch_wait preempt_reorder_count preempt_send_user_signal preempt_strict_order
+    preempt_youngest_first requeue_delay""".split()
 )
 """Options of SchedulerParameters that are used, but not by `_OPTIONS`."""
 
