@@ -166,6 +166,47 @@ def test_a_jump_of_the_wall_clock_changes_no_decision() -> None:
     assert loop.engine.recorder.metrics.last_end == 80.0
 
 
+@pytest.mark.parametrize("how", ["slept", "set ahead", "set back"])
+def test_a_job_for_a_time_of_day_begins_then(how: str) -> None:
+    """Its time comes nearer on the run's clock while the machine sleeps, and moves when the clock is set."""
+    clock = FakeClock()
+    loop = live(clock)
+    loop.turn()
+    (late,) = builders.jobs("job partition cpus run_time\nlate urgent 2 5")
+    begins = clock.wall() + 5000.0
+    loop.feed(Submitted(attrs.evolve(late, begin_at=clock.now() + 5000.0)))
+    loop.turn()
+    if how == "slept":
+        clock.sleep(3600.0)
+    else:
+        clock.set_wall(600.0 if how == "set ahead" else -600.0)
+    started: list[float] = []
+    loop.engine.recorder.tee(
+        lambda line: (
+            started.append(clock.wall())
+            if line.job == "late" and line.data.get("state") == "RUNNING"
+            else None
+        )
+    )
+    finish(loop)
+    assert started == [pytest.approx(begins, abs=2.0)]
+
+
+def test_begin_is_changed_only_before_it_has_come() -> None:
+    """Whoever may start already is left where it is; what is no number is refused."""
+    clock = FakeClock()
+    loop = live(clock)
+    late, held = builders.jobs("job partition cpus run_time\nlate urgent 2 5\nheld urgent 2 5")
+    loop.feed(Submitted(attrs.evolve(late, begin_at=100.0)), Submitted(held), Command("hold", "held"))
+    loop.turn()
+    loop.feed(*(Command("change", name, None, f"begin={at}") for name, at in (("late", "7"), ("held", "7"))))
+    loop.feed(Command("change", "late", None, "begin=soon"))
+    loop.turn()
+    jobs = loop.engine.ledger.jobs
+    assert (jobs["late"].eligible_at, jobs["held"].eligible_at) == (7.0, 0.0)
+    assert jobs["late"].spec.begin_at == 7.0
+
+
 def test_the_collector_of_cycles_stays_on() -> None:
     """A daemon runs for months."""
     finish(live(FakeClock()))

@@ -28,7 +28,9 @@ TIME_LIMIT = "time_limit"
 """Word of `change` for the time limit, which jobs that run can be given too."""
 PARTITION = "partition"
 """Word of `change` for the partitions of a job that waits, separated by commas."""
-CHANGES = ("nice", PARTITION, "qos", "site_factor")
+BEGIN = "begin"
+"""Word of `change` for the instant from which a job may start, in seconds of the run."""
+CHANGES = (BEGIN, "nice", PARTITION, "qos", "site_factor")
 """What `change` changes of a job that waits."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 
@@ -185,7 +187,8 @@ class Commands:
     def _change(self, job: Job, command: Command) -> None:
         """Change what a job asks for.
 
-        Its time limit; while it waits also its nice value, partition, QOS, or site's factor.
+        Its time limit; while it waits also its nice value, partition, QOS, or site's factor; and before it may start
+        the instant from which it may.
         """
         if command.value.partition("=")[0] == TIME_LIMIT:
             self._limit(job, command)
@@ -198,6 +201,9 @@ class Commands:
             raise Refused(
                 f"got {name!r:.40}; allowed: {', '.join(words)}, such as nice=10{nearest(name, words)}"
             )
+        if name == BEGIN:
+            self._begin(job, value)
+            return
         if name == PARTITION:
             self._to_partitions(job, tuple(value.split(",")))
             return
@@ -217,6 +223,17 @@ class Commands:
             put(job, spec=changed)
         if not job.held and job.id not in self._transitions.priorities.given:
             self._anew(job, Occasion.CHANGED)
+
+    def _begin(self, job: Job, value: str) -> None:
+        """Let a job become eligible at another instant."""
+        now = self._ledger.now
+        if not _NUMBER.fullmatch(value):
+            raise Refused(f"{BEGIN}: got {value!r:.40}; allowed: whole seconds of the run")
+        if job.eligible_at <= now:
+            raise Refused(f"{BEGIN}: the job may start already")
+        at = max(now, float(value))
+        put(job, spec=attrs.evolve(job.spec, begin_at=at))
+        self._queue.begin_at(job, at, now)
 
     def _to_partitions(self, job: Job, names: tuple[str, ...]) -> None:
         """Let a job wait in other partitions; its place in the queue is found anew."""

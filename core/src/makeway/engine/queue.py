@@ -283,6 +283,14 @@ class Queue:
         if eligible or (job.eligible_at <= now and job.id not in self._blockers):
             self._admit(job, now)
 
+    def begin_at(self, job: Job, at: Seconds, now: Seconds) -> None:
+        """Let a pending job that is not yet eligible become so at another instant."""
+        self.later = [entry for entry in self.later if entry[2] is not job]
+        heapq.heapify(self.later)
+        put(job, eligible_at=at)
+        if job.id not in self._blockers:
+            self._admit(job, now)
+
     # -------------------------------------------------------------------------- priorities
     def set_priority(self, job: Job, priority: Priority) -> int:
         """Keep what a job has in each partition, while it has no entries; return what counts for the job as a whole."""

@@ -120,7 +120,8 @@ class Command(NamedTuple):
     user: str | None = None
     """None: an administrator."""
     value: str = ""
-    """The new priority; the signal; ``nice=5``, ``qos=high``, ``site_factor=250``; with start what to ignore."""
+    """The new priority; the signal; ``nice=5``, ``qos=high``, ``site_factor=250``, ``begin=3600`` (seconds of the run);
+    with start what to ignore."""
 
 
 class NodesDown(NamedTuple):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,12 +26,12 @@ from makeway import collector
 from makeway.config import Config, WorldTable, build_cluster
 from makeway.engine.engine import Engine
 from makeway.errors import JournalError
-from makeway.model import Seconds
+from makeway.model import JobState, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies, build_world
 from makeway.worlds.api import Journal, Moment, State, Step, World
 from makeway.worlds.clock import Clock
-from makeway.worlds.events import Event
+from makeway.worlds.events import Command, Event
 from makeway.worlds.watch import time_limit
 from makeway_live.agenda import Agenda
 from makeway_live.differences import differences
@@ -131,7 +132,7 @@ class Live:
         now, events = self._wait(longest)
         events += self._handed_over()
         events += self.agenda.due(now)
-        self._watch_clock(now)
+        events += self._watch_clock(now)
         if events or self._due(now):
             self.step(now, events)
         if self._survey_at is not None and now >= self._survey_at and self.unwritten is None:
@@ -226,8 +227,11 @@ class Live:
         self._survey_at = max(found.at, self.clock.now()) + every if every else None
         return differences(self.engine, found)
 
-    def _watch_clock(self, now: Seconds) -> None:
-        """Write down sleeps and jumps of the wall clock; look at what is there after a sleep."""
+    def _watch_clock(self, now: Seconds) -> list[Event]:
+        """Write down sleeps and jumps of the wall clock; look at what is there after a sleep.
+
+        Return what follows for jobs that wait for a certain time of day: it comes earlier or later on the run's clock.
+        """
         slept, wall = self.clock.slept(), self.clock.wall() - now
         asleep, jumped = slept - self._slept, wall - self._wall
         if asleep > JUMP:
@@ -235,8 +239,14 @@ class Live:
             self._survey_at = now
         if abs(jumped - asleep) > JUMP:
             self.engine.recorder.note("clock", "", now, wall_jumped=round(jumped - asleep, 3))
-        if asleep > JUMP or abs(jumped) > JUMP:
-            self._slept, self._wall = slept, wall
+        if asleep <= JUMP and abs(jumped) <= JUMP:
+            return []
+        self._slept, self._wall = slept, wall
+        return [
+            Command("change", job.id, None, f"begin={math.ceil(job.spec.begin_at - jumped)}")
+            for job in sorted(self.engine.ledger.jobs.values(), key=lambda job: job.index)
+            if job.state is JobState.PENDING and job.spec.begin_at is not None and job.eligible_at > now
+        ]
 
     # ------------------------------------------------------------------------------- ending
     @property
