@@ -20,6 +20,7 @@ from makeway.model import JobState
 from makeway.worlds.events import Command
 from makeway_local_world.daemon.views import UNWRITTEN, Displacers, Shown
 from makeway_local_world.keeping import proc, walk, words
+from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.processes.ends import End, end_of
 from makeway_local_world.processes.gpus import Gpu
 from makeway_local_world.processes.rundir import Fate, RunDirectory
@@ -461,6 +462,34 @@ def test_memory_runs_short(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert not rig.notes("noticed", "1") + rig.notes("noticed", "3")
     rig.turn(lambda: rig.live.engine.ledger.jobs["2"].starts == 2)
+
+
+def test_what_the_kernel_says_of_memory(tmp_path: Path) -> None:
+    """It counts the processes that it killed at the limit of the cgroup, where there is a memory controller."""
+    assert Cgroup(str(tmp_path)).oom_kills() == 0
+    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 31\noom 2\noom_kill 2\noom_group_kill 0\n")
+    assert Cgroup(str(tmp_path)).oom_kills() == 2
+
+
+def test_a_job_that_the_kernel_killed_at_its_memory_limit(rig: Any) -> None:
+    """It ran out of memory: nobody killed it, and it is not put back to be killed again."""
+    rig.submit("1", "sleep", "1000")
+    rig.until_runs("1")
+    leader = proc.children(rig.keeper("1"))[0]
+    rig.leave()
+    os.kill(leader, signal.SIGKILL)
+    place = RunDirectory(rig.folder, ("1", 1))
+    deadline = time.monotonic() + 60
+    while place.look().fate is not Fate.ENDED:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    path = place.path / words.EXIT
+    path.write_text(json.dumps({**json.loads(path.read_text()), "oom": 1}))
+    rig.until(j1="GONE")
+    found = rig.turn(lambda: end_of(rig.folder, "1", 1))
+    assert (found.text, found.state) == ("0:9", JobState.FAILED)
+    assert found.why == "OUT_OF_MEMORY: the kernel killed 1 of its processes at its memory limit"
+    assert rig.ended_as("1")[-1] == "FAILED"
 
 
 def test_a_kill_that_does_not_help(rig: Any) -> None:
