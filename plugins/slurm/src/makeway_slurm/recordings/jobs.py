@@ -1,0 +1,133 @@
+"""Turn the jobs of a scenario into jobs as ``sbatch`` would submit them, with what their recording tells of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from makeway.errors import ConfigError, Problem
+from makeway.model import JobSpec, Seconds
+from makeway_slurm.readers.sbatch_args import RefusedError, parse_sbatch
+from makeway_slurm.recordings.clocks import IGNORED_KILL
+from makeway_slurm.recordings.entries import (
+    DEFAULT_ACCOUNT,
+    DEFAULT_QOS,
+    ClusterEntry,
+    JobEntry,
+    ScenarioFile,
+    UserEntry,
+    noted,
+)
+from makeway_slurm.recordings.recording import Recording
+from makeway_slurm.rules import version
+
+_EXIT_TIME = 0.05
+"""From the moment a job is told to end until it has."""
+_SLOW = 0.06
+"""Least time of a clean-up that took a second look, in seconds."""
+
+
+def jobs_of(file: ScenarioFile, recording: Recording | None, source: str) -> tuple[JobSpec, ...]:
+    """Return the jobs in order of submission, numbered as Slurm does."""
+    problems: list[Problem] = []
+    jobs: list[JobSpec] = []
+    number = 1
+    for at, entry in sorted(enumerate(file.job), key=lambda pair: pair[1].at):
+        specs = noted(
+            problems,
+            f"job[{at}].args",
+            lambda entry=entry, number=number: _specs(file, entry, number, recording),
+        )
+        jobs += specs or ()
+        number += 1 if specs is None else len(specs)
+    if problems:
+        raise ConfigError(source, problems)
+    return tuple(_by_component(jobs))
+
+
+def _by_component(jobs: Sequence[JobSpec]) -> Iterator[JobSpec]:
+    """Name the components of heterogeneous jobs that others depend on: each has a number of its own in Slurm."""
+    own = {
+        str(int(job.het_id) + job.het_offset): job.id
+        for job in jobs
+        if job.het_id is not None and job.het_offset
+    }
+    for job in jobs:
+        named = tuple(own.get(each, each) for each in job.depends_on)
+        yield job if named == job.depends_on else attrs.evolve(job, depends_on=named)
+
+
+def _specs(file: ScenarioFile, entry: JobEntry, number: int, recording: Recording | None) -> list[JobSpec]:
+    """Return the job, or the components, that one entry submits; none if sbatch refuses it."""
+    trim = recording.runtime_trim - _EXIT_TIME if recording else 0.1
+    account, qos = _association(file.cluster, entry.user)
+    try:
+        specs = parse_sbatch(
+            entry.args,
+            id=str(number),
+            user=entry.user,
+            group=entry.user,
+            account=account,
+            qos=qos,
+            submit_at=entry.at,
+            run_time=max(0.0, entry.runtime - trim),
+            steps=entry.step,
+            on_term=entry.on_term,
+            source=file.name,
+        )
+    except RefusedError:
+        return []
+    return [_named(spec, entry, recording) for spec in specs]
+
+
+def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSpec:
+    """Give a job the name of the recording, and a begin time on the controller's clock."""
+    name = entry.name if spec.het_id is None else f"{entry.name}+{spec.het_offset}"
+    if spec.array_id is not None:
+        name = f"{entry.name}_{spec.array_task}"
+    begin = spec.begin_at
+    if begin is not None:
+        turn = 0.265 if recording is None or version(recording.release) < (23, 11) else 0.25
+        if recording is not None and recording.phases is not None:
+            turn = recording.phases.second
+        begin += math.floor(entry.at - turn) + turn - entry.at
+    attributes = dict(spec.attributes)
+    if recording is not None and recording.phases is not None and (known := cleaning_times(recording, name)):
+        attributes["cleaning_times"] = known
+    return attrs.evolve(
+        spec,
+        name=name,
+        begin_at=begin,
+        source=f"{spec.source}:{name}",
+        attributes=attributes or spec.attributes,
+    )
+
+
+def cleaning_times(recording: Recording, name: str) -> tuple[Seconds | None, ...]:
+    """Return how long a preempted job took to leave its nodes, for each start that took unusually long, else None.
+
+    A node looks whether the processes are gone after 0.025 s and then 0.1 s later; which it is, is a matter of luck.
+    """
+    told: list[Seconds] = []
+    known: list[Seconds | None] = []
+    for event in recording.events:
+        if event["job"] != name:
+            continue
+        if event["kind"] == "preempt_requeue":
+            told = [event["t"]]
+        elif event["kind"] == "requeued":
+            took = event["t"] - told.pop() if told else 0.0
+            known.append(took if _SLOW < took < IGNORED_KILL / 2 else None)
+    return tuple(known) if any(known) else ()
+
+
+def _association(cluster: ClusterEntry, user: str) -> tuple[str | None, str | None]:
+    """Return account and QOS of a user's jobs that name none; None: there is no accounting."""
+    if not cluster.accounting:
+        return None, None
+    accounts = [account.name for account in cluster.account] or [DEFAULT_ACCOUNT]
+    entry = next((each for each in cluster.user if each.name == user), UserEntry(name=user))
+    account = entry.default_account or (entry.accounts or accounts)[0]
+    return account, entry.default_qos or DEFAULT_QOS
