@@ -11,6 +11,7 @@ from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.engine.ledger import put
 from makeway.engine.placing import Outcome, Question
+from makeway.engine.queue import Entry
 from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
@@ -52,6 +53,10 @@ class Backfill:
         self._together = attempts.ledger.rule("het_planned_together")
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
+        self._apart: dict[str, str] = {}
+        """Heterogeneous jobs between whose components others stand in the queue -> the last component."""
+        self._nodes_now: dict[str, NodeBits | None] = {}
+        """Id of such a job -> nodes on which those planned so far could start now; None: one of them could not."""
 
     def run(self) -> None:
         """Make one pass."""
@@ -60,11 +65,14 @@ class Backfill:
             ledger.now, self._clockwork.bf_window, ledger.all_nodes & ledger.up, self._clockwork.bf_resolution
         )
         self._last_of.clear()
+        self._nodes_now.clear()
         self.expected.clear()
         ledger.searches = 0
         handled: set[str] = set()
         whole: set[str] = set()
-        for tried, (_, job, partition) in enumerate(self._attempts.ordered()):
+        entries = self._attempts.ordered()
+        self._apart = _parted(entries)
+        for tried, (_, job, partition) in enumerate(entries):
             if tried >= self._clockwork.bf_max_job_test:
                 break
             if job.state is not JobState.PENDING or job.id in handled:
@@ -215,13 +223,21 @@ class Backfill:
     ) -> None:
         """Start all components at the first one's turn, or promise each nodes of its own at its own turn.
 
+        If others stand between the components in the queue, those are promised nodes before the last component is: all
+        start at its turn, if each could start by the plan then (recorded: backfill_het_other_between).
+
         :param whole: ids of the heterogeneous jobs that were tried in this pass; changed.
         """
         components = self._ledger.components(job)
         handled.add(job.id)
         now = self._ledger.now
-        if job.spec.het_id is not None and job.spec.het_id not in whole:
-            whole.add(job.spec.het_id)
+        het_id = job.spec.het_id or job.id
+        if het_id in self._apart:
+            if not self._attempts.het.eligible(components):
+                handled.update(part.id for part in components)
+                return
+        elif het_id not in whole:
+            whole.add(het_id)
             length = max(self._length(part, False) for part in components)
             open_now = plan.available(now, now + length)
             outcome = self._attempts.het.try_start(
@@ -235,7 +251,6 @@ class Backfill:
                 handled.update(part.id for part in components)
                 return
         put(job, partition=partition)
-        het_id = job.spec.het_id or job.id
         length = self._length(job, False)
         last = self._last_of.get(het_id, 0.0)
         own = self._around(job, plan, length)
@@ -246,6 +261,24 @@ class Backfill:
         if self._together:
             # Behind a component without a place in the plan the others get none (recorded: backfill_het_first_never).
             self._last_of[het_id] = math.inf if found is None else max(found[0], last)
+        if het_id in self._apart:
+            ready = self._nodes_now.get(het_id, 0)
+            could = found[1].nodes if found is not None and found[0] <= now else None
+            self._nodes_now[het_id] = None if ready is None or could is None else ready | could
+            if job.id == self._apart[het_id]:
+                self._start_apart(job, partition, plan, self._nodes_now[het_id])
+
+    def _start_apart(self, job: Job, partition: Partition, plan: Plan, nodes: NodeBits | None) -> None:
+        """Start all components of a job, each of which has been planned at its own turn; `job` was the last.
+
+        :param nodes: what they were promised from now on; None: one of them has to wait.
+        """
+        now = self._ledger.now
+        waits = nodes is None
+        open_now = plan.available(now, now) if nodes is None else nodes
+        self._attempts.het.try_start(
+            job, partition, open_now, preempt=not waits, fits_plan=lambda _: not waits
+        )
 
     def _side_by_side(self, components: Sequence[Job], nodes: NodeBits) -> bool:
         """Whether estimates give each component nodes at once that the ones before it leave.
@@ -269,3 +302,17 @@ class Backfill:
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on from the plan of another pass."""
         self.expected.update(memory["expected"])
+
+
+def _parted(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the heterogeneous jobs between whose components others stand, each with its last component."""
+    turns: dict[str, dict[str, int]] = {}
+    for at, (_, job, _) in enumerate(entries):
+        if job.spec.het_id is not None:
+            turns.setdefault(job.spec.het_id, {}).setdefault(job.id, at)
+    found = {}
+    for het_id, places in turns.items():
+        first, last = min(places.values()), max(places.values())
+        if any(entries[at][1].spec.het_id != het_id for at in range(first, last)):
+            found[het_id] = max(places, key=places.__getitem__)
+    return found
