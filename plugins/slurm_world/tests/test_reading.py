@@ -11,7 +11,7 @@ from makeway.model import Exclusive, JobState, SuspendedBy
 from makeway.replay import Options, replay
 from makeway.state import read_state, write_state
 from makeway_slurm_world.reading import conf
-from makeway_slurm_world.reading.jobs import counted
+from makeway_slurm_world.reading.jobs import LiveJob, Zone, counted, held, live_jobs
 from makeway_slurm_world.reading.look import Look, Texts, look
 from makeway_slurm_world.reading.records import UnreadableError, job_lines, job_record, pairs
 
@@ -184,3 +184,84 @@ def test_units_and_defaults_are_taken_off() -> None:
         "KillWait   = 30 sec\nTopologyPlugin = topology/none\nSlurmctldHost[0] = a\nLicenses = m:2\n"
     )
     assert list(conf.global_lines(found)) == ["KillWait=30", "Licenses=m:2"]
+
+
+# --------------------------------------------------------------------------------- later releases
+LATER = Path(__file__).parent / "data" / "later"
+"""Records in the form that sites of 23.02 to 25.05 show in public; names and numbers are made up."""
+
+
+def _later() -> dict[str, LiveJob]:
+    text = (LATER / "job.txt").read_text(encoding="utf-8")
+    wall = 1795364700.0  # 2026-11-22T16:25:00 UTC
+    found = [live_jobs(job_record(line), Zone(wall=wall), 0.0) for line in job_lines(text)]
+    return {job.id: job for jobs in found for job in jobs}
+
+
+def test_jobs_of_later_releases() -> None:
+    jobs = _later()
+    assert set(jobs) == {"2302", "2311", "2411", "2505_0", "2505_1", "2505_2"}
+    assert [job.id for job in jobs.values() if job.notes] == []
+    train, sweep, mpi, task = (jobs[name] for name in ("2302", "2311", "2411", "2505_1"))
+    assert (train.spec.gres, train.spec.memory_mb_per_node, train.nodes) == ({"gpu": 2}, 64000, ("g1",))
+    assert (train.started_at, train.ran) == (0.0, 121.0)
+    assert (sweep.spec.gres, sweep.spec.licenses) == ({"gpu": 4}, {"fs_scratch": 1, "fs_work": 1})
+    assert (sweep.spec.min_nodes, sweep.spec.exclusive) == (2, Exclusive.NODE)
+    assert [(place.nodes, place.cpus, place.memory_mb) for place in mpi.places] == [
+        ("c[1-2]", "0-4", 10240),
+        ("c3", "0,6", 4096),
+    ]
+    assert (mpi.ran, mpi.spec.features, mpi.spec.memory_mb_per_cpu) == (93784.0, "zen4&ib", 2048)
+    assert (task.spec.partitions, task.spec.max_nodes, task.spec.array_limit) == (("cpu", "gpu"), 4, 1)
+
+
+def test_what_jobs_of_later_releases_hold() -> None:
+    train, mpi = _later()["2302"], _later()["2411"]
+    assert held(train, cores=True, memory=True, threads=lambda _: 2).gres == {"gpu:a100": (2,)}
+    place = held(mpi, cores=True, memory=True, threads=lambda _: 1)
+    assert (place.nodes, place.cpus, place.cores) == ("c[1-3]", (5, 5, 2), ("0-4", "0-4", "0,6"))
+
+
+def test_nodes_of_later_releases() -> None:
+    """Names of a kernel with blanks, watts or none, nodes that came by themselves."""
+    found = conf.nodes((LATER / "node.txt").read_text(encoding="utf-8"))
+    assert {name: (each["CPUTot"], each["RealMemory"]) for name, each in found.items()} == {
+        "g1": ("96", "750000"),
+        "c1": ("128", "512000"),
+        "c2": ("1", "15988"),
+    }
+    assert {name: conf.out_of_service(each["State"]) for name, each in found.items()} == {
+        "g1": "",
+        "c1": "",
+        "c2": "drained",
+    }
+
+
+# ----------------------------------------------------------------------------- counted resources
+TAIL = " StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power="
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        (f"{TAIL} TresPerNode=gres:nic:2 ", {"TresPerNode": "gres:nic:2"}),
+        (
+            f" Comment=x {TAIL} TresPerJob=gres:gpu:8 TresPerNode=gres:gpu:2",
+            {"TresPerJob": "gres:gpu:8", "TresPerNode": "gres:gpu:2"},
+        ),
+        (f" Comment=TresPerNode=gres:gpu:9 is mine{TAIL} ", {}),
+        (" StdOut=/x TresPerNode=gres:gpu:9 Power= TresPerNode=gres:gpu:1 ", {"TresPerNode": "gres:gpu:1"}),
+        (f"{TAIL} ", {}),
+    ],
+)
+def test_what_a_job_asks_for_stands_behind_what_people_typed(tail: str, expected: dict[str, str]) -> None:
+    """As 22.05.8 prints a job with --gres=nic:2, which was tried."""
+    before, mark, _ = LINE.partition(" WorkDir=")
+    fields = job_record(f"{before}{mark}/home/ann{tail}").fields
+    assert {key: value for key, value in fields.items() if key.startswith("TresPer")} == expected
+
+
+def test_resources_without_indices_are_counted() -> None:
+    """Slurm 22.05.8 prints ``GRES=bandwidth(CNT:2)`` for a job with --gres=bandwidth:2."""
+    assert counted("bandwidth(CNT:2)") == {"bandwidth": 2}
+    assert counted("gpu:a100:2(IDX:0-1),nic:fast(CNT:3)") == {"gpu:a100": 2, "nic:fast": 3}

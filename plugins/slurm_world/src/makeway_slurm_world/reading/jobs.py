@@ -30,6 +30,8 @@ LIVE = {
 _MOST_TASKS = 100_000
 _DEPENDENCY = re.compile(r"(afterany|afterok):([0-9_*:+]+)(?:\([a-z_]*\))?", re.IGNORECASE)
 _GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?)(?:[:=]([0-9]+)([KMG]?))?")
+_WITHOUT_INDICES = re.compile(r"\(CNT:([0-9]+)\)")
+"""How Slurm shows what a job holds of a resource whose pieces it does not tell apart."""
 _FACTOR = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _RUN = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 
@@ -280,9 +282,9 @@ def _memory(fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 def counted(text: str) -> dict[str, int]:
-    """Return counted resources such as ``gres:gpu:a100:2`` or ``gres/gpu:2``, by name."""
+    """Return counted resources such as ``gres:gpu:a100:2``, ``gres/gpu:2`` or ``nic(CNT:2)``, by name."""
     found: dict[str, int] = {}
-    for word in re.sub(r"\([^()]*\)", "", text).split(","):
+    for word in re.sub(r"\([^()]*\)", "", _WITHOUT_INDICES.sub(r":\1", text)).split(","):
         match = _GRES.fullmatch(word.strip())
         if match is not None:
             found[match[1]] = found.get(match[1], 0) + int(match[2] or 1) * _FACTOR[match[3] or ""]

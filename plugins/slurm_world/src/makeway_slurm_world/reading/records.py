@@ -22,6 +22,10 @@ _SPINE = re.compile(
 """What Slurm writes behind a job's name, in all releases that are known."""
 _TYPED = re.compile(r" (?:Command|WorkDir|AdminComment|SystemComment|Comment|Extra|StdErr|StdIn|StdOut)=")
 """Behind these comes what people typed."""
+_ASKED = re.compile(r" (TresPer(?:Job|Node|Socket|Task))=(\S+)(?=(?: [A-Za-z:/]+=\S*)* *$)")
+"""Counted resources stand at the very end, behind what people typed: only words with keys follow, and the last counts.
+
+Whoever types such words himself makes nobody but his own job wait."""
 _PLACE = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=([0-9]+) GRES=(\S*)")
 
 
@@ -112,6 +116,7 @@ def job_record(line: str) -> JobRecord:
         for nodes, cpus, memory, gres in _PLACE.findall(held)
     )
     fields = pairs(before) | pairs(_PLACE.sub("", held) + asked)
+    fields |= dict(_ASKED.findall(line, typed.start())) if typed else {}
     name, _, het = name.partition(" HetJobIdSet=")
     return JobRecord(
         number=int(match[1]),
