@@ -151,6 +151,82 @@ def test_a_window_comes_again_each_day() -> None:
     assert found == {"long": day + 3600.0, "short": day - 3600.0}
 
 
+def test_a_reservation_of_any_nodes_keeps_its_time_only() -> None:
+    """ANY_NODES: its job runs on four nodes, though it has one, but not before it begins (no. 6)."""
+    inside = job("in", 0, 10, 30.0, reservation="r", min_nodes=4, max_nodes=4)
+    run = replay(site(reserved(Nodes="n1", Flags="ANY_NODES")), [inside])
+    assert starts(run) == {"in": 100.0}
+
+
+def test_a_job_in_a_reservation_holds_back_its_reservation_alone() -> None:
+    """The second job of the reservation lacks room (no. 8): the third waits behind it, others start."""
+    table = reserved(start=0.0, end=4000.0, Nodes="n1")
+    jobs = [
+        job("first", 0, 1, 50.0, reservation="r"),
+        job("second", 1, 1, reservation="r"),
+        job("third", 1, 1, reservation="r"),
+        job("other", 2, 1),
+    ]
+    found = starts(replay(site(table, kind="builtin"), jobs))
+    assert found == {"first": 0.0, "second": 50.0, "third": 60.0, "other": 2.0}
+
+
+def test_a_floating_reservation_lets_short_jobs_pass() -> None:
+    """TIME_FLOAT: it begins a minute from now at any time, so jobs of a minute pass and longer ones never do."""
+    table = reserved(start=60.0, end=3660.0, Flags="TIME_FLOAT")
+    jobs = [job("short", 500, 1), job("long", 500, 2), job("in", 500, 1, reservation="r")]
+    run = replay(site(table), jobs, (), Options(until=5000.0))
+    assert starts(run) == {"short": 500.0, "long": None, "in": None}
+    assert run.engine.ledger.jobs["in"].reason == "Reservation"
+
+
+def test_a_reservation_is_purged_when_nobody_uses_it() -> None:
+    """PURGE_COMP: gone after so long without a job, five minutes unless it says so."""
+    for flags, start in (("PURGE_COMP=00:01:00", 160.0), ("PURGE_COMP", 400.0), ("", 4000.0)):
+        table = reserved(end=4000.0, Flags=flags)
+        assert starts(replay(site(table), [job("other", 110, 2)])) == {"other": start}, flags
+
+
+def test_a_reservation_in_use_is_not_purged() -> None:
+    """The last of its jobs ends at 150, and a minute later it is gone; who asks for it then waits for good."""
+    table = reserved(end=4000.0, Flags="PURGE_COMP=00:01:00")
+    jobs = [
+        job("in", 0, 2, 50.0, reservation="r"),
+        job("other", 110, 2),
+        job("late", 300, 1, reservation="r"),
+    ]
+    run = replay(site(table), jobs)
+    assert starts(run) == {"in": 100.0, "other": 210.0, "late": None}
+    assert run.engine.ledger.jobs["late"].reason == "Reservation_r_was_deleted"
+
+
+def test_a_magnetic_reservation_draws_those_in_who_may_use_it() -> None:
+    """MAGNETIC: Ann starts in it without asking and ends with it; Bob waits until it is over (no. 6)."""
+    table = reserved(Users="ann", Flags="MAGNETIC")
+    jobs = [job("ann", 110, 10, 500.0, user="ann"), job("bob", 110, 10, user="bob")]
+    run = replay(site(table), jobs)
+    assert starts(run) == {"ann": 110.0, "bob": 160.0}
+    assert run.summary()["jobs"]["ann"]["final_state"] == "TIMEOUT"
+    assert run.summary()["jobs"]["ann"]["intervals"][-1]["end"] == 160.0
+
+
+def test_what_is_not_modelled_is_named(run: CommandLine, tmp_path: Path) -> None:
+    """MaxStartDelay and odd flags are warnings of check; a wrong time is an error."""
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(
+        "ClusterName=c\nSlurmctldHost=h\nNodeName=n[1-4]\nPartitionName=p Nodes=ALL Default=YES\n"
+    )
+    shown = tmp_path / "resv.txt"
+    line = "ReservationName=r StartTime=2024-05-01T08:00:00 EndTime=2024-05-01T09:00:00 Nodes=n1 Users=ann"
+    shown.write_text(f"{line} Flags=WEEKDAY MaxStartDelay=00:05:00\n")
+    done = run("check", conf, "--accounting", shown)
+    told = " ".join((done.out + done.err).split())
+    assert "r: WEEKDAY is not modelled" in told
+    assert "r: MaxStartDelay is not modelled" in told
+    with pytest.raises(ConfigError, match="Flags: PURGE_COMP: "):
+        reservations_of(build_cluster(site(reserved(Flags="PURGE_COMP=soon"))))
+
+
 def test_a_preemptor_takes_no_reserved_node() -> None:
     """Victims are not sought on nodes that a window keeps."""
     plain = site(reserved(Nodes="n[1-4]", start=50.0, end=400.0))

@@ -32,7 +32,7 @@ _RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_hi
 class _Pass:
     """What a pass has come to so far."""
 
-    __slots__ = ("closed", "done", "partitions", "started", "withdrawn")
+    __slots__ = ("closed", "done", "partitions", "reservations", "started", "withdrawn")
 
     def __init__(self, partitions: set[int]) -> None:
         self.partitions = partitions
@@ -40,6 +40,8 @@ class _Pass:
         self.closed: set[int] = set()
         self.withdrawn: NodeBits = 0
         self.done: set[str] = set()
+        self.reservations: set[str] = set()
+        """Those in which a job has to wait: others in them wait as well."""
         self.started = False
 
     @property
@@ -63,6 +65,7 @@ class Strict:
         self._placer = attempts.placer
         self._het = attempts.het
         self._raw = attempts.raw
+        self._reserves = attempts.placer.policies.implements("makeway_windows")
         self._clockwork = attempts.ledger.settings(Clockwork)
         self._asked: dict[str, Seconds] = {}
         """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
@@ -144,7 +147,7 @@ class Strict:
             return True
         if self._asked and self._is_passed_over(job.id):
             return True
-        if partition.index in closed:
+        if partition.index in closed or job.spec.reservation in state.reservations:
             self._ledger.wait_for(job, BEHIND)
             return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
         if job.spec.het_id is not None:
@@ -177,6 +180,9 @@ class Strict:
             left = partition.nodes & allowed & self._ledger.up
             if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
                 self._ledger.wait_for(job, _RESERVED)
+            if self._reserves and job.spec.reservation:
+                state.reservations.add(job.spec.reservation)  # it holds back nobody else
+                return
             required = job.required
             if required and required.bit_count() >= job.size:
                 state.withdrawn |= required

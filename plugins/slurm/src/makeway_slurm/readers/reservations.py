@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 Row = dict[str, str]
 _FIELD = re.compile(r"(\w+)=(\S*)")
 _NOTHING = ("", "(null)", "n/a", "none")
-_KEPT = ("StartTime", "EndTime", "Nodes", "PartitionName", "Users", "Accounts", "Flags")
+_KEPT = ("StartTime", "EndTime", "Nodes", "PartitionName", "Users", "Accounts", "Flags", "MaxStartDelay")
 _COLUMNS: Mapping[str, str] = {
     "name": "ReservationName",
     "timestart": "StartTime",

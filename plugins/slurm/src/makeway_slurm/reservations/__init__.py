@@ -6,7 +6,7 @@ nodes only, from its start on, and is ended at its end. What is reserved stands 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Finding
@@ -14,7 +14,7 @@ from makeway.hookspecs import hookimpl
 from makeway.model import Blocked, Cluster, ClusterView, Job, Overdue, Window
 from makeway_slurm.reservations.book import ReservationBook
 from makeway_slurm.reservations.settings import Settings
-from makeway_slurm.reservations.tables import reservations_of
+from makeway_slurm.reservations.tables import ATTRIBUTE, UNMODELLED, Reservation, reservations_of
 
 
 @hookimpl
@@ -28,10 +28,21 @@ def makeway_check(config: Config, cluster: Cluster) -> list[Finding]:
     """Say what is wrong with the tables."""
     del config
     try:
-        reservations_of(cluster)
+        return [finding for each in reservations_of(cluster) for finding in _left_out(each)]
     except ConfigError as error:
         return list(map(Finding.of, error.problems))
-    return []
+
+
+def _left_out(reservation: Reservation) -> Iterator[Finding]:
+    """Name what a reservation asks for that is not modelled."""
+    where = f"cluster.attributes.{ATTRIBUTE}"
+    for flag in sorted(reservation.flags & frozenset(UNMODELLED)):
+        yield Finding(level="warning", where=where, message=f"{reservation.name}: {flag} is not modelled")
+    if reservation.start_delay:
+        text = (
+            "MaxStartDelay is not modelled; jobs with --signal=R: stay clear of the reservation as others do"
+        )
+        yield Finding(level="warning", where=where, message=f"{reservation.name}: {text}")
 
 
 @hookimpl

@@ -35,23 +35,35 @@ class ReservationBook:
             self._by_name.setdefault(each.name, []).append(each)
         self._inside: dict[str, tuple[Job, Seconds]] = {}
         """Active jobs in a reservation, and when they have to end."""
+        self._present: dict[str, int] = {}
+        """Jobs that asked for a reservation and wait or run, by its name."""
+        self._last_gone: dict[str, Seconds] = {}
+        """When the last of them went."""
+        self._purged: set[tuple[Reservation, Seconds]] = set()
+        """Reservations that were taken away before somebody asked for them again, with the begin of their window."""
+        self._magnetic = [each for each in self._all if "MAGNETIC" in each.flags]
         self._every_node = sum(1 << node.index for node in view.cluster.nodes)
 
     # ----------------------------------------------------------------------- as a book
     def came(self, job: Job, view: ClusterView) -> None:
-        """Learn from a job that was submitted what time it is."""
-        del view
+        """Learn from a job that was submitted what time it is, and whom reservations are there for."""
+        for name in _named(job):
+            for each in self._by_name.get(name, ()):
+                if self._purged_at(each, view.now) <= view.now:
+                    self._purged.add((each, self._current(each, view.now)[0]))
+            self._present[name] = self._present.get(name, 0) + 1
         if self._epoch is None and job.spec.wall_submit is not None:
             self._epoch = job.spec.wall_submit - job.spec.submit_at
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """It no longer counts."""
+        for name in _named(job):
+            self._present[name] = self._present.get(name, 0) - 1
+            self._last_gone[name] = view.now
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Note when a job has to end because its reservation does."""
-        if not job.spec.reservation:
-            return
-        mine = self._of(job, view.now)
+        mine = self._of(job, view.now) if job.spec.reservation else self._drawn_into(job, view.now)
         if mine is not None and "FLEX" not in mine.flags:
             end = self._current(mine, view.now)[1]
             if not math.isinf(end):
@@ -65,16 +77,47 @@ class ReservationBook:
     # ------------------------------------------------------------------------- looking up
     def _of(self, job: Job, now: Seconds) -> Reservation | None:
         """Return the reservation that a job is in: of several of the name the first that is not over."""
-        names = (job.spec.reservation or "").split(",")
-        listed = [each for name in names for each in self._by_name.get(name.strip(), ())]
+        listed = [each for name in _named(job) for each in self._by_name.get(name, ())]
         return next((each for each in listed if self._lives(each, now)), listed[-1] if listed else None)
 
     def _lives(self, each: Reservation, now: Seconds) -> bool:
-        return each.created <= now < min(each.deleted, self._current(each, now)[1])
+        return (
+            each.created <= now < min(each.deleted, self._purged_at(each, now), self._current(each, now)[1])
+        )
+
+    def _purged_at(self, each: Reservation, now: Seconds) -> Seconds:
+        """Return when a reservation is taken away if no job comes: it has begun, and nobody asks for it."""
+        begin = self._current(each, now)[0]
+        if (each, begin) in self._purged:
+            return begin
+        if math.isinf(each.purged_after) or begin > now or self._present.get(each.name, 0):
+            return math.inf
+        return max(begin, self._last_gone.get(each.name, begin)) + each.purged_after
+
+    def _drawn_into(self, job: Job, now: Seconds) -> Reservation | None:
+        """Return the magnetic reservation that an active job without one runs in; None: there is none."""
+        return next(
+            (each for each in self._magnetic if job.nodes & each.nodes and self._draws(each, job, now)), None
+        )
+
+    def _draws(self, each: Reservation, job: Job, now: Seconds) -> bool:
+        """Whether a magnetic reservation that has begun lets a job in that did not ask for any."""
+        listed = bool(each.users or each.accounts or each.not_users or each.not_accounts)
+        return (
+            "MAGNETIC" in each.flags
+            and not job.spec.reservation
+            and listed
+            and each.admits(job.user, job.account)
+            and self._lives(each, now)
+            and self._current(each, now)[0] <= now
+        )
 
     def _current(self, each: Reservation, now: Seconds) -> tuple[Seconds, Seconds]:
         """Return begin and end of the window that a reservation is in, or that comes next."""
         start, end = each.start.seconds(self._epoch), each.end.seconds(self._epoch)
+        if each.floats:
+            passed = max(0.0, now - max(0.0, each.created))
+            return start + passed, end + passed
         if each.repeats and end <= now:
             later = (math.floor((now - end) / each.repeats) + 1) * each.repeats
             return start + later, end + later
@@ -91,7 +134,7 @@ class ReservationBook:
             return ""
         if not mine.admits(job.user, job.account) and job.user != "root":
             return f"Access denied to requested reservation ({mine.name})"
-        if "FLEX" not in mine.flags and job.size > mine.nodes.bit_count():
+        if not mine.any_nodes and job.size > mine.nodes.bit_count():
             return f"Requested node configuration is not available (reservation {mine.name})"
         return ""
 
@@ -109,7 +152,7 @@ class ReservationBook:
         if view.now >= start:
             return None
         text = f"reservation {mine.name} begins at {start:,.0f} s"
-        again = None if math.isinf(start) else start
+        again = None if math.isinf(start) or mine.floats else start
         return Blocked(reason=BEFORE, resource="limit", detail=text, ask_again_at=again, keeps_nothing=True)
 
     def windows(self, job: Job, view: ClusterView) -> list[Window]:
@@ -117,16 +160,23 @@ class ReservationBook:
         now = view.now
         mine = self._of(job, now) if job.spec.reservation else None
         found: list[Window] = []
-        if mine is not None and "FLEX" not in mine.flags:
+        if mine is not None and not mine.any_nodes:
             found.append(Window(nodes=self._every_node & ~mine.nodes))
         for each in self._all:
             if each is mine or each.created > now or each.deleted <= now or not each.nodes:
                 continue
             if mine is not None and _passes(mine, each):
                 continue
+            if self._draws(each, job, now):
+                continue
             reason = self._reason(each, job.partition.nodes)
+            gone = min(each.deleted, self._purged_at(each, now))
+            if each.floats:
+                if _longest(job) > self._current(each, now)[0] - now:
+                    found.append(Window(nodes=each.nodes, end=gone, reason=reason))
+                continue
             for start, end in self._times(each, now):
-                found.append(Window(nodes=each.nodes, start=start, end=min(end, each.deleted), reason=reason))
+                found.append(Window(nodes=each.nodes, start=start, end=min(end, gone), reason=reason))
         return found
 
     def _times(self, each: Reservation, now: Seconds) -> Iterator[tuple[Seconds, Seconds]]:
@@ -159,6 +209,17 @@ class ReservationBook:
             else:
                 later.append(end)
         return Overdue(jobs=over, ask_again_at=min(later, default=None))
+
+
+def _named(job: Job) -> list[str]:
+    """Return the reservations that a job asks for."""
+    return [name.strip() for name in job.spec.reservation.split(",")] if job.spec.reservation else []
+
+
+def _longest(job: Job) -> Seconds:
+    """Return for how long a job may run (no. 1)."""
+    limit = job.time_limit if job.time_limit is not None else job.partition.max_time
+    return math.inf if limit is None else limit
 
 
 def _passes(mine: Reservation, other: Reservation) -> bool:

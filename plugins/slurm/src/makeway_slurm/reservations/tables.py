@@ -21,8 +21,13 @@ ATTRIBUTE = "reservations"
 _WHERE = f"cluster.attributes.{ATTRIBUTE}"
 _KEYS = (
     *("ReservationName", "StartTime", "EndTime", "Duration", "Nodes", "PartitionName", "Users", "Accounts"),
-    *("Flags", "created", "deleted"),
+    *("Flags", "MaxStartDelay", "created", "deleted"),
 )
+_PURGE = "PURGE_COMP"
+_PURGE_AFTER: Seconds = 300.0
+"""Seconds without a job after which PURGE_COMP takes a reservation away, where it does not say so itself."""
+UNMODELLED = ("WEEKDAY", "WEEKEND", "NO_HOLD_JOBS_AFTER_END", "REPLACE", "REPLACE_DOWN")
+"""Flags that may decide something, and do not here."""
 _NONE = ("", "(null)", "none", "n/a")
 REPEATED: Mapping[str, float] = {"HOURLY": 3600.0, "DAILY": 86400.0, "WEEKLY": 7 * 86400.0}
 """Flag -> after how many seconds the window comes again."""
@@ -58,9 +63,23 @@ class Reservation:
     not_users: frozenset[str] = frozenset()
     not_accounts: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
+    purged_after: Seconds = math.inf
+    """Seconds without a job after which it is taken away (PURGE_COMP)."""
+    start_delay: str = ""
+    """MaxStartDelay, which is not modelled; empty: not set."""
     created: Seconds = -math.inf
     """Since when it is known."""
     deleted: Seconds = math.inf
+
+    @property
+    def any_nodes(self) -> bool:
+        """Whether its jobs may run on all nodes."""
+        return bool(self.flags & {"FLEX", "ANY_NODES", "LICENSE_ONLY"})
+
+    @property
+    def floats(self) -> bool:
+        """Whether it always begins so many seconds from now, and so never."""
+        return "TIME_FLOAT" in self.flags
 
     @property
     def repeats(self) -> Seconds:
@@ -105,7 +124,8 @@ def _read(table: Any, cluster: Cluster) -> Reservation:
     name = str(table.get("ReservationName", "")).strip()
     if not name:
         raise ValueError("ReservationName is missing")
-    flags = frozenset(word.upper() for word in _words(table.get("Flags")))
+    words = [word.upper().partition("=") for word in _words(table.get("Flags"))]
+    flags = frozenset(word for word, _, _ in words)
     start = _instant(table, "StartTime")
     end = _end(table, start)
     if end.dated == start.dated and end.at < start.at:
@@ -122,9 +142,22 @@ def _read(table: Any, cluster: Cluster) -> Reservation:
         accounts=accounts,
         not_accounts=not_accounts,
         flags=flags,
+        purged_after=_purged_after(next((value for word, _, value in words if word == _PURGE), None)),
+        start_delay="".join(_words(table.get("MaxStartDelay"))),
         created=_seconds(table, "created", -math.inf),
         deleted=_seconds(table, "deleted", math.inf),
     )
+
+
+def _purged_after(value: str | None) -> Seconds:
+    """Read the time of ``PURGE_COMP=00:05:00``; None: the flag is not there."""
+    if value is None:
+        return math.inf
+    try:
+        seconds = parse_time(value) if value else _PURGE_AFTER
+    except ValueError as error:
+        raise ValueError(f"Flags: {_PURGE}: {error}") from None
+    return math.inf if seconds is None else float(seconds)
 
 
 def _words(value: object) -> list[str]:
