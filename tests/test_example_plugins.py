@@ -61,7 +61,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------- the folders
 def test_all_are_found() -> None:
     """A folder without a project would go untested."""
-    assert [folder.name for folder in FOLDERS] == ["least_work_lost", "openpbs", "site_calendar"]
+    assert [folder.name for folder in FOLDERS] == ["las", "least_work_lost", "openpbs", "site_calendar"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=_name)
@@ -136,7 +136,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Install all three from their folders into one fresh environment."""
+    """Install all of them from their folders into one fresh environment."""
     root = tmp_path_factory.mktemp("strangers") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(root / "bin/python"), "install", "--quiet"]

@@ -21,7 +21,7 @@ from makeway.readers.open import READERS, open_workload
 DATA = Path(__file__).parents[2] / "plugins/logs/tests/data"
 _OTHERS = r"(?:[a-z-]+, )*"
 _FORMATS = f"{_OTHERS}journal, {_OTHERS}native, {_OTHERS}sacct, swf"
-"""Formats of other distributions, in between by alphabet."""
+"""All formats, with those of other distributions in between by alphabet."""
 CLUSTER = """
     [[node]]
     name = "n[1-100]"

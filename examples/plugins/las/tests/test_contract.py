@@ -1,0 +1,33 @@
+"""The plugin keeps the contract of preempt policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from makeway_testing import one_node
+from makeway_testing.contracts import PreemptPolicyContract
+from makeway_testing.strategies import Scenario
+
+SETTINGS = {"thresholds": [20.0, 100.0]}
+SINKS = Scenario.of(
+    """
+    job    submit  nodes  run_time
+    long        0      1       100
+    short      30      1        10
+    """,
+    cluster=one_node(),
+    config={"preempt": "preempt/las", "preempt_mode": "requeue", "settings": {"preempt/las": SETTINGS}},
+)
+"""Somebody makes way."""
+
+
+class TestContract(PreemptPolicyContract):
+    """Three queues."""
+
+    __test__ = True
+    plugin = "preempt/las"
+    found = (SINKS,)
+    modes = ("requeue", "checkpoint")
+    settles_ties = True
+    settings: ClassVar[Mapping[str, Any]] = SETTINGS
