@@ -152,7 +152,7 @@ MUTANTS: Sequence[Any] = [
     # ---- limits
     pytest.param(
         "test_limits_hold",
-        [("counting", "blocked", _nothing), ("counting", "closed", _none_closed)],
+        [("judging", "blocked", _nothing), ("judging", "closed", _none_closed)],
         id="no limits",
     ),
     pytest.param(

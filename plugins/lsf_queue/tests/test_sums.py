@@ -15,7 +15,7 @@ from makeway.engine.view_without import ViewWithout
 from makeway.model import Job, JobSpec, JobState, PreemptMode
 from makeway.replay import Options, replay
 from makeway.settings import structure
-from makeway_lsf_queue import counting
+from makeway_lsf_queue import counting, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
@@ -144,8 +144,8 @@ def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
         site = site_of(ledger)
         counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
         for job in ledger.pending:
-            assert counting.blocked(site, counted, job) == counting._blocked(site, counted, job)
-            assert counting.closed(site, counted, job) == counting._closed(counted, job)
+            assert judging.blocked(site, counted, job) == judging._blocked(site, counted, job)
+            assert judging.closed(site, counted, job) == judging._closed(counted, job)
             asked.append(job.id)
 
     asked: list[str] = []

@@ -17,7 +17,7 @@ jobs, slots     what is asked of jobs and hosts; survey: of all active jobs at o
 protection      vetoes (4)
 victims         whom, in which order (3.3, 3.5, 5.3)
 search          which of them: the walk, MINI_JOB, OPTIMAL_MINI_JOB (3.4)
-limits, groups  job slot limits (5); counting: who is kept out by them
+limits, groups  job slot limits (5); counting: how much they hold; judging: who is kept out by them
 resources       shared resources, memory (8)
 gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import counting, gaps, jobs, opening, resources
+from makeway_lsf_queue import gaps, jobs, judging, opening, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
@@ -39,14 +39,14 @@ def _counted(site: Site, view: ClusterView) -> Counted:
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    return counting.blocked(site, counted, job) or resources.blocked(site, counted, job)
+    return judging.blocked(site, counted, job) or resources.blocked(site, counted, job)
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     """Return the hosts that limits, or suspended jobs, close to `job`."""
     site = site_of(view)
     kept = gaps.kept_hosts(job, site, view)
-    return kept | counting.closed(site, _counted(site, view), job) if limits_of(site) else kept
+    return kept | judging.closed(site, _counted(site, view), job) if limits_of(site) else kept
 
 
 def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
@@ -56,4 +56,4 @@ def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
     if not limits_of(site) and not site.settings.resources:
         return False
     counted = _counted(site, view)
-    return _blocked(site, counted, job) is not None or bool(counting.closed(site, counted, job) & job.nodes)
+    return _blocked(site, counted, job) is not None or bool(judging.closed(site, counted, job) & job.nodes)

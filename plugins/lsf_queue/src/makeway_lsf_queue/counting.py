@@ -1,4 +1,4 @@
-"""Count what limits bound, and say whom they keep out (spec lsf 5.1).
+"""Count what limits bound (spec lsf 5.1); `judging` says whom they keep out.
 
 Active jobs are counted as they would be once those that make way have done so. Slots that pending jobs reserve
 count as well, for the jobs behind these; a backfilling job does not count against limits per host.
@@ -10,7 +10,6 @@ what they come to, and count where jobs backfill.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,13 +17,12 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import Blocked, ClusterView, Job, JobState, Node, PreemptMode
+from makeway.model import ClusterView, Job, JobState, Node, PreemptMode
 from makeway_lsf_queue import jobs, reserve
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
 from makeway_lsf_queue.sums import Changed, Sums
-from makeway_lsf_queue.vocabulary import PARALLEL
 
 
 @attrs.frozen
@@ -107,7 +105,14 @@ class Counted:
             return None
         spec = job.spec
         who = job.partition.name, job.user, spec.group
-        return (*who, _where(job), spec.cpus, job.size, spec.memory_mb_per_node, spec.memory_mb_per_cpu)
+        return (
+            *who,
+            jobs.places_of(job),
+            spec.cpus,
+            job.size,
+            spec.memory_mb_per_node,
+            spec.memory_mb_per_cpu,
+        )
 
     def _is_summed(self, limit: Limit) -> bool:
         """Whether no job counts less for being one that backfills."""
@@ -159,7 +164,7 @@ class Counted:
             if limit.counts is Counts.SLOTS and reserve.backfills(job, self.site, self.view):
                 continue
             for index in bitmap.indices(job.nodes):
-                amount = _amount_on(job, index, limit, nodes[index].cpus)
+                amount = amount_on(job, index, limit, nodes[index].cpus)
                 found[index] = found.get(index, _NOTHING).plus(amount, suspended=suspended)
         for held in self._reserved(limit, key, besides):
             for index, count in held.slots.items():
@@ -261,7 +266,7 @@ def _amount(job: Job, limit: Limit, nodes: Sequence[Node]) -> float:
     if limit.counts is Counts.SLOTS and limit.hosts is None:
         return jobs.slots(job, tuple(nodes))
     hosts = job.nodes & (-1 if limit.hosts is None else limit.hosts)
-    return sum(_amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
+    return sum(amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
 
 
 def _amounts_of(site: Site) -> Callable[[Job, Limit], tuple[float, Mapping[int, float]]]:
@@ -272,7 +277,7 @@ def _amounts_of(site: Site) -> Callable[[Job, Limit], tuple[float, Mapping[int, 
         if not limit.per_host:
             return _amount(job, limit, nodes), {}
         taken = {
-            index: _amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(job.nodes)
+            index: amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(job.nodes)
         }
         return 0.0, taken
 
@@ -283,234 +288,8 @@ def _within(index: int, hosts: NodeBits | None) -> bool:
     return hosts is None or bool(hosts >> index & 1)
 
 
-def _amount_on(job: Job, index: int, limit: Limit, cpus: int) -> float:
+def amount_on(job: Job, index: int, limit: Limit, cpus: int) -> float:
+    """Return how much an active job takes of a limit on one host."""
     if limit.counts is Counts.JOBS:
         return 1.0
     return memory_on(job, index) if limit.counts is Counts.MEMORY else held_on(job, index, cpus)
-
-
-# --------------------------------------------------------------------------------------- judging
-@attrs.frozen(kw_only=True)
-class Verdict:
-    """What a limit says about a job."""
-
-    limit: Limit
-    bound: float
-    wanted: float
-    use: Use
-    host: str = ""
-    """The host that is nearest to having room, for limits per host."""
-    setting: str = ""
-    """Path in the config that sets it for this job, or on this host."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether the limit lets the job through."""
-        return self.use.total + self.wanted <= self.bound
-
-    @property
-    def count(self) -> str:
-        """The bound and the count, and what counts in it."""
-        use = self.use
-        unit = " MB" if self.limit.counts is Counts.MEMORY else ""
-        where = f" on {self.host}" if self.host else ""
-        of_it = [
-            f"{n:g} {word}" for n, word in ((use.suspended, "suspended"), (use.reserved, "reserved")) if n
-        ]
-        inside = f" ({', '.join(of_it)})" if of_it else ""
-        text = f"{self.bound:g}{unit}{where}; {use.total:g} in use{inside}, {self.wanted:g} wanted"
-        return f"{text}; {_what_counts(self.limit)}"
-
-    def __str__(self) -> str:
-        """Return the limit and the count."""
-        return f"{self.limit.label} is {self.count}"
-
-
-def _what_counts(limit: Limit) -> str:
-    if not limit.suspended:
-        return "suspended jobs do not count"
-    more = f", unless PREEMPT_FOR has {limit.lifted_by}" if limit.lifted_by else ""
-    return f"suspended jobs count too{more}"
-
-
-def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
-    """Yield what each limit that is about `job` says, in the order of the files."""
-    for limit, key, bound in counted.sums.about(job):
-        if limit.hosts is not None and not _where(job) & limit.hosts:
-            continue
-        if limit.per_host:
-            yield _of_the_best_host(counted, limit, job, key, bound)
-        else:
-            use = counted.used(limit, key, job)
-            wanted = _wanted(job, limit, counted)
-            yield Verdict(limit=limit, bound=bound, wanted=wanted, use=use, setting=_setting(limit, key))
-
-
-def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
-    """Return the verdict for the host of the limit that has most room under it."""
-    used = counted.used_on(limit, key, job)
-    best, most = -1, -math.inf
-    for index, at_most, wanted in _rows(counted, limit, job, bound):
-        room = at_most - (used[index].total if index in used else 0.0) - wanted
-        if room > most:
-            best, most = index, room
-    nodes = counted.view.cluster.nodes
-    return Verdict(
-        limit=limit,
-        bound=_bound_on(limit, bound, nodes[best]),
-        wanted=_least_on(job, best, limit, nodes[best].cpus),
-        use=used.get(best, _NOTHING),
-        host=nodes[best].name,
-        setting=_setting(limit, key) or f"node[{best}]",
-    )
-
-
-def _setting(limit: Limit, key: str) -> str:
-    """Return the path in the config of the row that sets a limit."""
-    return f"{limit.setting}.{limit.rows.get(key, 'default')}" if limit.rows is not None else limit.setting
-
-
-def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    """Return the first limit that keeps `job` out; None: none does."""
-    request = counted.request(job)
-    if request is None:
-        return _blocked(site, counted, job)
-    answers, key = counted.answers, ("blocked", request)
-    if key not in answers:
-        answers[key] = _blocked(site, counted, job)
-    found: Blocked | None = answers[key]
-    return found
-
-
-def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    for verdict in verdicts(site, counted, job):
-        limit = verdict.limit
-        if verdict.fits or (limit.counts is Counts.JOBS and counted.view.made_way):
-            continue
-        if leaves_other_hosts(limit, job):
-            continue  # `closed` keeps it off these
-        has_room = limit.counts is Counts.SLOTS and verdict.use.total + 1 <= verdict.bound
-        return Blocked(
-            reason=PARALLEL.get(limit.reason, limit.reason) if has_room else limit.reason,
-            resource="limit",
-            wanted=verdict.wanted,
-            available=max(0.0, verdict.bound - verdict.use.total),
-            detail=str(verdict),
-            liftable=True,
-        )
-    return None
-
-
-def standing_in_the_way(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
-    """Yield what each limit says that keeps an active job from going on where it is."""
-    for verdict in verdicts(site, counted, job):
-        limit = verdict.limit
-        shut = closed_by(counted, limit, job) & job.nodes if limit.per_host or limit.hosts is not None else 0
-        if not verdict.fits or shut:
-            yield verdict
-
-
-def leaves_other_hosts(limit: Limit, job: Job) -> bool:
-    """Whether a job that a limit keeps off its hosts may go to others."""
-    return limit.hosts is not None and bool(_where(job) & ~limit.hosts)
-
-
-def closed(site: Site, counted: Counted, job: Job) -> NodeBits:
-    """Return the hosts on which a limit per host, or on some hosts, leaves `job` no room."""
-    request = counted.request(job)
-    if request is None:
-        return _closed(counted, job)
-    answers, key = counted.answers, ("closed", request)
-    if key not in answers:
-        answers[key] = _closed(counted, job)
-    bits: NodeBits = answers[key]
-    return bits
-
-
-def _closed(counted: Counted, job: Job) -> NodeBits:
-    bits = 0
-    for limit, _, _ in counted.sums.about(job):
-        if limit.per_host or limit.hosts is not None:
-            bits |= closed_by(counted, limit, job)
-    return bits
-
-
-def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
-    """Return the hosts on which one limit per host, or on some hosts, leaves `job` no room."""
-    key = limit.member(job)
-    bound = limit.bound(key) if key is not None else None
-    if key is None or bound is None:
-        return 0
-    hosts = _where(job) & (limit.hosts if limit.hosts is not None else -1)
-    if not limit.per_host:
-        if limit.counts is Counts.JOBS and counted.view.made_way:
-            return 0
-        use = counted.used(limit, key, job)
-        return hosts if use.total + _wanted(job, limit, counted) > bound else 0
-    used = counted.used_on(limit, key, job)
-    rows = _rows(counted, limit, job, bound)
-    return bitmap.of(
-        [
-            index
-            for index, most, wanted in rows
-            if (used[index].total if index in used else 0.0) + wanted > most
-        ]
-    )
-
-
-def _rows(counted: Counted, limit: Limit, job: Job, bound: float) -> Sequence[tuple[int, float, float]]:
-    """Return each host that a job is on, or may go to, with the bound there and what the job takes there."""
-    nodes, spec = counted.view.cluster.nodes, job.spec
-    hosts = _where(job) & (limit.hosts if limit.hosts is not None else -1)
-    key = limit, bound, hosts, spec.cpus, spec.memory_mb_per_node, spec.memory_mb_per_cpu
-    known = counted.sums.rows.get(key) if job.allocation is None else None
-    if known is None:
-        known = [
-            (index, _bound_on(limit, bound, nodes[index]), _least_on(job, index, limit, nodes[index].cpus))
-            for index in bitmap.indices(hosts)
-        ]
-        if job.allocation is None:
-            counted.sums.rows[key] = known
-    return known
-
-
-def _where(job: Job) -> NodeBits:
-    """Return the hosts that a job is on, or may go to."""
-    if job.allocation is not None:
-        return job.nodes
-    return jobs.hosts_of(job)
-
-
-def _bound_on(limit: Limit, bound: float, node: Node) -> float:
-    return math.ceil(bound * processors(node)) if limit.per_processor else bound
-
-
-def processors(node: Node) -> int:
-    """Return the processors of a host, where they are not as many as its slots (``attributes.CPUS``)."""
-    given = node.attributes.get("CPUS")
-    return int(given) if given is not None else node.cpus
-
-
-def _wanted(job: Job, limit: Limit, counted: Counted) -> float:
-    """Return how much of a limit `job` takes in all."""
-    if limit.counts is Counts.JOBS:
-        return 1.0
-    nodes = counted.view.cluster.nodes
-    if limit.counts is Counts.SLOTS:
-        return jobs.slots(job, nodes)
-    if job.allocation is not None:
-        return sum(memory_on(job, index) for index in bitmap.indices(job.nodes))
-    spec = job.spec
-    return (spec.memory_mb_per_node or 0) * job.size + (spec.memory_mb_per_cpu or 0) * spec.cpus
-
-
-def _least_on(job: Job, index: int, limit: Limit, cpus: int) -> float:
-    """Return how much `job` takes on a host: what it holds there, or as much as it may want."""
-    if job.allocation is not None:
-        return _amount_on(job, index, limit, cpus)
-    if limit.counts is Counts.JOBS:
-        return 1.0
-    count = min(job.spec.cpus, cpus)
-    if limit.counts is Counts.SLOTS:
-        return count
-    return (job.spec.memory_mb_per_node or 0) + (job.spec.memory_mb_per_cpu or 0) * count

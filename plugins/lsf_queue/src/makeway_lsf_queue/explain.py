@@ -11,7 +11,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hostlist import fold_hostlist
 from makeway.model import Check, ClusterView, Job, JobState, Seconds
-from makeway_lsf_queue import counting, jobs, resources
+from makeway_lsf_queue import jobs, judging, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.relation import why_not
@@ -117,7 +117,7 @@ def _names(hosts: NodeBits, counted: Counted) -> str:
 
 def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:
     """5 and 8.1: each limit that is about the job, with its count."""
-    for verdict in counting.verdicts(site, counted, job):
+    for verdict in judging.verdicts(site, counted, job):
         check = _check(
             "Q4",
             verdict.fits,
@@ -125,9 +125,9 @@ def _limits(site: Site, counted: Counted, job: Job) -> Iterator[Check]:
             verdict.count,
             verdict.setting,
         )
-        elsewhere = not verdict.fits and counting.leaves_other_hosts(verdict.limit, job)
+        elsewhere = not verdict.fits and judging.leaves_other_hosts(verdict.limit, job)
         shut = (
-            _names(counting.closed_by(counted, verdict.limit, job), counted) if verdict.limit.per_host else ""
+            _names(judging.closed_by(counted, verdict.limit, job), counted) if verdict.limit.per_host else ""
         )
         if elsewhere or (verdict.fits and shut):
             found = f"{check.found}; closed to it: {shut}" if shut else check.found

@@ -64,6 +64,13 @@ def hosts_of(job: Job) -> NodeBits:
     return (job.required or job.partition.nodes) & ~job.excluded
 
 
+def places_of(job: Job) -> NodeBits:
+    """Return the hosts that a job is on, or may go to."""
+    if job.allocation is not None:
+        return job.nodes
+    return hosts_of(job)
+
+
 def is_parallel(job: Job) -> bool:
     """Whether it has more than one task."""
     return job.spec.cpus > 1

@@ -6,8 +6,9 @@ import functools
 from collections.abc import Iterator
 
 from makeway.model import ClusterView, Job, JobState, Seconds, Stay, SuspendedBy
-from makeway_lsf_queue import counting, opening, resources
-from makeway_lsf_queue.counting import Counted, Verdict
+from makeway_lsf_queue import judging, opening, resources
+from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.judging import Verdict
 from makeway_lsf_queue.limits import Counts, limits_of
 from makeway_lsf_queue.settings import NAME
 from makeway_lsf_queue.site import Site
@@ -30,7 +31,7 @@ def stays(site: Site, job: Job, view: ClusterView, preemptor: str | None) -> Ite
         yield Stay(why=why, holders=(preemptor,), setting=f"{_OPTION}.resume")
     if limits_of(site) or site.settings.resources:
         counted = Counted.of(site, view, functools.partial(mode_of, site=site))
-        for verdict in counting.standing_in_the_way(site, counted, job):
+        for verdict in judging.standing_in_the_way(site, counted, job):
             yield _limited(counted, verdict, job)
         short = resources.blocked(site, counted, job)
         if short is not None:
