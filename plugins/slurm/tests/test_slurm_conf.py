@@ -535,6 +535,23 @@ def names_of(found: tuple[LeftOut, ...]) -> list[str]:
     return [f"{each.name} {' '.join(each.places)}" for each in found]
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("PrioritySiteFactorPlugin=site_factor/none", False),
+        ("PrioritySiteFactorPlugin=site_factor/ours", True),
+        ("SchedulerParameters=assoc_limit_stop,bf_min_prio_reserve=9", False),
+        ("PriorityFlags=MAX_TRES", False),
+        ("PriorityWeightTRES=CPU=10", False),
+    ],
+)
+def test_what_makes_up_an_order_may_matter_only_if_not_modelled(line: str, named: bool) -> None:
+    """A site factor of the site's own is named; what is modelled, and a plugin that does nothing, is not."""
+    text = f"PriorityType=priority/multifactor\nAccountingStorageEnforce=limits\n{line}"
+    found = imported(text)
+    assert bool(names_of(found.unmodelled)) is named
+
+
 def test_what_is_not_modelled_is_named_with_its_lines() -> None:
     """Sorted; what may matter apart from what does not."""
     text = """\

@@ -17,7 +17,8 @@ _DEFAULTS = """
     AllowSpecResourcesUsage=NO BatchStartTimeout=10 CompleteWait=0 CoreSpecCount=0 CoreSpecPlugin=core_spec/none
     DisableRootJobs=NO EnforcePartLimits=NO FairShareDampeningFactor=1 HealthCheckInterval=0 InactiveLimit=0
     MaxArraySize=1001 MaxJobCount=10000 MaxTasksPerNode=512 PowerDownOnIdle=NO PriorityFavorSmall=NO
-    PriorityUsageResetPeriod=NONE PriorityWeightAge=0 PriorityWeightAssoc=0 PriorityWeightFairshare=0
+    PrioritySiteFactorPlugin=site_factor/none PriorityUsageResetPeriod=NONE
+    PriorityWeightAge=0 PriorityWeightAssoc=0 PriorityWeightFairshare=0
     PriorityWeightJobSize=0 ReqResv=NO ResumeRate=300 ResumeTimeout=60 ResvOverRun=0 RootOnly=NO SuspendRate=60
     SuspendTime=-1 SuspendTimeout=30 TopologyPlugin=topology/none VSizeFactor=0
 """
