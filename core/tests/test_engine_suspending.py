@@ -599,3 +599,22 @@ def test_het_jobs_are_invisible_to_gang() -> None:
         101  h+1  complete
     """)
     assert {one.excuse for one in run.checker.excused} == {"heterogeneous"}
+
+
+def test_why_a_job_stays_suspended_is_asked_of_suspended_jobs_alone() -> None:
+    """low waits for high, which runs on its core; nothing keeps high suspended."""
+    run = replay_table(
+        """
+        job   partition  submit  cpus  run_time
+        low   low             0     4        60
+        high  hi             10     4        20
+        """,
+        cluster=one_node(cpus=4),
+        config=two_tiers(),
+        until=20.0,
+    )
+    engine = run.run.engine
+    low, high = (engine.ledger.jobs[name] for name in ("low", "high"))
+    assert (low.state, high.state) == (JobState.SUSPENDED, JobState.RUNNING)
+    assert engine.stays(low)
+    assert engine.stays(high) == []

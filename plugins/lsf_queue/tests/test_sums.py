@@ -177,7 +177,8 @@ def test_a_site_belongs_to_its_cluster() -> None:
         cast(Any, SimpleNamespace(cluster=build_cluster(config), settings=lambda cls: settings))
         for _ in range(2)
     ]
-    assert [site_of(view).cluster for view in views] == [view.cluster for view in views]
+    for view in (*views, *views):
+        assert site_of(view).cluster is view.cluster
     assert site_of(views[1]) is site_of(views[1])
 
 
