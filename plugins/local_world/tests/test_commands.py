@@ -214,6 +214,16 @@ def test_why_and_whom_look_ahead_with_a_copy(up: Site) -> None:
     assert up.run("whom", "-n", "64").stdout.startswith("it could never run here")
 
 
+def test_history_shows_the_cpus_that_a_job_held(up: Site) -> None:
+    """An exclusive job of one task holds the whole machine."""
+    alone = up.submit("--exclusive", "--", "true")
+    small = up.submit("--", "true")
+    for job in (alone, small):
+        up.ok("wait", job)
+    shown = {job["id"]: job["cpus"] for job in json.loads(up.ok("history", "--json"))["jobs"]}
+    assert (shown[alone], shown[small]) == (2, 1)
+
+
 def test_history_as_rows_of_sacct_is_read_by_replay(up: Site) -> None:
     """What ran here is a workload."""
     job = up.submit("-t", "5", "-J", "odd|name", "--", "true")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from makeway.hostlist import expand_hostlist
 from makeway_live.journal_file import connect, telling
 
 _ENDS = "ended_at IS NOT NULL"
@@ -28,6 +29,8 @@ class Runs:
     starts: int = 0
     suspended: float = 0.0
     """Seconds for which its last incarnation was suspended."""
+    cpus: int | None = None
+    """CPUs that its last incarnation held; None: that is not known."""
 
 
 class Past:
@@ -120,7 +123,7 @@ class Past:
             "priority": spec.get("priority"),
             "nodes": runs.nodes,
             "node_count": spec.get("min_nodes", 1),
-            "cpus": max(1, spec.get("tasks") or 1, spec.get("min_nodes", 1)) * spec.get("cpus_per_task", 1),
+            "cpus": runs.cpus if runs.cpus is not None else _asked_cpus(spec),
             "memory_mb": spec.get("memory_mb_per_node"),
             "gres": spec.get("gres", {}),
             "memory_mb_per_cpu": spec.get("memory_mb_per_cpu"),
@@ -142,20 +145,35 @@ class Past:
     def runs(self, job_id: str) -> Runs:
         """Return when and where a job ran, as far as lines are kept."""
         found = Runs()
-        before, stopped_at = "", 0.0
-        for at, text in self.rows(
-            "SELECT at, data FROM lines WHERE job = ? AND kind = 'state' ORDER BY step, place", job_id
+        before, stopped_at, began = "", 0.0, 0
+        for step, at, text in self.rows(
+            "SELECT step, at, data FROM lines WHERE job = ? AND kind = 'state' ORDER BY step, place", job_id
         ):
             data = json.loads(text)
             state = str(data.get("state"))
             if state == "RUNNING" and before != "SUSPENDED":
                 found = Runs(started=float(at), nodes=str(data.get("nodes", "")), starts=found.starts + 1)
+                began = step
             elif before == "SUSPENDED" and state != before:
                 found = attrs.evolve(found, suspended=found.suspended + float(at) - stopped_at)
             if state == "SUSPENDED" and before != state:
                 stopped_at = float(at)
             before = state
-        return found
+        return attrs.evolve(found, cpus=self._held_cpus(job_id, began)) if began else found
+
+    def _held_cpus(self, job_id: str, step: int) -> int | None:
+        """Return how many CPUs a job was given by the start in a step; None: it was given whole nodes, or none."""
+        rows = self.rows(
+            "SELECT json_extract(action, '$.allocation') FROM actions WHERE step = ? AND job = ?"
+            " AND json_extract(action, '$.action') = 'Start'",
+            step,
+            job_id,
+        )
+        held = json.loads(rows[0][0]) if rows and rows[0][0] is not None else {}
+        each = held.get("cpus")
+        if not each:
+            return None
+        return int(each[0]) * len(expand_hostlist(held["nodes"])) if len(each) == 1 else sum(each)
 
     # ---------------------------------------------------------------------------------- lines
     def lines_of(self, job_id: str) -> list[dict[str, Any]]:
@@ -195,6 +213,11 @@ class Past:
 
 
 _COLUMNS = "id, spec, state, submitted_at, ended_at, worked"
+
+
+def _asked_cpus(spec: Mapping[str, Any]) -> int:
+    tasks = max(1, spec.get("tasks") or 1, spec.get("min_nodes", 1))
+    return int(tasks * spec.get("cpus_per_task", 1))
 
 
 def _line(at: float, kind: str, job: str, data: str) -> dict[str, Any]:
