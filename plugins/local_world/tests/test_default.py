@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from makeway.config import dump_toml, parse_toml
 from makeway.model import JobSpec
 from makeway.replay import Options, replay
 from makeway_local_world import default
-from makeway_local_world.units import unit
+from makeway_local_world.units import program, unit
 
 Site = Any
 PLAIN = default.Machine(name="tower", cpus=4, memory_mb=16_000)
@@ -69,15 +73,42 @@ def test_a_job_that_wants_a_gpu_has_the_last_holder_requeued() -> None:
 def test_units_keep_jobs_when_the_daemon_ends(tmp_path: Path) -> None:
     """KillMode=process: systemd ends the daemon alone."""
     for system in (False, True):
-        parser = configparser.ConfigParser(strict=False)
+        parser = configparser.ConfigParser(strict=False, interpolation=None)
         parser.optionxform = str  # type: ignore[assignment,method-assign]
         parser.read_string(unit(system=system, config=tmp_path / "a b.toml"))
         service = parser["Service"]
         assert service["KillMode"] == "process"
         assert service["Delegate"] == "yes"
         assert ("--system" in service["ExecStart"]) is system
-        assert service["ExecStart"].endswith(f"'{tmp_path}/a b.toml'")
+        assert service["ExecStart"].endswith(f'"{tmp_path}/a b.toml"')
         assert parser["Install"]["WantedBy"] == ("multi-user.target" if system else "default.target")
+
+
+def test_units_hold_any_path(tmp_path: Path) -> None:
+    """Signs that mean something to systemd stand for themselves."""
+    text = unit(system=False, config=Path('/a/50%d "x" $HOME\\y.toml'), state=Path("/s/it's"))
+    assert '"/a/50%%d \\"x\\" $$HOME\\\\y.toml"' in text
+    assert '"--state=/s/it\'s"' in text
+    assert 'ExecReload=/usr/bin/env "MAKEWAY_STATE=/s/it\'s" ' in text
+
+
+@pytest.mark.parametrize("system", [True, False], ids=["system", "user"])
+def test_systemd_takes_the_units(tmp_path: Path, system: bool) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not here")
+    path = tmp_path / "makeway.service"
+    text = unit(system=system, config=tmp_path / "50%d $x.toml", state=tmp_path / "a b")
+    path.write_text(text.replace(program(), sys.executable))
+    command = [analyze, "verify", "--man=no", *([] if system else ["--user"]), str(path)]
+    environ = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    try:
+        told = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        pytest.skip("systemd-analyze does not answer here")
+    if told.returncode and "makeway.service" not in told.stderr:
+        pytest.skip(f"systemd-analyze does not work here: {told.stderr.strip()[:200]}")
+    assert told.returncode == 0, told.stderr
 
 
 def test_the_command_prints_unit_and_configuration_without_a_daemon(site: Site) -> None:

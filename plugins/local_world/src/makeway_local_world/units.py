@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
+import re
 import shutil
 import sys
 from pathlib import Path
 
+_PLAIN = re.compile(r"[\w@%$+=:,./-]+")
 _UNIT = """\
 # {path}
 # {install}
@@ -42,9 +43,8 @@ def unit(*, system: bool, config: Path | None, state: Path | None = None) -> str
     words += ["--system"] if system else []
     words += [f"--state={state.absolute()}"] if state is not None else []
     words += [str(config.absolute())] if config is not None else []
-    environment = (
-        f"/usr/bin/env MAKEWAY_STATE={shlex.quote(str(state.absolute()))} " if state is not None else ""
-    )
+    environment = ["/usr/bin/env", f"MAKEWAY_STATE={state.absolute()}"] if state is not None else []
+    again = [*environment, program(), "reload", *([words[-1]] if config else [])]
     if system:
         path = "/etc/systemd/system/makeway.service"
         install = "systemctl daemon-reload && systemctl enable --now makeway"
@@ -58,12 +58,21 @@ def unit(*, system: bool, config: Path | None, state: Path | None = None) -> str
     return _UNIT.format(
         path=path,
         install=install,
-        command=shlex.join(words),
-        reload=f"{environment}{shlex.join([program(), 'reload', *([words[-1]] if config else [])])}",
+        command=" ".join(map(_quoted, words)),
+        reload=" ".join(map(_quoted, again)),
         after=after,
         more=more,
         target=target,
     )
+
+
+def _quoted(word: str) -> str:
+    """Return a word of a command line as systemd reads it (systemd.service(5), "Command lines")."""
+    told = word.replace("%", "%%").replace("$", "$$")
+    if _PLAIN.fullmatch(told):
+        return told
+    told = told.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{told}"'
 
 
 def program() -> str:
