@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from random import Random
 
+import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.engine.engine import Engine
 from makeway.engine.schedulers.lanes import Lanes
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.model import JobSpec
 from makeway.record import to_json
 from makeway.replay import Options, replay
+from makeway.worlds.events import Command
 
 INDICES: dict[str, type[Shapes | Lanes]] = {
     "easy": Shapes,
@@ -118,3 +121,22 @@ def test_the_quick_way_is_taken(
     monkeypatch.setattr(index, "many", 4)
     replay(_config(scheduler, "select/linear", preempts=False, seed=1), _jobs(1), ())
     assert asked.count(True) > 20
+
+
+@pytest.mark.parametrize("value", ["time_limit=77", "nice=3"])
+def test_what_a_person_changes(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that waits in a deep queue gets another time limit, and still is found where it is kept."""
+    monkeypatch.setattr(Shapes, "many", 4)
+    config = _config("easy", "select/linear", preempts=False, seed=1)
+    jobs = [attrs.evolve(job, submit_at=0.0) for job in _jobs(1)]
+    told: list[float] = []
+
+    def change(engine: Engine) -> None:
+        if not told and len(engine.queue.entries) > 5:
+            told.append(engine.ledger.now)
+            waits = [job for job in engine.ledger.pending if not job.spec.depends_on][-1]
+            engine.step(engine.ledger.now, [Command("change", waits.id, None, value)])
+
+    result = replay(config, jobs, (), Options(keep=False, after_step=change))
+    assert told
+    assert result.engine.ledger.now > told[0]

@@ -221,6 +221,7 @@ class Commands:
                 more = {**job.spec.attributes, name: int(value)}
                 changed = attrs.evolve(job.spec, attributes=more)
             put(job, spec=changed)
+        self._queue.changed()
         if not job.held and job.id not in self._transitions.priorities.given:
             self._anew(job, Occasion.CHANGED)
 
@@ -260,6 +261,7 @@ class Commands:
         if most is not None and int(text) > most and command.user is not None:
             raise Refused(f"{TIME_LIMIT}: partition {job.partition.name} allows {most:g} s")
         self._ledger.limit(job, float(text))
+        self._queue.changed()
 
     def _anew(self, job: Job, occasion: Occasion) -> None:
         """Work the priority of a job out anew."""

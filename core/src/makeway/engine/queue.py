@@ -253,6 +253,11 @@ class Queue:
                 found.append(self.entries[at])
         return sorted(found)
 
+    def changed(self) -> None:
+        """A job that waits asks for something else: whoever keeps entries by what jobs ask for looks anew."""
+        if self.listener is not None:
+            self.listener.reordered()
+
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
         if self.listener is not None:
