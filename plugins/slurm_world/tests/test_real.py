@@ -278,7 +278,7 @@ def test_the_youngest_is_requeued_and_starts_again(site: Site) -> None:
     """R3, R8: of the two nodes that makeway has, the younger job is on n2."""
     _, young, *_ = _fill(site)
     site.drive()
-    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=20)
+    urgent = site.submit("-p", "high", "-N1", "-n4", seconds=30)
     site.runs(urgent)
     assert site.jobs()[urgent].nodes == ("n2",)
     assert site.word(young) == "PENDING"
@@ -363,7 +363,7 @@ def test_a_node_goes_down_between_displacing_and_start(site: Site) -> None:
     The wait after a suspension is made long, so that there is a middle.
     """
     _fill(site)
-    site.drive(SUSPEND + "[world.settings]\nsuspend_wait = 10.0\n")
+    site.drive(SUSPEND + "[world.settings]\nsuspend_wait = 15.0\n")
     urgent = site.submit("-p", "high", "-N1", "-n4", seconds=5)
     stopped: list[LiveJob] = []
 
