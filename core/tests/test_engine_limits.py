@@ -21,6 +21,7 @@ from makeway.model import (
     GangOrder,
     GangVerb,
     Job,
+    JobSpec,
     JobState,
     Placement,
     PreemptMode,
@@ -215,3 +216,132 @@ def test_other_cores_of_the_same_nodes() -> None:
     held = _stopped(rearranged, until=30).history("a").job.allocation
     assert held is not None
     assert held.cores == (2,)
+
+
+# ------------------------------------------------------------------- nodes that are kept
+class FirstWaiting:
+    """The first job that waits keeps what is idle."""
+
+    @hookimpl
+    def makeway_closed_nodes(self, job: Job, before: Sequence[Job], view: ClusterView) -> int:
+        """Close it to everybody behind."""
+        return before[0].partition.nodes & view.idle if before else 0
+
+
+@pytest.mark.parametrize(
+    "submit",
+    [
+        pytest.param((0, 1, 1), id="behind it in one pass"),
+        pytest.param((0, 1, 2), id="new, in a pass for new jobs alone"),
+    ],
+)
+def test_what_is_kept_for_one_that_waits_is_closed_to_those_behind(submit: tuple[int, ...]) -> None:
+    """`wide` waits for `long` until 30; `narrow` has to leave the idle node alone until `wide` is over."""
+    run = replay_table(
+        """
+        job     submit  nodes  run_time
+        long    {}      1      30
+        wide    {}      2      5
+        narrow  {}      1      5
+        """.format(*submit),
+        cluster=cluster(2),
+        config={"scheduler": "greedy", "plugins": ["keeper"]},
+        plugins={"keeper": FirstWaiting()},
+    )
+    assert [run.starts(job) for job in ("wide", "narrow")] == [(30.0,), (35.0,)]
+
+
+# ------------------------------------------------------------------- when priorities are due
+class Stuck:
+    """Says that all priorities are due, and the same moment again once they have been worked out."""
+
+    next_at = 5.0
+
+    def fresh(self, jobs: Sequence[Job], occasion: object, view: ClusterView) -> list[int]:
+        """Return 1 for each."""
+        return [1] * len(jobs)
+
+    def again(self, jobs: Sequence[Job], view: ClusterView) -> dict[str, int]:
+        """Return 1 for each."""
+        return {job.id: 1 for job in jobs}
+
+
+class GivesStuck:
+    """Builds it."""
+
+    @hookimpl
+    def makeway_priority(self, view: ClusterView) -> Stuck:
+        """Build it."""
+        return Stuck()
+
+
+def test_a_prioritizer_that_is_due_for_ever_is_named() -> None:
+    """Its moment has to lie ahead once it has been asked; else the run would never go on."""
+    with pytest.raises(
+        PolicyError, match=r"its next_at is 5\.0 after it was asked at 5; allowed: a later instant"
+    ):
+        replay_table(
+            """
+            job  submit  nodes  run_time
+            a    0       1      20
+            b    1       1      20
+            """,
+            cluster=one_node(),
+            config={"priority": "stuck/priority"},
+            plugins={"stuck/priority": GivesStuck()},
+        )
+
+
+# ------------------------------------------------------------------- limits of components
+def test_a_licence_does_not_lift_the_limit_of_a_component() -> None:
+    """The licence is there, but `a` of the same user runs until 50: both components wait for that."""
+    jobs = [
+        JobSpec(id="a", user="me", run_time=50.0),
+        *(
+            JobSpec(
+                id=f"h+{at}",
+                user=user,
+                submit_at=5.0,
+                run_time=10.0,
+                het_id="h",
+                het_offset=at,
+                licenses={"lic": 1},
+            )
+            for at, user in enumerate(("me", "you"))
+        ),
+    ]
+    run = replay_table(
+        jobs,
+        cluster=cluster(3),
+        config={"scheduler": "backfill", "preempt": "mine", "licenses": {"lic": 2}},
+        plugins={"mine": OneRunning(liftable=False)},
+    )
+    assert run.starts("h+0") == run.starts("h+1")
+    assert run.starts("h+0")[0] >= 50.0
+
+
+class Barred(OneRunning):
+    """The first node is closed to everybody of tier 2."""
+
+    @hookimpl
+    def makeway_closed_nodes(self, job: Job, view: ClusterView) -> int:
+        """Close it."""
+        return 0b1 if job.partition.priority_tier > 1 else 0
+
+
+def test_who_sits_on_a_closed_node_is_of_no_use() -> None:
+    """A search of one's own takes the first victim that is enough: `a` on the closed n1 is not, `b` is."""
+    run = replay_table(
+        """
+        job  partition  submit  nodes  run_time  user
+        a    low             0      1        50  x
+        b    low             0      1        50  y
+        h    hi              5      1        10  z
+        """,
+        cluster=cluster(2),
+        config=GREEDY | {"preempt": "mine"},
+        plugins={"mine": Barred(liftable=True)},
+        until=6,
+    )
+    assert run.victims == ("b",)
+    assert run.state("h") is JobState.RUNNING

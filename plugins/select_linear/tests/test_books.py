@@ -54,11 +54,12 @@ def test_books_are_empty_once_all_have_left(sets: list[int], data: st.DataObject
 
 
 def test_memory_is_charged_where_it_is_tracked() -> None:
-    """Without CR_Memory nobody's memory counts, whatever a job asked for."""
+    """Without CR_Memory nobody's memory counts, whatever a job asked for, though GPUs are charged."""
+    nodes = builders.build_cluster(builders.config(builders.cluster(NODES, gres={"gpu": 1})))
     job = builders.job(
         "1", allocation=Allocation(nodes=0b1, node_indices=(0,), memory_mb=(1000,), shared=True)
     )
-    tracked, plain = Books(CLUSTER, track_memory=True), Books(CLUSTER, track_memory=False)
+    tracked, plain = Books(nodes, track_memory=True), Books(nodes, track_memory=False)
     for books in (tracked, plain):
         books.add(job)
     assert (tracked.memory[0], tracked.used_memory) == (1000, 0b1)

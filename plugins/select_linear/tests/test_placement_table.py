@@ -8,7 +8,7 @@ import pytest
 from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
 from makeway.engine.engine import Engine
-from makeway.events import Submitted
+from makeway.events import Command, Submitted
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
@@ -207,3 +207,22 @@ def test_node_lists_are_the_cluster_s() -> None:
     names = [node.name for node in run.ledger.cluster.nodes]
     assert names == expand_hostlist("n[1-10]")
     assert run.recorder.node_list(bitmap.of([0, 1, 9])) == "n[1-2,10]"
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_gres_of_nodes_that_are_alike(gpus: int) -> None:
+    """Both nodes have two GPUs: a job is charged for as many as it asks for."""
+    run = engine(attrs.evolve(TEN, node=(NodeTable(name="n[1-2]", cpus=2, gres={"gpu": 2}),)))
+    assert place(run, "asked", gres={"gpu": gpus}, **exactly(1)) == "n1"
+    held = run.ledger.jobs["asked"].allocation
+    assert held is not None
+    assert dict(held.gres) == {"gpu": (gpus,)}
+
+
+def test_any_number_of_stopped_jobs_is_tolerated_at_the_last_level() -> None:
+    """4.2.3: exclusive jobs have one level, which is the last, so that five stopped jobs keep nobody out."""
+    run = engine(attrs.evolve(TEN, node=(NodeTable(name="n1", cpus=2, features=("a",)),)))
+    for at in range(5):
+        assert place(run, str(at), **exactly(1)) == "n1"
+        run.step(run.ledger.now, [Command("suspend", str(at))])
+    assert place(run, "asked", features="a", **exactly(1)) == "n1"
