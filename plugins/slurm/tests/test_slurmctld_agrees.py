@@ -201,6 +201,23 @@ def test_a_release_that_still_had_a_parameter_is_not_told(tmp_path: Path) -> Non
     assert "FastSchedule: gone since Slurm 20.02" in told
 
 
+@pytest.mark.parametrize(
+    ("release", "end"),
+    [
+        ("22.05", "Slurm 22.05 ignores '1'"),
+        ("22.05.8", "Slurm 22.05 ignores '1'"),
+        (None, "Slurm 22.05 ignores '1'"),
+        ("26.11", "Slurm 22.05 ignores '1', and whether Slurm 26.11 starts with it is not known"),
+    ],
+)
+def test_what_22_05_ignores_is_not_claimed_of_another_release(
+    tmp_path: Path, release: str | None, end: str
+) -> None:
+    """Only the slurmctld of 22.05.8 was asked."""
+    (told,) = read(tmp_path, "FastSchedule=1", release).warnings
+    assert told.endswith(f"config_overrides now; {end}")
+
+
 # ---------------------------------------------------------------------- the vendor's example files
 EXAMPLE = """
 ClusterName=cluster

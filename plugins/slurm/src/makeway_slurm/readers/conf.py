@@ -307,7 +307,10 @@ def _take_leave(draft: Draft, setting: Setting, retired: releases.Retired) -> No
     elif retired.refused(setting.value):
         draft.refuse(setting, f"{retired.sentence}; left out here")
     else:
-        draft.warn(setting, f"{retired.sentence}; Slurm {releases.MEASURED} ignores {shown(setting.value)}")
+        text = f"{retired.sentence}; Slurm {releases.MEASURED} ignores {shown(setting.value)}"
+        if draft.release and not releases.is_measured(draft.release):
+            text += f", and whether Slurm {draft.release} starts with it is not known"
+        draft.warn(setting, text)
 
 
 def _warn_of_duplicates(draft: Draft) -> None:
