@@ -27,6 +27,7 @@ from makeway.config import (
     WorkloadTable,
     WorldTable,
 )
+from makeway.config.tables import SCHEDULERS
 from makeway.preemption import PreemptionTable
 from makeway.readers.commands import ActionTable
 from makeway.readers.native import JobTable, SignalTable
@@ -98,6 +99,12 @@ def test_every_key_is_documented(heading: str) -> None:
     rows = _rows(_section(CONFIG, f"`{heading}`"))
     _documented(SECTIONS[heading], rows)
     assert set(rows) == {field.name for field in attrs.fields(SECTIONS[heading])}
+
+
+def test_every_scheduler_is_documented() -> None:
+    """In the row of `type`, each with what it does."""
+    meaning = _rows(_section(CONFIG, "`[scheduler]`"))["type"][2]
+    assert [name for name in SCHEDULERS if f"`{name}` (" not in meaning] == []
 
 
 def test_every_table_is_documented() -> None:

@@ -82,6 +82,19 @@ def test_a_job_that_a_command_names_stays(fuzz: types.ModuleType) -> None:
     assert [each["name"] for each in found["job"]] == ["a"]
 
 
+def test_a_suspension_that_slurm_refuses_is_no_event() -> None:
+    """Lines of a slurmctld 22.05.8: two commands that it carried out, and two that it refused."""
+    lines = [
+        "_slurm_rpc_suspend(suspend) for 2 Job is pending execution",
+        "_slurm_rpc_suspend(suspend) for 1 usec=154",
+        "_slurm_rpc_suspend(resume) for 1 usec=55",
+        "_slurm_rpc_suspend(resume) for 1 Job is not suspended",
+    ]
+    events = load("run_oracle").EVENTS
+    found = [[kind for kind, pattern in events if pattern.search(line)] for line in lines]
+    assert found == [[], ["hand_suspend"], ["hand_resume"], []]
+
+
 @pytest.mark.fuzz_slurm
 @pytest.mark.slow
 @KINDS

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from makeway.cli import cli
 from makeway.config import build_cluster
 from makeway.settings import structure
 from makeway_lsf_queue.check import findings
@@ -77,6 +80,35 @@ def test_jobs_keeps_suspended_jobs_for_good(
         "where high takes jobs of mid that have taken jobs of low, more are suspended than it allows"
         in warned
     )
+
+
+@pytest.mark.parametrize(
+    ("reading", "status", "left"),
+    [
+        pytest.param("all", 3, [("L", "M"), ("M", "L")], id="they stay"),
+        pytest.param("running", 0, [], id="they end"),
+    ],
+)
+def test_the_summary_names_who_is_left_suspended(
+    lsf: Lsf, tmp_path: Path, reading: str, status: int, left: list[tuple[str, str]]
+) -> None:
+    """With the limit and the others whom it counts; the exit status says that not all was done."""
+    lsf(TIERS, files=jobs_limit(1), options={"jobs_limit_on_resume": reading})
+    jobs = tmp_path / "jobs.jsonl"
+    jobs.write_text(
+        '{"id": "L", "partition": "low", "submit": 0, "run_time": 6000}\n'
+        '{"id": "M", "partition": "mid", "submit": 600, "run_time": 6000}\n'
+        '{"id": "H", "partition": "high", "submit": 1200, "run_time": 600}\n'
+    )
+    key = f'policy.settings."lsf/queue".jobs_limit_on_resume={reading}'
+    words = ["replay", str(tmp_path / "lsb.queues"), str(jobs), "--set", key]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == status, done.output
+    _, title, told = done.stdout.partition("2 jobs that are still suspended when nothing happens any more\n")
+    assert bool(title) is bool(left)
+    lines = [line.strip() for line in told.split("\n\n")[0].splitlines()]
+    assert [(line.partition(": ")[0], line.rpartition(": ")[2]) for line in lines] == left
+    assert [line for line in lines if ": PEND_GENERAL_LIMIT_JOBS: JOBS of limit few" not in line] == []
 
 
 def test_jobs_may_count_running_jobs_when_one_goes_on(lsf: Lsf) -> None:

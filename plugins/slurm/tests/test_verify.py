@@ -17,6 +17,7 @@ from rich.console import Console
 from makeway.errors import ConfigError, PolicyError
 from makeway.hostlist import fold_hostlist
 from makeway.verdicts import Aspect, Comparison, Outcome, print_score, score
+from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario
 from makeway_slurm.recordings.verify import compare, verify_folder, verify_one
@@ -354,6 +355,20 @@ def test_commands_that_are_not_modelled_are_skipped(tmp_path: Path) -> None:
     recorded = SAMPLE / "results-22.05"
     verdict = verify_one(path, recorded / "pp_requeue_basic.json", honest(recorded))
     assert verdict.why == "not modelled: scontrol update partitionname=low"
+
+
+def test_an_ended_job_that_is_requeued_is_skipped(tmp_path: Path) -> None:
+    """Slurm runs it again, which a replay says that it cannot; another refusal leaves the verdict as it is."""
+    text = (SAMPLE / "scenarios" / "pp_requeue_basic.toml").read_text()
+    path = tmp_path / "pp_requeue_basic.toml"
+    recorded = SAMPLE / "results-22.05" / "pp_requeue_basic.json"
+    found = {}
+    for words in ("requeue", "resume"):
+        path.write_text(f'action = [{{ at = 29, command = ["scontrol", "{words}", "<hi>"] }}]\n{text}')
+        found[words] = verify_one(path, recorded, play)
+    assert found["requeue"].outcome is Outcome.SKIPPED
+    assert found["requeue"].why.startswith("requeue 2: the job is unknown or has ended; Slurm would run")
+    assert found["resume"].outcome is Outcome.AGREES
 
 
 def test_recording_of_another_scenario() -> None:
