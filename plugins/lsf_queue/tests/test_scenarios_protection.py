@@ -258,6 +258,14 @@ def test_interruptible_backfill(lsf: Lsf, slice_: int, more: str, starts: list[f
     assert run.at(99)["I1"] == state
 
 
+def test_a_gap_that_is_used_as_soon_as_it_is_reserved(lsf: Lsf) -> None:
+    """7.1: I1 comes with R1, takes the gap in the same instant, and is gone when R1 can start."""
+    run = lsf(INTERRUPTIBLE % (600, ""), "h1(1) h2(1)").run(GAP.replace("start=2", "start=1"), until=100)
+    assert run.starts("I1") == [1.0]
+    assert run.starts("R1") == [60.0]
+    assert run.at(99)["I1"] == "EXIT (TERM_PREEMPT)"
+
+
 @pytest.mark.parametrize(
     ("more", "state"), [("", "SSUSP"), (" | TERMINATE_WHEN = PREEMPT", "EXIT (TERM_PREEMPT)")]
 )

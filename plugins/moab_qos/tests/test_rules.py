@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from makeway.errors import Finding
 from makeway.events import Command
-from makeway.model import Cluster, JobState
+from makeway.model import Cluster, JobState, Partition
 from makeway_moab_qos.capabilities import TABLE, can
 from makeway_moab_qos.check import findings
+from makeway_moab_qos.closing import _reserved
 from makeway_moab_qos.settings import ResourceManager
+from makeway_testing import builders
 
 PAIR = ("L(low,4p,q10)", "H(high,4p,q0)")
 
@@ -484,3 +487,44 @@ def test_maui_knows_no_check_of_suspended_jobs(play: Any) -> None:
     maui = play(*jobs, more, commands=commands, until=50.0, maui=True, checked=False)
     assert moab.started("M") is None
     assert maui.started("M") is not None
+
+
+@pytest.mark.parametrize(
+    ("limit", "closed"),
+    [
+        pytest.param(50.0, 0, id="over when the other can start"),
+        pytest.param(51.0, 0b011, id="a second too long"),
+        pytest.param(None, 0b011, id="without a limit"),
+    ],
+)
+def test_nodes_kept_for_one_that_waits(limit: float | None, closed: int) -> None:
+    """7.2: n1 is idle, n2 comes free at 50 and n3 at 90; whoever wants two nodes gets n1 and n2 at 50."""
+    partition = Partition(name="batch", nodes=0b111)
+    running = [builders.job("1", nodes=[1]), builders.job("2", nodes=[2])]
+    view = SimpleNamespace(
+        up=0b111, idle=0b001, releases=lambda: [(50.0, 1, running[0]), (90.0, 2, running[1])]
+    )
+    other = builders.job("3", partition=partition, size=2)
+    behind = builders.job("4", partition=partition, time_limit=limit)
+    assert _reserved(other, behind, cast(Any, view), 0.0) == closed
+
+
+def test_who_still_runs_when_a_promise_is_due_counts(play: Any) -> None:
+    """7.2: W gets what is free and what `b` gives back at 100, while `a` runs on: nothing is left for N."""
+    run = play("a(med,2p) b(med,4p,length=3700)", "W(med,6p,q10) N(med,1p)", nodes="n1=8", until=150.0)
+    assert run.started("W") == 100.0
+    assert run.started("N") is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        pytest.param("", "L: requeue -> cancel: not RESTARTABLE", id="it lacks what the method needs"),
+        pytest.param(" JOBFLAGS=RESTARTABLE", "all can make way by requeue, as asked", id="as asked"),
+    ],
+)
+def test_k08_says_why_it_is_another_method(play: Any, flags: str, found: str) -> None:
+    """PREEMPTPOLICY REQUEUE: who is not RESTARTABLE is cancelled (5.3); H waits for M as well."""
+    more = f"QOSCFG[weak] QFLAGS=PREEMPTEE PRIORITY=100{flags}"
+    run = play("L(weak,4p) M(med,4p)", "H(high,8p)", more, nodes="n1=4 n2=4")
+    assert run.code("H", "K08").found == found

@@ -325,3 +325,13 @@ def test_takes_what_the_transcription_takes(seed: int, like: bool, first_fit: bo
         usable = {index: pool.cpus[index] for index in bitmap.indices(pool.nodes)}
         expected = Plain(request, usable, place.cluster).answer(first_fit=first_fit)
         assert choose(request, pool, place, first_fit=first_fit) == expected, (request, usable)
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_small_nodes_are_left_out_when_they_are_in_the_way(least: int) -> None:
+    """n1 has one CPU, n2 and n3 four: two nodes from n1 on have five, eight are wanted; without n1 it fits."""
+    cluster = build_cluster(config((node("n1", cpus=1), node("n[2-3]", cpus=4))))
+    request = asked(cluster.partitions[0], min_nodes=least, target=2, max_nodes=2, min_cpus=8)
+    pool = Pool(nodes=0b111, cpus=[1, 4, 4], like=None)
+    layout = Layout(cluster, extra_row=False, track_memory=False)
+    assert choose(request, pool, layout, first_fit=False) == {1: 4, 2: 4}

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from makeway_select_cons_tres.assign import _packed
+from makeway_select_cons_tres.cores import cut
+from makeway_select_cons_tres.cpus import Shape
+from makeway_select_cons_tres.parameters import Unit
+from makeway_select_cons_tres.request import NodeNeed
 from makeway_testing.builders import cluster
 
 NEW, OLD = "26.11", "22.05.8"
@@ -280,3 +284,25 @@ def test_a_node_with_just_enough_memory_fits(stage: Callable[..., Any]) -> None:
     scene.submit("third", "-N1 -n1 --mem=6000 -x n1")
     assert scene.nodes("third") == "n2"
     assert scene.submit("fourth", "-N1 -n1 --mem=1 -x n1") == ""
+
+
+@pytest.mark.parametrize(
+    ("need", "cpus", "cores"),
+    [
+        pytest.param({}, 3, 0b111, id="wherever they are"),
+        pytest.param(
+            {"tasks_per_socket": 1, "cpus_per_task": 2},
+            3,
+            0b1_1111,
+            id="two of each socket count: one of the next",
+        ),
+        pytest.param({"tasks_per_socket": 1, "cpus_per_task": 2}, 2, 0b11, id="those of one socket suffice"),
+        pytest.param(
+            {"tasks_per_socket": 1, "cpus_per_task": 2}, 4, 0b1111_1111, id="all that count: nothing is cut"
+        ),
+    ],
+)
+def test_the_first_cores_that_provide_so_many_cpus(need: dict[str, Any], cpus: int, cores: int) -> None:
+    """Step 1, two sockets of four cores: cores in excess of a limit per socket provide nothing."""
+    shape = Shape(sockets=2, cores_per_socket=4, threads=1)
+    assert cut(shape, shape.full, cpus, NodeNeed(unit=Unit.CORE, **need)) == cores
