@@ -371,6 +371,19 @@ def test_check_says_what_was_not_called_for(install: Install) -> None:
     assert entry["hooks"] == {"makeway_runners": 1, "makeway_vocabulary": entry["scenes"]}
 
 
+@pytest.mark.parametrize(
+    ("line", "untested"),
+    [("raise KeyError('x')", False), ("return None", True)],
+    ids=["it raises each time", "it names nobody"],
+)
+def test_a_hook_that_raises_was_put_to_the_test(line: str, untested: bool, install: Install) -> None:
+    """The fault says so; that it was never called would be false."""
+    install(hook(CANDIDATES, line))
+    done = run("plugins", "--check", NAME)
+    assert ("makeway_preempt_candidates" in done.out.partition("not put to the test")[2]) is untested
+    assert ("raised KeyError" in done.err) is not untested
+
+
 # ----------------------------------------------------------------------------------- in a replay
 @pytest.fixture
 def config(tmp_path: Path) -> Path:

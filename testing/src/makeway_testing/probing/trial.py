@@ -81,12 +81,16 @@ class Trial:
     watch: probes.Stopwatch | probes.Steps | None = None
     """Times single answers, or counts their steps; None: nobody asks."""
     _known: set[Any] = attrs.field(factory=set)
+    _at_fault: set[str] = attrs.field(factory=set)
+    """Hooks that a fault names; one that raises each time has no answer to count."""
 
     @property
     def untested(self) -> tuple[tuple[str, str], ...]:
         """Hooks of which the scenes say nothing, each with the reason."""
         found = []
         for hook in self.hooks:
+            if not self.calls[hook] and hook in self._at_fault:
+                continue
             if not self.calls[hook]:
                 found.append((hook, "never called"))
             elif hook in _SAYS and not self.spoke[hook]:
@@ -102,6 +106,8 @@ class Trial:
     def note(self, error: BaseException) -> None:
         """Note a fault, unless it is known, be it of another job."""
         text = str(error)
+        if isinstance(error, PolicyError):
+            self._at_fault.add(error.hook)
         same = (error.hook, error.message) if isinstance(error, PolicyError) else text
         if same not in self._known and len(self.faults) < _MOST:
             self._known.add(same)
