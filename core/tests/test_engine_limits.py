@@ -26,7 +26,7 @@ from makeway.model import (
     Placement,
     PreemptMode,
 )
-from makeway_testing import TableRun, cluster, one_node, replay_table, tiers
+from makeway_testing import TableRun, cluster, node, one_node, replay_table, tiers
 
 GREEDY: dict[str, Any] = {"scheduler": "greedy", "partitions": tiers(low=1, hi=2)}
 
@@ -345,3 +345,29 @@ def test_who_sits_on_a_closed_node_is_of_no_use() -> None:
     )
     assert run.victims == ("b",)
     assert run.state("h") is JobState.RUNNING
+
+
+def test_nobody_makes_way_for_the_alternative_that_is_free() -> None:
+    """5.0 no. 6, where any alternative may preempt: `v` has a node with b, but so has n3, which is free."""
+    run = replay_table(
+        """
+        job  partition  submit  tasks  run_time  user  required_nodes  features
+        v    low             0      4        50  x     n1              -
+        w    hi              0      4        50  y     n2              -
+        h    hi              5      4        10  z     -               [a|b]
+        """,
+        cluster=cluster([node("n1", features=["b"]), node("n2", features=["a"]), node("n3", features=["b"])]),
+        config=GREEDY
+        | {
+            "preempt": "mine",
+            "select": "select/cons_tres",
+            "select_parameters": "CR_Core",
+            "rules": {"last_alternative_preempts": False},
+        },
+        plugins={"mine": OneRunning(liftable=True)},
+        until=6,
+    )
+    assert run.victims == ()
+    allocation = run.history("h").job.allocation
+    assert allocation is not None
+    assert run.engine.recorder.node_list(allocation.nodes) == "n3"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from makeway.model import Blocked, Candidates, Job, PreemptMode
+from makeway_select_cons_tres.search import _Search
+from makeway_testing import builders
 from makeway_testing.builders import cluster, node, tiers
 
 CANCEL = {
@@ -225,3 +229,18 @@ def test_heterogeneous_victims(stage: Callable[..., Any], second: Any, states: s
     scene.submit("h", "-n4 -p low : -n4 -p low2")
     scene.submit("p", "-n4 -w n1", "hi")
     assert scene.states("h+0 h+1 p") == states
+
+
+def test_a_choice_has_to_lift_the_limit_by_its_victims_alone() -> None:
+    """1.11: whoever was removed on the way but is spared gives back nothing."""
+    holder, other = builders.job("1"), builders.job("2")
+    short = Blocked(reason="Licenses", wanted=1, available=0, frees={holder.id: 1.0})
+
+    def kept_out(job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
+        return None if any(each is holder for each, _ in without) else short
+
+    view = SimpleNamespace(settings=lambda cls: cls(), rule=lambda name: True, kept_out=kept_out)
+    attempt = SimpleNamespace(view=view, job=builders.job("3"))
+    candidates = Candidates(jobs=(holder, other), modes=(PreemptMode.CANCEL,) * 2)
+    search = _Search(cast(Any, attempt), candidates, cast(Any, None), 0)
+    assert [search._lifts(victims) for victims in ((0,), (0, 1), (1,), ())] == [True, True, False, False]

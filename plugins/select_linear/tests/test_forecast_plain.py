@@ -18,11 +18,17 @@ ENDS = {"n1": 100.0, "n2": 200.0, "n3": 300.0}
 
 
 def start(
-    wanted: int, removable: dict[str, PreemptMode], *, tolerates: bool, memory: int | None = None
+    wanted: int,
+    removable: dict[str, PreemptMode],
+    *,
+    tolerates: bool,
+    memory: int | None = None,
+    required: tuple[str, ...] = (),
 ) -> tuple[float, bool, list[int]] | None:
     """Return when a job of `wanted` nodes could start, whether others make way for it, and on which nodes.
 
     :param memory: how much each job wants of 1000 MB; None: memory is not counted.
+    :param required: nodes that it names.
     """
     config = Config(
         node=(NodeTable(name=f"n[1-{len(ENDS)}]", cpus=1, memory_mb=1000),),
@@ -41,7 +47,13 @@ def start(
             memory_mb_per_node=memory,
         )
         engine.step(0.0, [Submitted(spec)])
-    asked = JobSpec(id="asked", min_nodes=wanted, max_nodes=wanted, memory_mb_per_node=memory)
+    asked = JobSpec(
+        id="asked",
+        min_nodes=wanted,
+        max_nodes=wanted,
+        memory_mb_per_node=memory,
+        required_nodes=required,
+    )
     engine.step(0.0, [Submitted(asked)])
     ledger, selector = engine.ledger, engine.selector
     assert isinstance(selector, LinearSelector)
@@ -86,3 +98,22 @@ def test_the_start_of_a_job_that_wants_memory_too(
 ) -> None:
     """Each job has all of its node's memory, so that the same nodes come free."""
     assert start(wanted, removable, tolerates=True, memory=1000) == expected
+
+
+@pytest.mark.parametrize("tolerates", [False, True])
+@pytest.mark.parametrize(
+    ("required", "removable", "expected"),
+    [
+        pytest.param("n3", {}, (300.0, False, [2]), id="once he has ended who has it"),
+        pytest.param("n3", {"n3": CANCEL}, (0.0, True, [2]), id="now, if he may go"),
+        pytest.param("n3", {"n2": CANCEL}, (300.0, False, [2]), id="another who may go is of no use"),
+    ],
+)
+def test_the_start_of_a_job_that_names_its_node(
+    required: str,
+    removable: dict[str, PreemptMode],
+    expected: tuple[float, bool, list[int]],
+    tolerates: bool,
+) -> None:
+    """Only the jobs on that node count."""
+    assert start(1, removable, tolerates=tolerates, required=(required,)) == expected
