@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from makeway.model import JobState
-from makeway_testing import replay_table, timeline
+from makeway.replay import Options, replay
+from makeway_testing import cluster, config, jobs, replay_table, timeline
 
 
 def graceful(seconds: float, mode: str = "cancel", **more: Any) -> dict[str, Any]:
@@ -219,3 +220,19 @@ def test_a_rider_of_grace_is_requeued_once() -> None:
     """)
     quirk = graceful(120.0, "requeue", rules={"grace_mark_survives_requeue": True})
     assert replay_table(jobs, config=quirk).starts("low") == (0.0, 240.0, 640.0)
+
+
+def test_a_preemptor_says_for_whom_it_waits() -> None:
+    """`low` was told at 100; at 101, when `other` comes, `high` could take `low2`, but tells nobody until 130."""
+    table = jobs("""
+        job    partition  submit  nodes  run_time  time_limit  on_term
+        low    low             0      1      3000        3600  ignore
+        low2   low             0      1      3000        3600  ignore
+        high   hi            100      1        20        3600  -
+        other  hi            101      1         5        3600  -
+    """)
+    options = Options(until=110.0, traced=lambda job: job.id == "high")
+    run = replay(config(cluster(2), graceful(30.0, "requeue")), table, (), options)
+    said = [(each.at, each.outcome, each.victims) for each in run.recorder.decisions]
+    assert said == [(100.0, "preempts", (("low", "requeue"),)), (101.0, "waits", ())]
+    assert run.recorder.decisions[1].detail.endswith("it waits for those that it has had told to leave: low")
