@@ -8,6 +8,7 @@ import pytest
 
 from makeway.config import build_cluster, parse_toml
 from makeway.engine.engine import Engine
+from makeway.engine.why_suspended import reasons_of
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -450,3 +451,22 @@ partition = [
     assert (jobs["b"].partition.name, jobs["b"].spec.partitions) == ("all", ())
     started = engine.step(3.0, [Finished("a", JobState.COMPLETED, cleaned=True, incarnation=1)])
     assert [each.job.id for each in started] == ["c"]
+
+
+def test_why_a_job_is_suspended() -> None:
+    """Whom a person stopped waits for a person; of one that runs there is nothing to say."""
+    run = replay_table(
+        """
+        job  submit  nodes  run_time
+        a         0      1        50
+        b         0      1        50
+        """,
+        cluster=cluster(2),
+        commands="5 suspend a",
+        until=10,
+    )
+    engine = run.engine
+    a, b = (engine.ledger.jobs[name] for name in "ab")
+    said = [stay.why for stay in reasons_of(a, engine.gang, engine.policies, engine.ledger)]
+    assert said == ["a person suspended it, and nobody has resumed it"]
+    assert reasons_of(b, engine.gang, engine.policies, engine.ledger) == []
