@@ -9,6 +9,7 @@ import pytest
 
 from makeway.cli.inputs import load_config
 from makeway.config import Config
+from makeway.errors import ConfigError
 from makeway_testing.command_line import Run
 
 OPENB = """sn,cpu_milli,memory_mib,gpu,model
@@ -108,3 +109,11 @@ def test_what_cannot_be_meant_is_an_error(run: Run, tmp_path: Path, name: str, t
     assert found.status != 0
     assert said in (found.out + found.err)
     assert not (tmp_path / "out.toml").exists()
+
+
+def test_a_field_without_end_is_one_error(tmp_path: Path) -> None:
+    """Longer than Python's csv reads, 131,072 characters."""
+    with pytest.raises(ConfigError, match=r"nodes\.csv:3: cannot be read as CSV"):
+        _imported(
+            tmp_path / "nodes.csv", SPOT.splitlines()[0] + "\nA100,8,128,a\n" + "x" * 200_000 + ",8,1,b\n"
+        )

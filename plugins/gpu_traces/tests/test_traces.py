@@ -248,3 +248,12 @@ def test_a_short_row_is_rejected_alone(tmp_path: Path) -> None:
     )
     assert [job.id for job in jobs] == ["2"]
     assert (2, "num_gpus: got ''; allowed: 0 or more", False) in _rejected(workload)
+
+
+def test_a_field_without_end_is_rejected_alone(tmp_path: Path) -> None:
+    """Longer than Python's csv reads, 131,072 characters: that row has no fields, and the others count."""
+    head = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type"
+    rows = ["a,o,m,1,1,1,5,10,HP", '"' + "x" * 200_000 + '",o,m,1,1,1,6,10,HP', "b,o,m,1,1,1,7,10,HP"]
+    workload, jobs = _read(tmp_path / "spot.csv", "\n".join([head, *rows, ""]))
+    assert [job.id for job in jobs] == ["a", "b"]
+    assert _rejected(workload) == [(3, "submit_time: got ''; allowed: 0 or more", False)]

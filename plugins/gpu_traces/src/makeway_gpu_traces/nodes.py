@@ -125,13 +125,20 @@ PHILLY_NODES = Machines(
 
 
 def _rows(source: Source) -> Iterator[tuple[int, Fields]]:
-    """Yield each row with its line; columns that it lacks are empty."""
+    """Yield each row with its line; columns that it lacks are empty.
+
+    :raises ConfigError: a field is longer than any field of a table.
+    """
     reader = csv.DictReader(
         io.StringIO(source.text), fieldnames=header(source.text), restval="", skipinitialspace=True
     )
-    next(reader, None)
-    for row in reader:
-        yield reader.line_num, {key: value.strip() for key, value in row.items() if key is not None}
+    try:
+        next(reader, None)
+        for row in reader:
+            yield reader.line_num, {key: value.strip() for key, value in row.items() if key is not None}
+    except csv.Error as error:
+        where = f"{source.name}:{reader.reader.line_num}"
+        raise ConfigError(source.name, [Problem(where, f"cannot be read as CSV: {error}")]) from None
 
 
 def _grouped(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -131,7 +131,7 @@ class TraceReader:
 def header(text: str) -> list[str]:
     """Return the columns that the first line names."""
     line = text.lstrip("\ufeff").split("\n", 1)[0].strip()
-    return [each.strip() for each in next(csv.reader([line]), [])]
+    return [each.strip() for each in _cells(line)] if line else []
 
 
 def table(path: Path, options: ReadOptions | None = None) -> tuple[list[str], Iterator[Line]]:
@@ -150,9 +150,13 @@ def table(path: Path, options: ReadOptions | None = None) -> tuple[list[str], It
 
 
 def _cells(line: str) -> list[str]:
+    """Return the fields of a line; none: one is longer than any field of a table."""
     if '"' not in line:
         return line.split(",")
-    return next(csv.reader([line]), [])
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 def _fields(columns: Sequence[str], line: str) -> Fields:

@@ -1,4 +1,4 @@
-"""Read the file of a scenario as it is written: the tables of ``shared/oracle/FORMAT.md``."""
+"""Read the file of a scenario as it is written: the tables of ``tests/oracle/FORMAT.md``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Read a scenario of the oracle: a cluster, jobs with their submission, and commands of people.
 
-The format is the one of ``shared/oracle/FORMAT.md``. A scenario was played on a real Slurm whose
+The format is the one of ``tests/oracle/FORMAT.md``. A scenario was played on a real Slurm whose
 clocks were made to run fast; a replay that is to be held against the recording needs the same
 clocks, so `load_scenario` writes them into the config (`harness_clockwork`).
 

@@ -1,6 +1,6 @@
 """Hold replays against recordings of a real scheduler, job by job.
 
-Judging follows ``shared/oracle/FORMAT.md``: the sequence of states first, then the boundaries
+Judging follows ``tests/oracle/FORMAT.md``: the sequence of states first, then the boundaries
 within a tolerance, then final state, restarts and nodes. COMPLETING counts as part of what came
 before it, and intervals shorter than `SHORT` are mere flicker. Differences in nodes, in CPUs, and in why a job
 still waits at the end are a class of their own: a scenario may leave the choice among equal nodes open.

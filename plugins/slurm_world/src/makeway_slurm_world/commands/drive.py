@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -98,6 +99,10 @@ def drive(
         names = expand_hostlist(nodes)
     except ValueError as error:
         raise ConfigError("--nodes", [Problem("", str(error))]) from None
+    if board is not None and not os.access(board.absolute().parent, os.W_OK | os.X_OK):
+        raise ConfigError(
+            "--board", [Problem("", f"{board}: its folder is not there, or cannot be written to")]
+        )
     place = directory(state)
     found = options.look_now(Hand(), settings_in(config).reservation)
     chosen = configured(restricted(laid_over(found.config, config), names), names, lease, poll)

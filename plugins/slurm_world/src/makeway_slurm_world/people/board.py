@@ -72,8 +72,7 @@ class Board:
             if self._wanted or write or self._pinned is None:
                 self._pinned = {"at": round(wall, 3), "jobs": self._rows(engine, now)}
                 self._wanted = False
-            if steps != self._steps:
-                self._steps = steps
+            self._steps = steps
             self._turn.notify_all()
             pinned = self._pinned
         if write:
