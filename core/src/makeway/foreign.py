@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
+from makeway.left_out import LeftOut as LeftOut
 from makeway.model import NOTHING, JobSpec, Seconds, Vocabulary
 
 if TYPE_CHECKING:
@@ -36,16 +37,6 @@ class Source(Protocol):
 
         :raises ConfigError: it cannot be read.
         """
-
-
-@attrs.frozen(kw_only=True)
-class LeftOut:
-    """A parameter that a foreign file sets and that is not modelled."""
-
-    name: str
-    """As the scheduler's manual spells it; of a record with its kind: ``PartitionName AllowGroups``."""
-    places: tuple[str, ...] = ()
-    """``file:line`` of each, in order."""
 
 
 @attrs.frozen(kw_only=True)

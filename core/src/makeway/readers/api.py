@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import attrs
 
 from makeway.config import Config
-from makeway.foreign import LeftOut
+from makeway.left_out import LeftOut
 from makeway.model import NOTHING, Cluster, JobSpec, Seconds
 from makeway.worlds.events import Event
 

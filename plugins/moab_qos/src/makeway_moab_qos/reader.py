@@ -6,7 +6,6 @@ that cannot be read leaves the default, with a warning that says so.
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
@@ -14,40 +13,22 @@ import attrs
 
 from makeway.errors import ConfigError, Problem, nearest
 from makeway.foreign import ForeignConfig, LeftOut, Source
-from makeway_moab_qos import records, times
+from makeway_moab_qos import records
+from makeway_moab_qos.draft import SLIP, Draft, weight_of
 from makeway_moab_qos.grammar import (
-    Attribute,
-    Entry,
     Parsed,
-    attributes,
-    combined,
-    flags_of,
-    names_of,
     parse,
 )
 from makeway_moab_qos.parameters import (
     CLOCK,
-    CREDENTIAL_ATTRIBUTES,
     CREDENTIALS,
-    FLAGS,
-    MOAB_ONLY_ATTRIBUTES,
     PLAIN,
     RECORDS,
-    WEIGHTS,
     WITHOUT_EFFECT,
-    WORDS,
-    Parameter,
 )
 from makeway_moab_qos.settings import NO_CLASS, path
 
 PLUGIN = "moab/qos"
-_RESERVED = re.compile(r"USERESERVED:([\w.\-]+)")
-_LIMIT = re.compile(r"[EO]?M(AX|IN)[.A-Z]")
-"""Attributes of a credential that limit its jobs, those of one credential within another included."""
-_SLIP = "PREEMPTIONPOLICY"
-"""What some of the vendor's pages call PREEMPTPOLICY (9)."""
-_ALIKE = 0.86
-"""How much an unknown name has to resemble a known one for a guess."""
 _TELLTALE = re.compile(
     r"^[ \t]*(PREEMPTPOLICY|QOSCFG|RMCFG|SCHEDCFG|RMPOLLINTERVAL|USERCFG|CLASSCFG|BACKFILLPOLICY)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -84,8 +65,12 @@ def translate(source: Source, *, maui: bool) -> ForeignConfig:
         )
         draft.warn(place, f"{why}: {text[:60]!r}")
     for entry in parsed.entries:
-        draft.take(entry)
-    return draft.finish()
+        if entry.param in RECORDS:
+            draft.written[entry.param] = None
+            records.READERS[entry.param](draft, entry)
+        else:
+            draft.take(entry)
+    return _finished(draft)
 
 
 def _no_parameter(parsed: Parsed, *, maui: bool) -> str:
@@ -97,325 +82,78 @@ def _no_parameter(parsed: Parsed, *, maui: bool) -> str:
     return f"no parameter of {whose}'s, such as BACKFILLPOLICY or QOSCFG[name]; is it another kind of file?"
 
 
-@attrs.define
-class Draft:
-    """What has been read so far."""
+def _finished(draft: Draft) -> ForeignConfig:
+    """Return the tables."""
+    settings = {"profile": "maui" if draft.maui else "moab", **draft.settings}
+    settings["written"] = tuple(draft.written)
+    qos = [
+        {"name": name, "priority": int(table.get("priority", 0)), "flags": table.get("flags", ())}
+        for name, table in draft.settings.get("qos", {}).items()
+        if name != "DEFAULT"
+    ]
+    tables: dict[str, Any] = {
+        "partition": _partitions(draft),
+        "policy": {
+            "select": "moab/tasks",
+            "preempt": PLUGIN,
+            "preempt_mode": (_mode(draft.settings.get("preempt_policy", "REQUEUE")),),
+            "settings": {PLUGIN: _listed(settings)},
+        },
+        "scheduler": _scheduler(draft),
+    }
+    if qos:
+        tables["qos"] = qos
+    default = draft.nodes.pop("DEFAULT", {})
+    known = [{"name": name, "memory_mb": 1, **default, **table} for name, table in draft.nodes.items()]
+    if known and all("cpus" in table for table in known):
+        tables["node"] = known
+    _look_for_qos(draft)
+    _sum_up(draft)
+    idle = tuple(LeftOut(name=name, places=tuple(draft.idle[name])) for name in sorted(draft.idle))
+    return ForeignConfig(tables=tables, warnings=tuple(draft.warnings), idle=idle, places=draft.places)
 
-    maui: bool
-    settings: dict[str, Any] = attrs.field(factory=dict)
-    nodes: dict[str, dict[str, Any]] = attrs.field(factory=dict)
-    clockwork: dict[str, float] = attrs.field(factory=dict)
-    overrun: float = 0.0
-    default_class: str = ""
-    """RMCFG DEFAULTCLASS: the class of jobs that name none; empty: not set."""
-    warnings: list[str] = attrs.field(factory=list)
-    places: dict[str, str] = attrs.field(factory=dict)
-    written: dict[str, None] = attrs.field(factory=dict)
-    unknown: dict[str, str] = attrs.field(factory=dict)
-    """What is not read -> what to say about it."""
-    idle: dict[str, list[str]] = attrs.field(factory=dict)
-    """What has no influence -> its places."""
 
-    def warn(self, place: str, text: str) -> None:
-        """Take note of something that people should know."""
-        self.warnings.append(f"{place}: {text}")
+def _partitions(draft: Draft) -> list[dict[str, Any]]:
+    """Return a partition for each class, and the one of jobs that name none: no other class's rules bind them.
 
-    # ---------------------------------------------------------------------------- entries
-    def take(self, entry: Entry) -> None:
-        """Read one entry."""
-        param = entry.param
-        weight = _weight(param)
-        if param in PLAIN:
-            self._plain(entry, PLAIN[param])
-        elif weight is not None:
-            self._weight(entry, *weight)
-        elif param in CREDENTIALS:
-            self._credential(entry, CREDENTIALS[param])
-        elif param in CLOCK:
-            self._clock(entry)
-        elif param in RECORDS:
-            records.READERS[param](self, entry)
-        elif param in WITHOUT_EFFECT:
-            self.idle.setdefault(param, []).append(entry.place)
-            return
-        else:
-            self._unknown(entry)
-            return
-        self.written[param] = None
+    That is DEFAULTCLASS, or else `NO_CLASS`, to which only the lines of CLASSCFG[DEFAULT] apply.
+    """
+    names = [name for name in draft.settings.get("klass", {}) if name != "DEFAULT"]
+    default = draft.default_class or (NO_CLASS if names else "batch")
+    every = dict.fromkeys((*names, default))
+    return [{"name": name, "default": True} if name == default else {"name": name} for name in every]
 
-    def _unknown(self, entry: Entry) -> None:
-        self.unknown[entry.spelled] = ""
-        known = [*PLAIN, *WEIGHTS, *CREDENTIALS, *CLOCK, *RECORDS]
-        if entry.param == _SLIP:
-            self.warn(entry.place, f"{_SLIP} is no parameter and is ignored; PREEMPTPOLICY is meant")
-        elif self.maui and entry.param.upper() in known:
-            self.warn(entry.place, f"{entry.spelled} is ignored: Maui compares the case of names")
-        elif guess := difflib.get_close_matches(entry.param, known, 1, _ALIKE):
-            self.unknown[entry.spelled] = f" ({entry.place}; did you mean {guess[0]}?)"
 
-    def _plain(self, entry: Entry, parameter: Parameter) -> None:
-        if self.maui and not parameter.maui:
-            self.unknown[entry.spelled] = ""
-            return
-        if parameter.kind == "names":
-            self.set(entry, names_of(entry.value), parameter.key)
-        elif parameter.kind == "indexed names":
-            table = self.settings.setdefault(parameter.key, {})
-            table[entry.index or "0"] = names_of(entry.value)
-            self.places[path(parameter.key)] = entry.place
-        elif parameter.kind == "indexed":
-            count = self.value(entry, "integer", entry.value)
-            if count is not None:
-                self.settings.setdefault(parameter.key, {})[entry.index or "0"] = count
-                self.places[path(parameter.key)] = entry.place
-        elif parameter.kind == "word":
-            self._word(entry, parameter)
-        else:
-            value = self.value(entry, parameter.kind, entry.value)
-            if value is not None:
-                self.set(entry, value, parameter.key)
+def _scheduler(draft: Draft) -> dict[str, Any]:
+    """Return the pace: a pass at every event, or Maui's, one per poll of the resource manager."""
+    table: dict[str, Any] = {"type": "greedy", "clockwork": {"preset": "ideal", "keep_freed": False}}
+    if draft.overrun:
+        table["over_time_limit"] = draft.overrun
+    if draft.maui:
+        table["clockwork"] = maui_clock(draft.clockwork.get("sched_interval", 60.0))
+    elif draft.clockwork:
+        note = "RMPOLLINTERVAL is not used: passes follow events; set [scheduler.clockwork] for polls"
+        draft.warnings.append(note)
+    return table
 
-    def _word(self, entry: Entry, parameter: Parameter) -> None:
-        word = entry.value.split()[0] if entry.value.split() else ""
-        allowed = WORDS.get(entry.param)
-        if allowed is not None and word not in allowed:
-            close = f"; did you mean {word.upper()!r}?" if word.upper() in allowed else nearest(word, allowed)
-            text = f"{entry.param} {word!r} is not known; allowed: {', '.join(allowed)}{close}"
-            if self.maui and entry.param == "PREEMPTPOLICY":
-                self.warn(entry.place, f"{text}; in Maui every automatic preemption then fails (Q1)")
-            else:
-                self.warn(entry.place, f"{text}; the default counts")
-                return
-        self.set(entry, word, parameter.key)
 
-    def _weight(self, entry: Entry, key: str, cap: bool) -> None:
-        value = self.value(entry, "number", entry.value)
-        if value is None:
-            return
-        table = self.settings.setdefault("weights", {})
-        if cap:
-            table.setdefault("caps", {})[key] = value
-        else:
-            table[key] = value
-        self.places[path("weights", *(("caps",) if cap else ()), key)] = entry.place
+def _look_for_qos(draft: Draft) -> None:
+    """Complain about lists that name a QoS which no QOSCFG line describes."""
+    known = draft.settings.get("qos", {})
+    for kind in ("user", "group", "account", "klass"):
+        for name, table in draft.settings.get(kind, {}).items():
+            named = (*table.get("qlist", ()), *filter(None, (table.get("qdef"),)))
+            for qos in dict.fromkeys(each for each in named if each not in known):
+                param = next(key for key, value in CREDENTIALS.items() if value == kind)
+                place = draft.places[path(kind, name)]
+                text = f"{param}[{name}] names QoS {qos!r}, which no QOSCFG line describes"
+                draft.warn(place, text + nearest(qos, known))
 
-    def _clock(self, entry: Entry) -> None:
-        value = self.value(entry, "time", entry.value)
-        if value is None:
-            return
-        if entry.param == "RMPOLLINTERVAL":
-            self.clockwork["sched_interval"] = value
-            self.places["scheduler.clockwork"] = entry.place
-        elif entry.param == "JOBMAXOVERRUN":
-            self.overrun = value
-            self.places["scheduler.over_time_limit"] = entry.place
-        else:
-            self.settings.setdefault("weights", {})["xf_min_limit"] = value
 
-    def set(self, entry: Entry, value: Any, *keys: str) -> None:
-        """Put a value into the settings, and remember the line."""
-        table = self.settings
-        for key in keys[:-1]:
-            table = table.setdefault(key, {})
-        table[keys[-1]] = value
-        self.places[path(*keys)] = entry.place
-
-    def value(self, entry: Entry, kind: str, text: str, attribute: str = "") -> Any:
-        """Read a value; None: it cannot be read, and there is a warning.
-
-        :param attribute: the attribute that it is of, for the warning.
-        """
-        index = f"[{entry.index}]" if entry.index else ""
-        whose = f"{entry.param}{index} {attribute}" if attribute else f"{entry.param}{index}"
-        try:
-            if kind == "time":
-                found = times.seconds(text, maui=self.maui)
-                if times.is_two_fields(text) and not self.maui:
-                    first, second = text.split(":")
-                    said = f"{text} read as {first} minutes {second} s; Maui would read {first} hours"
-                    self.warn(entry.place, f"{whose}: {said}")
-                return found
-            if kind == "boolean":
-                return times.boolean(text, maui=self.maui)
-            return times.integer(text) if kind == "integer" else times.number(text)
-        except ValueError as error:
-            self.warn(entry.place, f"{whose}: {error}; the default counts")
-            return None
-
-    # ------------------------------------------------------------------------ credentials
-    def _credential(self, entry: Entry, kind: str) -> None:
-        name = entry.index or "DEFAULT"
-        if not entry.index:
-            self.warn(entry.place, f"{entry.spelled} has no index; it is read as {entry.spelled}[DEFAULT]")
-        table = self.settings.setdefault(kind, {}).setdefault(name, {})
-        self.places.setdefault(path(kind, name), entry.place)
-        for attribute in self.attributes_of(entry):
-            known = CREDENTIAL_ATTRIBUTES.get(attribute.name)
-            alien = known is not None and self.maui and attribute.name in MOAB_ONLY_ATTRIBUTES
-            if known is None or alien:
-                self.odd_attribute(entry, attribute)
-                continue
-            if attribute.name == "QFLAGS" and kind != "qos":
-                self.warn(entry.place, "QFLAGS belongs to QOSCFG; JOBFLAGS is meant here, and nothing is set")
-                continue
-            form, key = known
-            self.places[path(kind, name, key)] = entry.place
-            if form == "list":
-                self.qos_list(attribute, table)
-            elif form == "flags":
-                self._flags(entry, attribute, key, table)
-            else:
-                self._plain_attribute(entry, attribute, form, key, table)
-
-    def _plain_attribute(
-        self, entry: Entry, attribute: Attribute, form: str, key: str, table: dict[str, Any]
-    ) -> None:
-        if form == "names":
-            table[key] = combined(attribute, table.get(key, ()), names_of(attribute.value))
-        elif form == "limit":
-            parts = names_of(attribute.value)
-            numbers = [self.value(entry, "integer", part, attribute.name) for part in parts]
-            if None not in numbers:
-                table[key] = tuple(numbers[:2])
-        elif form == "target":
-            mark = attribute.value[-1:]
-            value = self.value(entry, "number", attribute.value.rstrip("+-^%"), attribute.name)
-            if value is not None:
-                table[key] = value
-                table["fs_mode"] = {"+": "floor", "-": "ceiling", "^": "ceiling"}.get(mark, "target")
-        else:
-            value = self.value(entry, form, attribute.value, attribute.name)
-            if value is not None:
-                table[key] = value
-
-    def qos_list(self, attribute: Attribute, table: dict[str, Any]) -> None:
-        """QDEF and QLIST; a mark on either governs the whole list, the later one counts (spec moab 3.3)."""
-        text = attribute.value
-        mode = "and" if text.endswith("&") else "only" if text.endswith("^") else "or"
-        names = names_of(text.rstrip("&^@"))
-        if attribute.name == "QDEF":
-            table["qdef"] = names[0] if names else None
-            if mode != "or" or "mode" not in table:
-                table["mode"] = mode
-        else:
-            table["qlist"] = combined(attribute, table.get("qlist", ()), names)
-            table["mode"] = mode
-
-    def _flags(self, entry: Entry, attribute: Attribute, key: str, table: dict[str, Any]) -> None:
-        """JOBFLAGS accumulates, QFLAGS replaces; Maui finds flags by substring (Q15)."""
-        text, reserved = _without_reservations(attribute.value)
-        if self.maui:
-            given = (*(flag for flag in FLAGS if flag in text), *reserved)
-        else:
-            given = flags_of(text)
-            for flag in given:
-                word = flag.partition("[")[0]
-                if word not in FLAGS and not word.startswith("IGN"):
-                    close = (
-                        f"; did you mean {word.upper()!r}?" if word.upper() in FLAGS else nearest(word, FLAGS)
-                    )
-                    self.warn(entry.place, f"{attribute.name}: no flag {word!r}{close}")
-            given = (*given, *reserved)
-        if attribute.op != "=":
-            table[key] = combined(attribute, table.get(key, ()), given)
-        elif key == "flags":
-            table[key] = given
-        else:
-            table[key] = tuple(dict.fromkeys((*table.get(key, ()), *given)))
-
-    def attributes_of(self, entry: Entry) -> list[Attribute]:
-        """Return the attributes of an entry; complain about the rest."""
-        found, stray = attributes(entry, maui=self.maui)
-        if stray:
-            self.warn(entry.place, f"{entry.param}: cannot read {' '.join(stray)[:60]!r}; it is skipped")
-        return found
-
-    def odd_attribute(self, entry: Entry, attribute: Attribute) -> None:
-        """Take note of an attribute that is not read."""
-        if entry.param in CREDENTIALS and _LIMIT.match(attribute.name.upper()):
-            whose = f"{entry.param}[{entry.index}] {attribute.name}"
-            self.warn(
-                entry.place, f"{whose}: such a limit is not modelled; jobs start that it would keep waiting"
-            )
-            return
-        self.unknown[f"{entry.param} {attribute.name}"] = self._guess(entry, attribute)
-
-    def _guess(self, entry: Entry, attribute: Attribute) -> str:
-        """Return what may have been meant by an attribute of a credential."""
-        if entry.param not in CREDENTIALS:
-            return ""
-        guess = difflib.get_close_matches(attribute.name, CREDENTIAL_ATTRIBUTES, 1, _ALIKE)
-        return f" ({entry.place}; did you mean {guess[0]}?)" if guess else ""
-
-    # ----------------------------------------------------------------------------- result
-    def finish(self) -> ForeignConfig:
-        """Return the tables."""
-        settings = {"profile": "maui" if self.maui else "moab", **self.settings}
-        settings["written"] = tuple(self.written)
-        qos = [
-            {"name": name, "priority": int(table.get("priority", 0)), "flags": table.get("flags", ())}
-            for name, table in self.settings.get("qos", {}).items()
-            if name != "DEFAULT"
-        ]
-        tables: dict[str, Any] = {
-            "partition": self._partitions(),
-            "policy": {
-                "select": "moab/tasks",
-                "preempt": PLUGIN,
-                "preempt_mode": (_mode(self.settings.get("preempt_policy", "REQUEUE")),),
-                "settings": {PLUGIN: _listed(settings)},
-            },
-            "scheduler": self._scheduler(),
-        }
-        if qos:
-            tables["qos"] = qos
-        default = self.nodes.pop("DEFAULT", {})
-        known = [{"name": name, "memory_mb": 1, **default, **table} for name, table in self.nodes.items()]
-        if known and all("cpus" in table for table in known):
-            tables["node"] = known
-        self._look_for_qos()
-        self._sum_up()
-        idle = tuple(LeftOut(name=name, places=tuple(self.idle[name])) for name in sorted(self.idle))
-        return ForeignConfig(tables=tables, warnings=tuple(self.warnings), idle=idle, places=self.places)
-
-    def _partitions(self) -> list[dict[str, Any]]:
-        """Return a partition for each class, and the one of jobs that name none: no other class's rules bind them.
-
-        That is DEFAULTCLASS, or else `NO_CLASS`, to which only the lines of CLASSCFG[DEFAULT] apply.
-        """
-        names = [name for name in self.settings.get("klass", {}) if name != "DEFAULT"]
-        default = self.default_class or (NO_CLASS if names else "batch")
-        every = dict.fromkeys((*names, default))
-        return [{"name": name, "default": True} if name == default else {"name": name} for name in every]
-
-    def _scheduler(self) -> dict[str, Any]:
-        """Return the pace: a pass at every event, or Maui's, one per poll of the resource manager."""
-        table: dict[str, Any] = {"type": "greedy", "clockwork": {"preset": "ideal", "keep_freed": False}}
-        if self.overrun:
-            table["over_time_limit"] = self.overrun
-        if self.maui:
-            table["clockwork"] = maui_clock(self.clockwork.get("sched_interval", 60.0))
-        elif self.clockwork:
-            note = "RMPOLLINTERVAL is not used: passes follow events; set [scheduler.clockwork] for polls"
-            self.warnings.append(note)
-        return table
-
-    def _look_for_qos(self) -> None:
-        """Complain about lists that name a QoS which no QOSCFG line describes."""
-        known = self.settings.get("qos", {})
-        for kind in ("user", "group", "account", "klass"):
-            for name, table in self.settings.get(kind, {}).items():
-                named = (*table.get("qlist", ()), *filter(None, (table.get("qdef"),)))
-                for qos in dict.fromkeys(each for each in named if each not in known):
-                    param = next(key for key, value in CREDENTIALS.items() if value == kind)
-                    place = self.places[path(kind, name)]
-                    text = f"{param}[{name}] names QoS {qos!r}, which no QOSCFG line describes"
-                    self.warn(place, text + nearest(qos, known))
-
-    def _sum_up(self) -> None:
-        if self.unknown:
-            named = ", ".join(f"{name}{self.unknown[name]}" for name in sorted(self.unknown))
-            self.warnings.append(f"not modelled, and ignored: {named}")
+def _sum_up(draft: Draft) -> None:
+    if draft.unknown:
+        named = ", ".join(f"{name}{draft.unknown[name]}" for name in sorted(draft.unknown))
+        draft.warnings.append(f"not modelled, and ignored: {named}")
 
 
 def maui_clock(interval: float) -> dict[str, Any]:
@@ -431,14 +169,6 @@ def maui_clock(interval: float) -> dict[str, Any]:
     }
 
 
-def _without_reservations(text: str) -> tuple[str, tuple[str, ...]]:
-    """Take ``USERESERVED:name`` out of a list of flags, whose own separator may be the colon as well."""
-    found = [match for match in _RESERVED.finditer(text) if match.group(1) not in FLAGS]
-    for match in found:
-        text = text.replace(match.group(0), "")
-    return text, tuple(match.group(0) for match in found)
-
-
 def _mode(policy: str) -> str:
     lower = policy.lower()
     return lower if lower in ("suspend", "checkpoint", "requeue", "cancel") else "requeue"
@@ -447,15 +177,7 @@ def _mode(policy: str) -> str:
 def knows(param: str) -> bool:
     """Whether a parameter is one of the scheduler's, modelled or without effect."""
     tables = (PLAIN, CREDENTIALS, CLOCK, RECORDS, WITHOUT_EFFECT)
-    return _weight(param) is not None or param == _SLIP or any(param in table for table in tables)
-
-
-def _weight(param: str) -> tuple[str, bool] | None:
-    if param in WEIGHTS:
-        return WEIGHTS[param], False
-    if param.endswith("CAP") and f"{param[:-3]}WEIGHT" in WEIGHTS:
-        return WEIGHTS[f"{param[:-3]}WEIGHT"], True
-    return None
+    return weight_of(param) is not None or param == SLIP or any(param in table for table in tables)
 
 
 def _listed(value: Any) -> Any:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from makeway_moab_qos.draft import Draft
 from makeway_moab_qos.grammar import Attribute, Entry, combined, flags_of, names_of
 from makeway_moab_qos.hosts import entries
 from makeway_moab_qos.periods import DAYS
 from makeway_moab_qos.settings import path
-
-if TYPE_CHECKING:
-    from makeway_moab_qos.reader import Draft
 
 _KINDS = {"USERLIST": "user", "GROUPLIST": "group", "ACCOUNTLIST": "account", "CLASSLIST": "klass"}
 _KINDS |= {"QOSLIST": "qos", "JOBATTRLIST": "jobattr"}

@@ -11,12 +11,12 @@ from makeway.model import ClusterView, Listing, Seconds, StatusCommand, Vocabula
 from makeway.status import COMMAND
 from makeway.vendors import Vendor
 from makeway_slurm import rules
+from makeway_slurm.stating import NAME, SECTIONS, release_of
 from makeway_slurm.status import SQUEUE
 
 if TYPE_CHECKING:
     from makeway.config import Config, SchedulerTable
 
-NAME = "slurm"
 _NOT_UNDER_EASY = (
     "forecast_alone_first",
     "forecast_beside_running",
@@ -29,7 +29,7 @@ _NOT_UNDER_EASY = (
 def in_force(scheduler: SchedulerTable) -> Mapping[str, bool]:
     """Return rule -> whether it holds under the release that ``[scheduler]`` states."""
     under_easy = dict.fromkeys(_NOT_UNDER_EASY, False) if scheduler.type == "easy" else {}
-    return rules.in_force(VENDOR.release_of(scheduler), under_easy)
+    return rules.in_force(release_of(scheduler), under_easy)
 
 
 def of_release(release: str | None) -> Mapping[str, Any]:
@@ -92,12 +92,5 @@ VENDOR = Vendor(
     accounting="`sacctmgr -P show qos`, `sacctmgr -P show assoc` or `sacctmgr dump`",
     check=check,
     spellings={SQUEUE.name: COMMAND},
-    sections={
-        "preempt_mode": "slurm-preemption 6.1",
-        "oversubscribe": "slurm-preemption 6.3",
-        "priority_tier": "slurm-preemption 6.3",
-        "grace_time": "slurm-preemption 6.3",
-        "preempt": "slurm-preemption 6.4",
-        "select_parameters": "slurm-gang-and-select 4.6",
-    },
+    sections=SECTIONS,
 )

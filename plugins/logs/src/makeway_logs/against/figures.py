@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from makeway.metrics import tidy
 from makeway.model import Seconds
-
-if TYPE_CHECKING:
-    from makeway_logs.against.rows import Row
+from makeway_logs.against.row import Row
 
 DAY: Seconds = 86400.0
 WINDOW = 14

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import RenderableType
 
 from makeway.history import History, Preemption
-from makeway.model import Seconds
 from makeway.record import Recorder
 from makeway.report import Column
 from makeway_logs.against import figures, telling
+from makeway_logs.against.row import Row
 
 BY_HAND = frozenset(("jobhelduser", "jobheldadmin", "dependency", "begintime"))
 """Reasons that a log mostly does not explain: people held the job, or it waited for another one."""
 _NO_REASON = ("", "none", "unknown")
-
-
-class Row(NamedTuple):
-    """One job that started in both."""
-
-    partition: str
-    qos: str
-    account: str
-    submit: Seconds
-    recorded: Seconds
-    """Its wait in the log."""
-    replayed: Seconds
-    priorities: tuple[int, int] | None
-    """Recorded and replayed, at the start; None: the log does not say."""
-    reasons: tuple[str, str] | None
-    """Why it last waited, recorded and replayed; None: the log does not say, or it did not wait."""
 
 
 class AgainstLog:

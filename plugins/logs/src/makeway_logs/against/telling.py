@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from makeway.report import Column, clock, count, table
 from makeway_logs.against import figures
-
-if TYPE_CHECKING:
-    from makeway_logs.against.rows import Row
+from makeway_logs.against.row import Row
 
 REQUEUED = "it was requeued: the log shows its last start only"
 BY_HAND = "it was held, depended on another job, or had a later begin time"

@@ -27,7 +27,7 @@ from makeway_slurm.check.memory import MEMORY
 from makeway_slurm.check.modes import MODES
 from makeway_slurm.check.options import OPTIONS
 from makeway_slurm.check.sharing import SHARING
-from makeway_slurm.vendor import VENDOR
+from makeway_slurm.stating import SECTIONS
 
 FAMILIES: tuple[Callable[[Facts], Iterable[Finding]], ...] = (*MODES, *OPTIONS, *SHARING, *MEMORY)
 """All families of rules, in the order in which they report."""
@@ -53,7 +53,7 @@ def wrong_values(config: Config) -> Iterator[Finding]:
         validate(config, "config")
     except ConfigError as error:
         for problem in error.problems:
-            section = VENDOR.sections.get(problem.where.rpartition(".")[2], "")
+            section = SECTIONS.get(problem.where.rpartition(".")[2], "")
             yield Finding.of(problem, section=section)
 
 

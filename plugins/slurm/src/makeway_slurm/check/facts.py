@@ -22,7 +22,7 @@ from makeway.model import (
     Sharing,
 )
 from makeway_slurm import rules
-from makeway_slurm.vendor import VENDOR
+from makeway_slurm.stating import release_of
 
 TIMESLICE: Seconds = 30.0
 """SchedulerTimeSlice by default, and in place of one that is too short."""
@@ -83,7 +83,7 @@ class Facts:
             select=select if select in ("linear", "cons_tres") else "",
             unit=_unit(words),
             memory=any(word.endswith("memory") for word in words),
-            rule=rules.in_force(VENDOR.release_of(config.scheduler), config.scheduler.rules),
+            rule=rules.in_force(release_of(config.scheduler), config.scheduler.rules),
             below=below,
             beside=beside,
         )
@@ -105,7 +105,7 @@ class Facts:
 
     def before(self, release: str) -> bool:
         """Say whether the stated release is older than `release`; an unknown one never is."""
-        stated = VENDOR.release_of(self.config.scheduler)
+        stated = release_of(self.config.scheduler)
         return stated is not None and rules.version(stated) < rules.version(release)
 
     def action(self, partition: Partition) -> PreemptMode:

@@ -26,7 +26,7 @@ from makeway_slurm.check.facts import (
     path_of,
     qos_path,
 )
-from makeway_slurm.vendor import VENDOR
+from makeway_slurm.stating import release_of
 
 SUSPEND, REQUEUE = PreemptMode.SUSPEND, PreemptMode.REQUEUE
 
@@ -245,7 +245,7 @@ def _graced(facts: Facts) -> Iterator[tuple[str, PreemptMode]]:
 # ----------------------------------------------------------------------------------------- the rest
 def release(facts: Facts) -> Iterator[Finding]:
     """Say which rules count if nothing is known of the release that is stated."""
-    stated = VENDOR.release_of(facts.config.scheduler)
+    stated = release_of(facts.config.scheduler)
     message = rules.doubt(stated) if stated is not None else ""
     if message:
         yield Finding(
