@@ -22,7 +22,7 @@ from makeway_lsf_queue import jobs, reserve
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
-from makeway_lsf_queue.sums import Changed, Sums
+from makeway_lsf_queue.sums import Changed, Share, Sums, Without
 
 
 @attrs.frozen
@@ -95,9 +95,24 @@ class Counted:
         self.sums.follow(self.jobs if self.summed is None else self.summed)
         return self.sums
 
-    def _but(self, job: Job) -> Changed:
-        """Return who is to be left out of the sums, or counted as suspended, when `job` is judged."""
-        return {**self.changed, job.id: False} if job.allocation is not None else self.changed
+    @functools.cached_property
+    def _without(self) -> Without:
+        """The sums without those who make way, for all pending jobs that are judged."""
+        return self.brought().without(self.changed)
+
+    def _total(self, share: Share, besides: Job) -> tuple[float, float]:
+        """Return how much running and suspended jobs other than `besides` take, as the sums say."""
+        sums = self.brought()
+        if besides.allocation is not None:
+            return sums.total(share, {**self.changed, besides.id: False})
+        return self._without.total(share) if self.changed else sums.total(share, self.changed)
+
+    def _on_hosts(self, share: Share, besides: Job) -> Mapping[int, Sequence[float]]:
+        """Return the same host by host."""
+        sums = self.brought()
+        if besides.allocation is not None:
+            return sums.on_hosts(share, {**self.changed, besides.id: False})
+        return self._without.on_hosts(share) if self.changed else sums.on_hosts(share, self.changed)
 
     def request(self, job: Job) -> object | None:
         """Return what decides for a pending job, whoever it is; None: nothing is known beforehand."""
@@ -123,7 +138,7 @@ class Counted:
         """Return how much of a limit is taken."""
         if not self._is_summed(limit):
             return self.counted_one_by_one(limit, key, besides)
-        running, stopped = self.brought().total((limit, key), self._but(besides))
+        running, stopped = self._total((limit, key), besides)
         found = self._use(limit, besides, running, stopped)
         if self.reserved:
             for held in self._reserved(limit, key, besides):
@@ -140,8 +155,30 @@ class Counted:
         """Return the same host by host."""
         if not self._is_summed(limit) or self.reserved:
             return self.counted_on_hosts(limit, key, besides)
-        found = self.brought().on_hosts((limit, key), self._but(besides))
+        found = self._on_hosts((limit, key), besides)
         return {index: self._use(limit, besides, *pair) for index, pair in found.items()}
+
+    def used_at(self, limit: Limit, key: str, besides: Job, index: int) -> Use:
+        """Return what `used_on` says of one host."""
+        if not self._is_summed(limit) or self.reserved:
+            return self.counted_on_hosts(limit, key, besides).get(index, _NOTHING)
+        running, stopped = self._on_hosts((limit, key), besides).get(index, (0.0, 0.0))
+        return self._use(limit, besides, running, stopped)
+
+    def taken_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, float]:
+        """Return the total of `used_on` for each host where anything is taken."""
+        if not self._is_summed(limit) or self.reserved:
+            return {index: use.total for index, use in self.counted_on_hosts(limit, key, besides).items()}
+        kind = "taken", limit, key, besides.id if besides.allocation is not None else None
+        known: Mapping[int, float] | None = self.answers.get(kind)
+        if known is None:
+            found = self._on_hosts((limit, key), besides)
+            if limit.suspended and not self._resumes_beside(limit, besides):
+                known = {index: running + stopped for index, (running, stopped) in found.items()}
+            else:
+                known = {index: running for index, (running, _) in found.items()}
+            self.answers[kind] = known
+        return known
 
     # --------------------------------------------------------------------------- one by one
     def counted_one_by_one(self, limit: Limit, key: str, besides: Job) -> Use:
@@ -230,9 +267,9 @@ class _Memo:
         if not gone and not (self._site is site and self._view is view and self._version == view.version):
             self._site, self._view, self._version = site, view, view.version
             self._found.clear()
-        elif gone and self.base(site, view) is None:
+        if self._site is not site or self._version != view.version:
             return None
-        return self._found.get(gone)
+        return self._found.get(gone)  # what was kept keeps those jobs alive: the identities are theirs
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
         """Remember it for as long as nobody comes or goes."""

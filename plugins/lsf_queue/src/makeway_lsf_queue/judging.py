@@ -63,23 +63,34 @@ def _what_counts(limit: Limit) -> str:
 
 def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
     """Yield what each limit that is about `job` says, in the order of the files."""
+    del site
     for limit, key, bound in counted.sums.about(job):
-        if limit.hosts is not None and not jobs.places_of(job) & limit.hosts:
-            continue
-        if limit.per_host:
-            yield _of_the_best_host(counted, limit, job, key, bound)
-        else:
-            use = counted.used(limit, key, job)
-            wanted = _wanted(job, limit, counted)
-            yield Verdict(limit=limit, bound=bound, wanted=wanted, use=use, setting=_setting(limit, key))
+        if limit.hosts is None or jobs.places_of(job) & limit.hosts:
+            yield _verdict(counted, limit, job, key, bound)
+
+
+def _verdict(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
+    if limit.per_host:
+        return _of_the_best_host(counted, limit, job, key, bound)
+    use = counted.used(limit, key, job)
+    wanted = _wanted(job, limit, counted)
+    return Verdict(limit=limit, bound=bound, wanted=wanted, use=use, setting=_setting(limit, key))
+
+
+def _fits_on_some_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> bool:
+    """Whether a limit per host lets a job through: what the verdict of the best host comes to."""
+    taken = counted.taken_on(limit, key, job)
+    return any(
+        taken.get(index, 0.0) + wanted <= most for index, most, wanted in _rows(counted, limit, job, bound)
+    )
 
 
 def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
     """Return the verdict for the host of the limit that has most room under it."""
-    used = counted.used_on(limit, key, job)
+    taken = counted.taken_on(limit, key, job)
     best, most = -1, -math.inf
     for index, at_most, wanted in _rows(counted, limit, job, bound):
-        room = at_most - (used[index].total if index in used else 0.0) - wanted
+        room = at_most - taken.get(index, 0.0) - wanted
         if room > most:
             best, most = index, room
     nodes = counted.view.cluster.nodes
@@ -87,7 +98,7 @@ def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound:
         limit=limit,
         bound=_bound_on(limit, bound, nodes[best]),
         wanted=_least_on(job, best, limit, nodes[best].cpus),
-        use=used.get(best, Use()),
+        use=counted.used_at(limit, key, job, best),
         host=nodes[best].name,
         setting=_setting(limit, key) or f"node[{best}]",
     )
@@ -111,8 +122,13 @@ def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    for verdict in verdicts(site, counted, job):
-        limit = verdict.limit
+    del site
+    for limit, key, bound in counted.sums.about(job):
+        if limit.hosts is not None and not jobs.places_of(job) & limit.hosts:
+            continue
+        if limit.per_host and _fits_on_some_host(counted, limit, job, key, bound):
+            continue
+        verdict = _verdict(counted, limit, job, key, bound)
         if verdict.fits or (limit.counts is Counts.JOBS and counted.view.made_way):
             continue
         if leaves_other_hosts(limit, job):
@@ -175,15 +191,9 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
             return 0
         use = counted.used(limit, key, job)
         return hosts if use.total + _wanted(job, limit, counted) > bound else 0
-    used = counted.used_on(limit, key, job)
+    taken = counted.taken_on(limit, key, job)
     rows = _rows(counted, limit, job, bound)
-    return bitmap.of(
-        [
-            index
-            for index, most, wanted in rows
-            if (used[index].total if index in used else 0.0) + wanted > most
-        ]
-    )
+    return bitmap.of([index for index, most, wanted in rows if taken.get(index, 0.0) + wanted > most])
 
 
 def _rows(counted: Counted, limit: Limit, job: Job, bound: float) -> Sequence[tuple[int, float, float]]:

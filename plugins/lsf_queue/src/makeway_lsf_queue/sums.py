@@ -25,6 +25,8 @@ Pair = list[float]
 """What running jobs take, and what suspended ones do."""
 
 _NOWHERE: Mapping[int, Pair] = {}
+_NONE = (0.0, 0.0)
+_NOBODY: Changed = {}
 
 
 @attrs.frozen
@@ -100,12 +102,25 @@ class Sums:
         parts = self._parts
         return all((known := parts.get(job.id)) is not None and known.job is job for job in jobs)
 
+    def without(self, changed: Changed) -> Without:
+        """Return the sums as they would be, for as long as nobody else comes or goes.
+
+        :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
+        """
+        by_share: dict[Share, dict[str, bool]] = {}
+        for job_id, stops in changed.items():
+            part = self._parts.get(job_id)
+            if part is not None:
+                for share in part.takes:
+                    by_share.setdefault(share, {})[job_id] = stops
+        return Without(self, by_share)
+
     def total(self, share: Share, changed: Changed) -> tuple[float, float]:
         """Return how much running and suspended jobs take.
 
         :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
         """
-        running, stopped = self._totals.get(share, (0.0, 0.0))
+        running, stopped = self._totals.get(share, _NONE)
         for job_id, stops in changed.items():
             part = self._parts.get(job_id)
             if part is None or share not in part.takes:
@@ -134,3 +149,27 @@ class Sums:
                 if stops:
                     found[index][1] += count
         return on if found is None else found
+
+
+class Without:
+    """The sums as they would be if some jobs had made way: each share is worked out once."""
+
+    def __init__(self, sums: Sums, changed: Mapping[Share, Changed]) -> None:
+        self._sums = sums
+        self._changed = changed
+        self._totals: dict[Share, tuple[float, float]] = {}
+        self._on: dict[Share, Mapping[int, Sequence[float]]] = {}
+
+    def total(self, share: Share) -> tuple[float, float]:
+        """Return how much running and suspended jobs take."""
+        known = self._totals.get(share)
+        if known is None:
+            known = self._totals[share] = self._sums.total(share, self._changed.get(share, _NOBODY))
+        return known
+
+    def on_hosts(self, share: Share) -> Mapping[int, Sequence[float]]:
+        """Return the same host by host."""
+        known = self._on.get(share)
+        if known is None:
+            known = self._on[share] = self._sums.on_hosts(share, self._changed.get(share, _NOBODY))
+        return known

@@ -53,7 +53,8 @@ class LimitedAttempt:
         self._limits = limits
         self._removed: list[tuple[Job, PreemptMode]] = []
         self._closed: NodeBits = 0
-        self._inner = self._begin()
+        self._inner: Attempt | None = None
+        """None until the limits let the job through: until then nobody is taken off the books."""
 
     def _begin(self) -> Attempt:
         inner = self._selector.attempt(self.job, self._nodes & ~self._closed, self._ledger)
@@ -73,13 +74,16 @@ class LimitedAttempt:
             closed = self._policies.closed_nodes(job, self._before, view)
             if closed != self._closed:
                 self._closed = closed
-                self._inner = self._begin()
+                self._inner = None
+        if self._inner is None:
+            self._inner = self._begin()
         return self._inner.probe()
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if `job` were gone."""
         self._removed.append((job, mode))
-        self._inner.remove(job, mode)
+        if self._inner is not None:
+            self._inner.remove(job, mode)
 
     def fresh(self) -> LimitedAttempt:
         """Return an attempt for the same job with nothing removed."""
