@@ -134,6 +134,7 @@ def plugin(name: str, hook: str = "") -> types.ModuleType:
         hookimpl=hookimpl,
         ranked_by=hookspecs.ranked_by,
         alike_by=hookspecs.alike_by,
+        by_request=hookspecs.by_request,
         Counter=Counter,
         Dialect=Dialect,
         Finding=Finding,
@@ -313,6 +314,31 @@ def test_hook_admit() -> None:
     jobs = [JobSpec(id=str(at), run_time=50) for at in range(11)]
     result = replay(many, jobs, (), Options(plugins={"example": plugin("makeway_admit")}))
     assert sorted(starts(result).values()) == [0.0] * 10 + [50.0]  # type: ignore[type-var]  # all started
+
+
+def test_by_request() -> None:
+    """The same limit, marked: of the jobs that wait it is asked about one."""
+    greedy = attrs.evolve(
+        config(), node=(NodeTable(name="n[1-20]"),), scheduler=SchedulerTable(type="greedy")
+    )
+    greedy = attrs.evolve(greedy, policy=PolicyTable(select="select/linear", plugins=("example",)))
+    jobs = [JobSpec(id=str(at), run_time=50 + at % 2) for at in range(100)]
+    module = plugin("by_request", "makeway_admit")
+    asked: list[str] = []
+    answer = vars(module)["makeway_admit"]
+
+    def seen_by(jobs: Any, view: Any) -> Any:
+        asked.extend(job.id for job in jobs)
+        return answer(jobs, view)
+
+    seen_by.__dict__.update(vars(answer))
+    setattr(module, "makeway_admit", seen_by)  # noqa: B010
+    result = replay(greedy, jobs, (), Options(plugins={"example": module}, keep=False))
+    quick = len(asked)
+    del seen_by.makeway_by_request  # type: ignore[attr-defined]
+    plain = replay(greedy, jobs, (), Options(plugins={"example": module}, keep=False))
+    assert result.ended_at == plain.ended_at
+    assert quick < (len(asked) - quick) / 2
 
 
 def test_hook_next() -> None:

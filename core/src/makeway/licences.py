@@ -1,14 +1,15 @@
 """Keep out jobs whose licences are not there: the limit that Slurm-like selectors share (slurm-preemption 1.11).
 
 Licences belong to the cluster, not to nodes, so no selector counts them. A plugin that finds nodes as Slurm does
-answers `makeway_admit` with `admit`, marked ``@about(wants)``, and puts `taken_by` into its allocations; one that
-does neither has nothing to do with licences. Suspended jobs keep their licences; whoever leaves gives them back.
+answers `makeway_admit` with `admit`, marked ``@about(wants)`` and ``@by_request(by_request)``, and puts `taken_by`
+into its allocations; one that does neither has nothing to do with licences. Suspended jobs keep their licences;
+whoever leaves gives them back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from makeway.model import NOTHING, Blocked, ClusterView, Job
 
@@ -19,6 +20,12 @@ LICENCES = "licences"
 def wants(job: Job) -> bool:
     """Whether `job` asks for licences."""
     return bool(job.spec.licenses)
+
+
+def by_request(view: ClusterView) -> Callable[[Job], bool]:
+    """Say that `admit` looks at nothing but what a job asks for, for the mark `makeway.hookspecs.by_request`."""
+    del view
+    return lambda job: True
 
 
 def admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import by_request, hookimpl
 from makeway.model import Attempt, Blocked, Candidates, Choice, Placement, PreemptMode
 
 
 @hookimpl
+@by_request(lambda view: lambda job: True)
 def makeway_search(attempt: Attempt, candidates: Candidates) -> Choice | None:
     """Take in order, then give back in reverse."""
     return in_order(attempt, candidates)

@@ -89,3 +89,38 @@ def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | N
         return function
 
     return mark
+
+
+def by_request(holds: Callable[[ClusterView], Callable[[Job], bool] | None]) -> Callable[[F], F]:
+    """Mark an implementation as one that answers about a pending job by what the job asks for, and by nothing else.
+
+    Goes below ``@hookimpl``, on `makeway_admit`, `makeway_closed_nodes`, `makeway_protect`,
+    `makeway_preempt_candidates`, `makeway_search`, `makeway_windows` and `makeway_node_sets`. If all implementations
+    of these are marked, the scheduler ``greedy`` tries one job of each request, and the others of it once something
+    has changed. Those of selectors (`of_selector`), and those that take no arguments, need no mark.
+
+    :param holds: called once per run with the cluster before the first job. The function that it returns says of a
+        pending job whether, at any one moment, the answer is the same for all jobs of the same request. The request
+        is the partition, the time limit and all of `makeway.model.JobSpec`, but for id, name, command, times, nice
+        value and priority. Who stands before the job (``before``) and `ClusterView.searches` must not count either.
+        None instead of a function: it never is.
+
+    A limit for each user::
+
+        def always(view):
+            return lambda job: True
+
+        @hookimpl
+        @by_request(always)
+        def makeway_admit(jobs, view):
+            used = view.usage("user")
+            return {job.id: Blocked() for job in jobs if used[job.user].jobs >= 10}
+
+    .. versionadded:: 0.1
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_by_request = holds  # type: ignore[attr-defined]
+        return function
+
+    return mark

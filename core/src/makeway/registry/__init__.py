@@ -12,7 +12,7 @@ naming     which plugins a config names, and as which scheduler each decides
 asking     calls of hooks, and whom to blame for what comes of them
 policies   one typed method per hook that checks the answer
 border     what the parts of answers may be
-quicker    what spares asking: ranks of the queue, kinds of preemptors
+quicker    what spares asking: ranks of the queue, kinds of preemptors, answers by request
 people     rules about commands that people give
 worlds     the one world that a config names
 =========  ==========================================================================

@@ -36,6 +36,8 @@ class Call:
     """What decides who may displace whom (`makeway.hookspecs.based_on`)."""
     quicker: Callable[[ClusterView], Any] | None = None
     """What spares asking: ranks or kinds (`makeway.hookspecs.ranked_by`, `alike_by`); None: nothing does."""
+    by_request: Callable[[ClusterView], Any] | None = None
+    """Says when it answers by the request (`makeway.hookspecs.by_request`); None: it does not say."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -62,6 +64,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         bool(marks.get("makeway_of_selector", False)),
         marks.get("makeway_basis", PreemptBasis.OTHER),
         marks.get("makeway_ranks") or marks.get("makeway_kinds"),
+        marks.get("makeway_by_request"),
     )
 
 

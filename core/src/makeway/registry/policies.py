@@ -40,7 +40,7 @@ from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
-from makeway.registry.quicker import kind_of, rank_of
+from makeway.registry.quicker import by_request_of, kind_of, rank_of
 from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
@@ -180,6 +180,10 @@ class Policies(Room):
     def preemptor_kind(self, view: ClusterView) -> Callable[[Job], Hashable | None] | None:
         """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""
         return kind_of(self, view)
+
+    def by_request(self, view: ClusterView) -> Callable[[Job], bool] | None:
+        """Return whether all answers about a pending job depend on its request alone; None: that is known of none."""
+        return by_request_of(self, view)
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.

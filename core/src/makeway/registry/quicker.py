@@ -1,4 +1,4 @@
-"""Ask for what spares asking: ranks of the queue, kinds of preemptors."""
+"""Ask for what spares asking: ranks of the queue, kinds of preemptors, answers by request."""
 
 from __future__ import annotations
 
@@ -73,4 +73,47 @@ def kind_of(asker: Asker, view: ClusterView) -> Callable[[Job], Any] | None:
     return checked
 
 
-__all__ = ["kind_of", "rank_of"]
+_ABOUT_A_TRY = (
+    *(
+        "makeway_admit",
+        "makeway_closed_nodes",
+        "makeway_protect",
+        "makeway_preempt_candidates",
+        "makeway_search",
+    ),
+    *("makeway_windows", "makeway_node_sets"),
+)
+"""Hooks that are asked about a pending job when it is tried."""
+
+
+def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | None:
+    """Return whether all answers about a job depend on its request alone; None: that is known of no job."""
+    tests: list[Callable[[Job], bool]] = []
+    for hook in _ABOUT_A_TRY:
+        for call in asker.calls(hook):
+            if call.of_selector or not (call.positional or call.named):
+                continue  # whoever takes no arguments says the same to all
+            if call.by_request is None:
+                return None
+            found = asker.asked_beside(call.plugin, hook, None, call.by_request, view)
+            if found is None:
+                return None
+            if not callable(found):
+                text = f"is marked with a function that returned {shown(found)}; allowed: a function of a job, or None"
+                raise asker.fault(hook, None, text)
+            tests.append(_checked(asker, call.plugin, hook, found))
+    return lambda job: all(test(job) for test in tests)
+
+
+def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
+    def checked(job: Job) -> bool:
+        found: object = asker.asked_beside(plugin, hook, job, holds, job)
+        if not isinstance(found, bool):
+            text = f"its function returned {shown(found)}; allowed: True or False"
+            raise asker.fault(hook, job, text)
+        return found
+
+    return checked
+
+
+__all__ = ["by_request_of", "kind_of", "rank_of"]

@@ -21,6 +21,7 @@ limits, groups  job slot limits (5); counting: how much they hold; judging: who 
 resources       shared resources, memory (8)
 gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
+alike           who is answered by what it asks for, and nothing else
 pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
@@ -41,7 +42,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import by_request, hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -58,6 +59,7 @@ from makeway.model import (
     Seconds,
 )
 from makeway_lsf_queue import actions, admission, check, explain, opening, pacing, reserve, status
+from makeway_lsf_queue.alike import alike
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
@@ -100,6 +102,7 @@ def makeway_gang(view: ClusterView) -> Gang:
 
 
 @hookimpl
+@by_request(alike)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whoever would break a job slot limit."""
     return admission.admit(jobs, view)
@@ -112,6 +115,7 @@ def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
 
 
 @hookimpl
+@by_request(alike)
 def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now: Seconds) -> NodeBits:
     """Close hosts that are full by a limit, reserved, or have just been given a job."""
     full = admission.full_hosts(job, view) | pacing.closed(site_of(view), job, view)
@@ -119,6 +123,7 @@ def makeway_closed_nodes(job: Job, before: Sequence[Job], view: ClusterView, now
 
 
 @hookimpl
+@by_request(alike)
 def makeway_preempt_candidates(preemptor: Job, view: ClusterView, now: Seconds) -> Candidates:
     """Name the jobs of queues that may be preempted from here, in LSF's order."""
     return candidates(preemptor, view, now)
@@ -132,6 +137,7 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[Preempt
 
 
 @hookimpl
+@by_request(alike)
 def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked:
     """Walk, then give back; no other search has a say."""
     return search(attempt, candidates, view) or Blocked()

@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway import licences
-from makeway.hookspecs import about, hookimpl, of_selector
+from makeway.hookspecs import about, by_request, hookimpl, of_selector
 from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, Selector
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.search import search
@@ -53,6 +53,7 @@ def makeway_selector(view: ClusterView) -> Selector:
 
 @hookimpl
 @about(licences.wants)
+@by_request(licences.by_request)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
     """Keep out jobs whose licences are not there (slurm-preemption 1.11)."""
     return licences.admit(jobs, view)

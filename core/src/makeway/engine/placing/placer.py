@@ -65,6 +65,11 @@ class Placer:
         )
         self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
 
+    @property
+    def forgives(self) -> bool:
+        """Whether a run goes on after a policy has raised."""
+        return self._forgiveness.on
+
     def stop_preemption(self) -> None:
         """Let nobody displace anybody from now on: a policy has failed too often."""
         self.preemption = False

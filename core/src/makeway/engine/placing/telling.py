@@ -41,11 +41,12 @@ class Telling:
         self._by = policies.who("makeway_preempt_candidates")
         self.traces = recorder.traced is not None
         """Whether all attempts of some jobs are kept."""
-        self._notes = self.traces or recorder.listens
+        self.notes = self.traces or recorder.listens
+        """Whether anybody wants to know of attempts."""
 
     def starts(self, job: Job, placement: Placement) -> None:
         """Note that a job starts on what is free."""
-        if self._notes and self._recorder.follows(job):
+        if self.notes and self._recorder.follows(job):
             self._recorder.decided(
                 Decision(
                     at=self._ledger.now,
@@ -59,7 +60,7 @@ class Telling:
 
     def waits(self, job: Job, blocked: Blocked, candidates: Candidates | None, note: str) -> None:
         """Note that a job has to wait."""
-        if self._notes and self._recorder.is_news(
+        if self.notes and self._recorder.is_news(
             job,
             blocked.reason,
             candidates=candidates is not None and bool(candidates.jobs),
@@ -110,7 +111,7 @@ class Telling:
         blocked: Blocked,
     ) -> None:
         """Note what a search chose, and whether the victims were told."""
-        if not (self._notes and self._recorder.follows(job)):
+        if not (self.notes and self._recorder.follows(job)):
             return
         if self._making_way.held_back:
             awaited = ", ".join(each.id for each in self._making_way.awaited(job))
@@ -130,7 +131,7 @@ class Telling:
         job = question.job
         if isinstance(answer, Blocked) and answer.detail:
             return answer.detail
-        if not (self._notes and self._recorder.follows(job)):
+        if not (self.notes and self._recorder.follows(job)):
             return ""
         if len(candidates.vacated) == len(candidates.jobs):
             return "what suspended jobs hold would not be enough"

@@ -20,6 +20,7 @@ from makeway.engine.schedulers.futile import NO_ROOM
 from makeway.engine.schedulers.greedy import Greedy
 from makeway.engine.schedulers.het import HetStarter
 from makeway.engine.schedulers.lanes import Lanes
+from makeway.engine.schedulers.requests import Requests
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.engine.schedulers.strict import Strict, walks_raw
 from makeway.model import Job, Selector
@@ -64,10 +65,12 @@ class Schedulers:
         self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
         kept_by_lane = scheduler.type in ("builtin", "backfill")
         lanes = Lanes(queue) if kept_by_lane else None
-        without_room = self._without_room() if scheduler.type == "greedy" else None
-        on_wait += [index.waits for index in (lanes, without_room) if index is not None]
+        greedy = scheduler.type == "greedy"
+        requests = self._requests() if greedy else None
+        without_room = self._without_room() if greedy and requests is None else None
+        on_wait += [index.waits for index in (lanes, without_room, requests) if index is not None]
         self.strict = Strict(self.attempts, lanes)
-        self.greedy = Greedy(self.attempts, ahead, without_room)
+        self.greedy = Greedy(self.attempts, ahead, without_room, requests)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
@@ -77,12 +80,32 @@ class Schedulers:
     def _without_room(self) -> Shapes | None:
         """Return the index of those that found no room, where a glance is all that decides about them."""
         placer = self.attempts.placer
-        if placer.preemption or not placer.order.selector_decides:
+        if not self._glance_decides():
             return None
         limited = placer.rulings.limited
         return _shapes(
             self.attempts.queue, placer.selector, lambda job: job.reason != NO_ROOM or limited(job)
         )
+
+    def _glance_decides(self) -> bool:
+        """Whether the selector alone keeps those waiting that no limit is about."""
+        placer = self.attempts.placer
+        return placer.order.selector_decides and not placer.preemption
+
+    def _requests(self) -> Requests | None:
+        """Return the index of those who ask for the same, where that is all that decides about them.
+
+        Whoever records or traces attempts wants to know of each of them.
+        """
+        attempts = self.attempts
+        placer = attempts.placer
+        if placer.telling.notes or attempts.turns or getattr(placer.selector, "screen_key", None) is None:
+            return None
+        limits_all = any(call.about is None for call in attempts.policies.calls("makeway_admit"))
+        if self._glance_decides() and not limits_all:
+            return None  # a glance costs less than a try
+        alike = attempts.policies.by_request(attempts.ledger)
+        return None if alike is None else Requests(attempts.queue, alike, placer.beyond)
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.

@@ -11,6 +11,7 @@ from makeway.engine.queue import Entry, entry_of_plain, entry_to_plain
 from makeway.engine.rulings import Ahead
 from makeway.engine.schedulers.common import Attempts, place_of
 from makeway.engine.schedulers.futile import FutileTries
+from makeway.engine.schedulers.requests import Heads, Requests
 from makeway.engine.schedulers.shapes import Shapes, glance, in_turn
 from makeway.model import Job, JobState
 
@@ -19,16 +20,24 @@ _MOST_ROUNDS = 1000
 _PENDING = JobState.PENDING
 _SUSPENDED = JobState.SUSPENDED
 _STARTED = Outcome.STARTED
+_WAITS = (Outcome.BUSY, Outcome.LIMITED)
 
 
 class Greedy:
     """The greedy scheduler of one run."""
 
-    def __init__(self, attempts: Attempts, ahead: Ahead, shapes: Shapes | None = None) -> None:
+    def __init__(
+        self,
+        attempts: Attempts,
+        ahead: Ahead,
+        shapes: Shapes | None = None,
+        requests: Requests | None = None,
+    ) -> None:
         """Be there for one run.
 
         :param ahead: who stands before the one that is tried, to be kept for policies that ask.
         :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
+        :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
         """
         self._attempts = attempts
         self._ahead = ahead
@@ -36,7 +45,9 @@ class Greedy:
         self._queue = attempts.queue
         self._placer = attempts.placer
         policies = attempts.policies
-        self._wants_before = policies.closes or policies.takes("makeway_admit", "before")
+        self._requests = requests
+        looks = policies.closes or policies.takes("makeway_admit", "before")
+        self._wants_before = looks and requests is None
         self._settled = -1
         """Version of what was given back when all had been tried."""
         self._waiting: list[Entry] = []
@@ -63,6 +74,12 @@ class Greedy:
             self._waiting = []
             if self._shapes is not None and not own_order and self._shapes.complete():
                 self._go_through_shapes(self._shapes)
+            elif (
+                self._requests is not None
+                and not (own_order or self._placer.forgives)
+                and self._requests.complete()
+            ):
+                self._go_through_requests(self._requests)
             else:
                 self._go_through(attempts.ordered())
         else:
@@ -112,6 +129,26 @@ class Greedy:
                 if ledger.version != version:
                     going = True
                     break
+
+    def _go_through_requests(self, requests: Requests) -> None:
+        """Try the same as `_go_through` would, save those of a request that was just tried in vain."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        after: Entry | None = None
+        heads, version = Heads(requests.lists(), None), ledger.version
+        while (head := heads.next()) is not None:
+            entry, listed = head
+            if arrivals and entry in arrivals:  # it became eligible in this very pass
+                heads.go_on(listed, entry)
+                continue
+            after, job, reason = entry, entry[1], entry[1].reason
+            alone = requests.stands_alone(entry)
+            outcome = self._attempts.try_entry(entry)
+            if job.asked_at is not None and not alone:
+                requests.waits(job)
+            if ledger.version != version:
+                heads, version = Heads(requests.lists(), after), ledger.version
+            elif alone or outcome not in _WAITS or job.reason != reason:
+                heads.go_on(listed, entry)
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
@@ -171,11 +208,15 @@ class Greedy:
     def hand_over(self) -> dict[str, Any]:
         """Return who has to wait, for `take_over`."""
         jobs = self._ledger.jobs
+        waiting = self._waiting
+        if self._requests is not None:
+            arrivals = set(map(place_of, self._queue.arrivals))
+            waiting = [entry for entry in self._queue.entries if entry[0] not in arrivals]
         return {
             "settled": self._settled,
             "waiting": [
                 entry_to_plain(each)
-                for each in self._waiting
+                for each in waiting
                 if jobs.get(each[1].id) is each[1] and each[1].state is _PENDING
             ],
         }

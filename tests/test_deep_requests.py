@@ -1,0 +1,174 @@
+"""Hold the scheduler that tries one job of each request to the loop that tries everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.engine.engine import Engine
+from makeway.engine.placing import Outcome, Placer, Question
+from makeway.engine.schedulers.requests import Requests
+from makeway.errors import PolicyError
+from makeway.hookspecs import by_request, hookimpl
+from makeway.model import Blocked, JobSpec
+from makeway.replay import Options, replay
+
+Seen = list[tuple[float, tuple[tuple[object, ...], ...]]]
+
+QUEUES = {
+    "urgent": (60, {"PREEMPTION": "PREEMPTIVE[normal]", "UJOB_LIMIT": "6"}),
+    "normal": (30, {"PREEMPTION": "PREEMPTABLE", "QJOB_LIMIT": "14", "UJOB_LIMIT": "7", "HJOB_LIMIT": "3"}),
+    "slow": (50, {"PREEMPTION": "PREEMPTIVE[normal]", "PREEMPT_DELAY": "90"}),
+}
+
+
+def _config(**more: str) -> Config:
+    return Config(
+        node=tuple(NodeTable(name=f"h{at}", cpus=4, memory_mb=8_000) for at in range(5)),
+        partition=tuple(
+            PartitionTable(name=name, priority_tier=tier, attributes={**attributes, **more})
+            for name, (tier, attributes) in QUEUES.items()
+        ),
+        policy=PolicyTable(
+            select="select/cons_tres",
+            select_parameters=("CR_Core_Memory",),
+            preempt="lsf/queue",
+            preempt_mode=("suspend",),
+            settings={
+                "lsf/queue": {
+                    "users": {"u1": {"MAX_JOBS": "7"}, "default": {"MAX_JOBS": "9"}},
+                    "limits": [{"NAME": "jobs", "PER_USER": "all", "JOBS": "6"}],
+                }
+            },
+        ),
+        scheduler=SchedulerTable(type="greedy", clockwork={"requeue_delay": 1.0}),
+    )
+
+
+def _jobs(seed: int) -> list[JobSpec]:
+    chance = Random(seed)
+    instants = sorted(chance.choice((0, 0, chance.randrange(900))) for _ in range(70))
+    return [
+        JobSpec(
+            id=str(at + 1),
+            partitions=(chance.choice(("urgent", "slow", "normal", "normal", "normal")),),
+            user=chance.choice(("u1", "u2", "u3")),
+            submit_at=float(instant),
+            run_time=float(chance.randint(5, 300)),
+            time_limit=400.0,
+            tasks=chance.choice((1, 1, 2, 5)),
+            batch=chance.random() < 0.9,
+            memory_mb_per_cpu=chance.choice((None, 500)),
+        )
+        for at, instant in enumerate(instants)
+    ]
+
+
+def _seen(config: Config, jobs: list[JobSpec]) -> Seen:
+    """Return what each step leaves: of every job its state, why it waits, and where it is."""
+    found: Seen = []
+
+    def look(engine: Engine) -> None:
+        found.append(
+            (
+                engine.ledger.now,
+                tuple(
+                    (job.id, job.state, job.reason, job.nodes, job.preemptions)
+                    for job in engine.ledger.jobs.values()
+                ),
+            )
+        )
+
+    replay(config, jobs, (), Options(after_step=look, keep=False))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is suspended, limited, or may preempt only after a while."""
+    jobs = _jobs(seed)
+    asked: list[bool] = []
+    complete = Requests.complete
+
+    def noted(self: Requests) -> bool:
+        asked.append(complete(self))
+        return asked[-1]
+
+    monkeypatch.setattr(Requests, "many", 2)
+    monkeypatch.setattr(Requests, "complete", noted)
+    quick = _seen(_config(), jobs)
+    assert asked.count(True) > 20, "the quick way was not taken"
+    monkeypatch.setattr(Requests, "complete", lambda self: False)
+    assert quick == _seen(_config(), jobs)
+    assert any(job[4] for _, step in quick for job in step), "nobody was preempted"
+
+
+def test_fewer_are_asked() -> None:
+    """Of 60 jobs that ask for the same one is tried in a pass once all have been tried."""
+    tried: list[str] = []
+    jobs = [
+        JobSpec(id=str(at), partitions=("normal",), user="u1", submit_at=0.0, run_time=50.0, tasks=1)
+        for at in range(60)
+    ]
+
+    whole = Placer.try_start
+
+    def noted(self: Placer, question: Question) -> Outcome:
+        tried.append(question.job.id)
+        return whole(self, question)
+
+    def count(many: int) -> int:
+        tried.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Requests, "many", many)
+            patch.setattr(Placer, "try_start", noted)
+            replay(_config(), jobs, (), Options(keep=False))
+        return len(tried)
+
+    assert count(2) * 2 < count(10_000)
+
+
+@pytest.mark.parametrize(
+    "more", [{"SLOT_RESERVE": "MAX_RESERVE_TIME[20]"}, {"DISPATCH_WINDOW": "8:00-20:00"}]
+)
+def test_where_more_than_the_request_counts(more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reserved slots depend on who stands before a job, and windows on the time: everybody is tried."""
+    monkeypatch.setattr(Requests, "many", 2)
+    monkeypatch.setattr(Requests, "__init__", lambda *_: pytest.fail("it is not to be made"))
+    replay(_config(**more), _jobs(0)[:20], (), Options(keep=False))
+
+
+def test_records_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So everybody is tried where they are kept."""
+    monkeypatch.setattr(Requests, "__init__", lambda *_: pytest.fail("it is not to be made"))
+    replay(_config(), _jobs(0)[:20], (), Options(sink=lambda line: None))
+
+
+@pytest.mark.parametrize(
+    ("holds", "message"),
+    [
+        (lambda view: 5, "returned 5; allowed: a function of a job, or None"),
+        (lambda view: lambda job: "yes", "its function returned 'yes'; allowed: True or False"),
+        (lambda view: lambda job: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_wrong_mark(holds: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of a job, and True or False from it."""
+
+    class Wrong:
+        @hookimpl
+        @by_request(holds)
+        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
+            return {}
+
+    monkeypatch.setattr(Requests, "many", 2)
+    config = attrs.evolve(_config(), policy=attrs.evolve(_config().policy, plugins=("wrong",)))
+    with pytest.raises(PolicyError) as caught:
+        replay(config, _jobs(0)[:20], (), Options(plugins={"wrong": Wrong()}, keep=False))
+    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
+    assert message in caught.value.message
