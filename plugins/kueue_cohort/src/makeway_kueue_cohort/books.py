@@ -81,6 +81,10 @@ class Node:
         """Return the subtree quota (1.7)."""
         return self.subtree.get(pair, 0)
 
+    def nominal(self, pair: Pair) -> int:
+        """Return the nominal quota (1.2)."""
+        return self.quotas.get(pair, _NONE).nominal
+
     def used(self, pair: Pair) -> int:
         """Return the usage (1.9)."""
         return self.usage.get(pair, 0)
@@ -221,13 +225,9 @@ def fits(queue: Node, asked: Amounts, *, borrowing: bool = True) -> bool:
     for pair, amount in asked.items():
         if amount > max(0, queue.available(pair)):
             return False
-        if not borrowing and queue.used(pair) + amount > _nominal(queue, pair):
+        if not borrowing and queue.used(pair) + amount > queue.nominal(pair):
             return False
     return True
-
-
-def _nominal(queue: Node, pair: Pair) -> int:
-    return queue.quotas.get(pair, _NONE).nominal
 
 
 def root_of(node: Node) -> Node:

@@ -36,6 +36,8 @@ def choose(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, books:
     """Return the victims, first taken first; empty: nobody can make room (5.6)."""
     lists = _collected(preemptor, short, admitted)
     for borrowing in _attempts(preemptor.queue, short, lists):
+        if not borrowing and not _own_quota_suffices(preemptor, lists.own):
+            continue
         found = _attempt(preemptor, short, _merged(lists, preemptor, books), books, borrowing=borrowing)
         if found:
             return found
@@ -45,12 +47,29 @@ def choose(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, books:
 def _attempts(queue: Node, short: Sequence[Pair], lists: _Lists) -> tuple[bool, ...]:
     assert queue.queue is not None
     borrows = queue.queue.preemption.borrow
-    under = all(queue.used(pair) < queue.quota(pair) for pair in short)
-    if not (lists.hierarchical or lists.by_priority) or (not borrows and not under):
+    if not (lists.hierarchical or lists.by_priority) or (not borrows and not _is_under(queue, short)):
         return (True,)
     if not borrows and not lists.hierarchical:
         return (False, True)
     return (True, False)
+
+
+def _is_under(queue: Node, short: Sequence[Pair]) -> bool:
+    """Whether a queue has some of its own quota left in all that is short."""
+    return all(queue.used(pair) < queue.quota(pair) for pair in short)
+
+
+def _own_quota_suffices(preemptor: Workload, own_candidates: Sequence[_Candidate]) -> bool:
+    """Whether the request fits without borrowing once all candidates of its own queue have gone (5.4).
+
+    Only they lower what the queue uses; if it does not fit then, the search without borrowing finds nobody.
+    """
+    queue = preemptor.queue
+    for pair, amount in preemptor.uses.items():
+        over = queue.used(pair) + amount - queue.nominal(pair)
+        if over > 0 and over > sum(each.workload.uses.get(pair, 0) for each in own_candidates):
+            return False
+    return True
 
 
 # --------------------------------------------------------------------------------- candidates
@@ -68,16 +87,30 @@ def _collected(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue) ->
 def _collect_above(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, lists: _Lists) -> None:
     """Walk up to the root; above a node that has room by right, candidates are hierarchical (5.2)."""
     node, asked = preemptor.queue, dict(preemptor.uses)
+    by_right = _only_by_right(preemptor, short, lists.own)
     advantage = False
     for ancestor in preemptor.queue.above():
         advantage = advantage or all(not node.borrows(pair, amount) for pair, amount in asked.items())
         for pair, amount in asked.items():
             asked[pair] = max(0, amount - node.free_here(pair))
-        into = lists.hierarchical if advantage else lists.by_priority
-        for queue in _borrowing_below(ancestor, node, short):
-            for each in foreign(preemptor, admitted.get(queue.name, ()), short):
-                into.append(_reclaimed(preemptor, each, ancestor, advantage=advantage))
+        if advantage or not by_right:
+            into = lists.hierarchical if advantage else lists.by_priority
+            for queue in _borrowing_below(ancestor, node, short):
+                for each in foreign(preemptor, admitted.get(queue.name, ()), short):
+                    into.append(_reclaimed(preemptor, each, ancestor, advantage=advantage))
         node = ancestor
+
+
+def _only_by_right(preemptor: Workload, short: Sequence[Pair], own_candidates: Sequence[_Candidate]) -> bool:
+    """Whether candidates by priority can be left out, because no search could take any of them.
+
+    Without borrowWithinCohort they are for the search without borrowing alone, and that is not made, or in vain.
+    """
+    queue = preemptor.queue
+    assert queue.queue is not None
+    if queue.queue.preemption.borrow:
+        return False
+    return not _is_under(queue, short) or not _own_quota_suffices(preemptor, own_candidates)
 
 
 def _borrowing_below(cohort: Node, but: Node, short: Sequence[Pair]) -> Iterator[Node]:

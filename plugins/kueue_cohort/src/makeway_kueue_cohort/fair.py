@@ -164,9 +164,14 @@ class _Search:
     def _by_share(self, order: Ordering, queue: Node, rule: Rule) -> bool:
         mine, theirs = almost_ancestors(self.queue, queue)
         asked, before = mine.share(), theirs.share()
+        known: dict[tuple[tuple[Pair, int], ...], bool] = {}
         while order.has(queue):
             candidate = order.pop(queue)
-            if self._passes(rule, asked, before, theirs, candidate):
+            uses = tuple(candidate.uses.items())
+            passes = known.get(uses)
+            if passes is None:  # the shares are the same for all who use as much, until somebody is taken
+                passes = known[uses] = self._passes(rule, asked, before, theirs, candidate)
+            if passes:
                 return self._take(candidate, Reason.FAIR)
             self.kept_for_second.setdefault(queue.name, []).append(candidate)
         return False

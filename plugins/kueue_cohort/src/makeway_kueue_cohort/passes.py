@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -220,19 +220,23 @@ def _tournaments(left: list[Entry]) -> Iterator[Entry]:
 def _winner(root: Node, rivals: Sequence[Entry]) -> Entry:
     """Return who comes out on top: in each cohort the best of its children goes on."""
     shares = {id(entry): _shares(entry) for entry in rivals}
-    of_queue = {id(entry.queue): entry for entry in rivals}
-
-    def best(node: Node) -> Entry | None:
-        if node.queue is not None:
-            return of_queue.get(id(node))
-        found = [(child, winner) for child in node.children() if (winner := best(child)) is not None]
-        if not found:
-            return None
-        return min(found, key=lambda each: _rank(each[1], shares[id(each[1])][id(each[0])]))[1]
-
-    won = best(root)
+    won = _best(root, {id(entry.queue): entry for entry in rivals}, shares)
     assert won is not None
     return won
+
+
+def _best(
+    node: Node, of_queue: Mapping[int, Entry], shares: Mapping[int, Mapping[int, Share]]
+) -> Entry | None:
+    """Return the winner below a node; None: nobody there takes part."""
+    if node.queue is not None:
+        return of_queue.get(id(node))
+    found = [
+        (child, winner) for child in node.children() if (winner := _best(child, of_queue, shares)) is not None
+    ]
+    if not found:
+        return None
+    return min(found, key=lambda each: _rank(each[1], shares[id(each[1])][id(each[0])]))[1]
 
 
 def _rank(entry: Entry, share: Share) -> tuple[bool, Share, tuple[float, float, str]]:
