@@ -53,6 +53,11 @@ def test_the_commands_of_the_page(cli: Run, site: Path) -> None:
     assert (replayed.status, explained.status) == (0, 0)
     assert re.search(r"^product +research +requeue +1$", replayed.out, re.MULTILINE)
     assert "job p1 (queue team-p) by requeue, InCohortReclamation" in explained.out
+    # A core for each pod and piece: r1 an hour on 1, r2 nine minutes and an hour on 2, p1 half an hour on 1, of 16.
+    used = (3600 + 2 * (540 + 3600) + 1800) / (16 * 6000)
+    shown = re.search(r"^utilisation +([\d.]+)%$", replayed.out, re.MULTILINE)
+    assert shown is not None
+    assert float(shown[1]) == pytest.approx(100 * used, abs=0.06)
     assert run(cli, site, "check kueue.yaml").status == 0
     imported = run(cli, site, "import kueue.yaml").out
     assert 'team-r = "research"' in imported

@@ -114,3 +114,29 @@ def test_suspended_jobs_are_in_the_figure(tmp_path: Path) -> None:
     assert run(*given).exit_code == 0
     assert run("report", record, "--figure", figure).exit_code == 0
     assert ">suspended</text>" in figure.read_text()
+
+
+def test_a_policy_that_names_no_cpus_loses_what_the_job_asked_for() -> None:
+    """Two cores for nine minutes are lost: all of the first start, and nothing of the second."""
+    held = [(60.0, 600.0, 0), (2400.0, 6000.0, 1)]
+    job = {
+        "core_seconds_lost": 2 * 540.0,
+        "restarts": 1,
+        "requested": {"nodes": 1, "cpus": 2},
+        "intervals": [
+            {
+                "state": "RUNNING",
+                "start": start,
+                "end": end,
+                "restart": restart,
+                "nodes": "n1",
+                "cpus": {"n1": ""},
+            }
+            for start, end, restart in held
+        ],
+    }
+    pieces, _ = pieces_of(0, job, Places({"nodes": [{"names": "n1", "cpus": 8}]}))
+    assert [(each.start, each.end, each.state) for each in pieces] == [
+        (60.0, 600.0, LOST),
+        (2400.0, 6000.0, STATES.index("RUNNING")),
+    ]

@@ -38,7 +38,7 @@ def pieces_of(number: int, job: Mapping[str, Any], places: Places) -> tuple[list
     held = [each for each in job["intervals"] if "nodes" in each and each["state"] in STATES]
     placed = [(each, places.number(each)) for each in held]
     runs = [
-        (each["start"], each["end"], each["restart"], places.places[place].cores)
+        (each["start"], each["end"], each["restart"], _cores(job, each, places.places[place].cores))
         for each, place in placed
         if each["state"] == "RUNNING"
     ]
@@ -58,3 +58,12 @@ def pieces_of(number: int, job: Mapping[str, Any], places: Places) -> tuple[list
                 continue
         made.append(Piece(start, end, number, state, place, restart))
     return made[::-1], found
+
+
+def _cores(job: Mapping[str, Any], interval: Mapping[str, Any], drawn: int) -> int:
+    """Return how many cores an interval counts for: where a policy names nodes and no CPUs, what the job asked for.
+
+    :param drawn: the CPUs of the place at which the interval is drawn.
+    """
+    cpus: Mapping[str, str] = interval.get("cpus") or {}
+    return drawn if not cpus or any(cpus.values()) else int(job["requested"]["cpus"])

@@ -40,7 +40,9 @@ def _of_flavor(flavor: str, amounts: Mapping[str, float], labels: list[str]) -> 
         max([*(amount / _PIECES for amount in pieces.values()), 0 if pieces else cores / _CORES, 1])
     )
     count = min(count, _MOST)
-    node: dict[str, Any] = {"name": hosts(flavor, count), "cpus": max(1, math.ceil(cores / count))}
+    # No quota of CPUs: a core for each piece, so that the work of pods that ask for none has a measure.
+    cpus = math.ceil((cores or max(pieces.values(), default=0.0)) / count)
+    node: dict[str, Any] = {"name": hosts(flavor, count), "cpus": max(1, cpus)}
     if "memory" in amounts:
         node["memory_mb"] = max(1, math.ceil(amounts["memory"] / count / _MB))
     gres = {name: math.ceil(amount / count) for name, amount in pieces.items() if amount}
