@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 
 from makeway import catalogue, registry, status
+from makeway.cli.asked import Asked
 from makeway.cli.loose import plugin_option
 from makeway.config import MappingRule
 from makeway.model import Seconds
@@ -168,7 +171,14 @@ _WORKLOAD = (
 
 
 def workload_options(command: Command) -> Command:
-    """Add what says which jobs are replayed, and how."""
+    """Add what says which jobs are replayed, and how; the command gets all of it as one `Asked`, first."""
+    names = [field.name for field in attrs.fields(Asked)]
+
+    @functools.wraps(command)
+    def gathered(**given: Any) -> Any:
+        return command(Asked(**{name: given.pop(name) for name in names}), **given)
+
+    wrapped: Command = gathered
     for decorator in reversed(_WORKLOAD):
-        command = decorator(command)
-    return command
+        wrapped = decorator(wrapped)
+    return wrapped

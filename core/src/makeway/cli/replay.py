@@ -12,18 +12,19 @@ from rich.text import Text
 
 from makeway import registry, status
 from makeway.archive import JsonArchive
+from makeway.cli.asked import Asked
 from makeway.cli.changes import is_file, variant
 from makeway.cli.group import UNUSABLE
-from makeway.cli.inputs import Loaded, check_plugins, load_config, refusals, with_actions
+from makeway.cli.inputs import Loaded, check_plugins, refusals, with_actions
 from makeway.cli.listing import in_short
 from makeway.cli.loose import load_files
 from makeway.cli.options import Duration, status_instants, status_options, workload_options
 from makeway.cli.outputs import STDOUT, Output, check_names
 from makeway.cli.records import Keeper, page_writer, records_of, views_named
-from makeway.cli.request import CONFIGURED, Request, changed, in_world
+from makeway.cli.request import CONFIGURED, Request, in_world
 from makeway.cli.running import column_of
 from makeway.cli.terminal import note, show
-from makeway.config import Config, MappingRule
+from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.model import NOTHING, Seconds, Vocabulary
 from makeway.readers.lines import read_text
@@ -112,20 +113,7 @@ from makeway.state import State, read_state
 )
 @registry.one_look()
 def replay(
-    config: Path,
-    workload: Path | None,
-    maps: tuple[MappingRule, ...],
-    format: str | None,
-    limit: int | None,
-    changes: tuple[str, ...],
-    until: Seconds | None,
-    decision_time_limit: Seconds | None,
-    plugin_files: Mapping[str, Path],
-    release: str | None,
-    nodes: Path | None,
-    accounting: tuple[Path, ...],
-    actions: tuple[str, ...],
-    warm_up: tuple[Path, ...],
+    asked: Asked,
     json_file: str | None,
     log_file: str | None,
     report_file: str | None,
@@ -155,15 +143,12 @@ def replay(
     stay suspended for good; they are listed.  Rows of jobs that have not run, or of what the log does
     not know, do not change the exit status.
     """
-    loaded = load_config(config, release, nodes, accounting)
-    base = in_world(changed(loaded.config, changes, maps, config, decision_time_limit), world)
+    loaded, config = asked.load(), asked.config
+    base = in_world(asked.changed(loaded.config), world)
     variants = {
-        label: with_actions(each, actions)
-        for label, each in _variants(
-            base, compared, changes, maps, decision_time_limit, release, accounting
-        ).items()
+        label: with_actions(each, asked.actions) for label, each in _variants(base, compared, asked).items()
     }
-    loose = load_files(plugin_files)
+    loose = load_files(asked.plugin_files)
     odd: list[str] = []
     shown = {"": queue_at, **status_instants(of_vendors), "bjobs": bjobs_at, "showq": showq_at}
     for label, each in variants.items():
@@ -171,7 +156,7 @@ def replay(
         policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
         odd += (f"{source}: {text}" for text in refusals(each, policies))
         _check_commands(shown, policies.vocabulary(), source)
-    _check_times(shown, until)
+    _check_times(shown, asked.until)
     outputs = (
         ("--json", json_file),
         ("--log", log_file),
@@ -179,25 +164,25 @@ def replay(
         ("--rejected", rejected_file),
     )
     outputs_of_states = tuple(("--state-at", name) for _, name in states_at)
-    inputs = (config, workload, begin_file, *accounting, *warm_up)
+    inputs = (config, asked.workload, begin_file, *asked.accounting, *asked.warm_up)
     check_names((*outputs, *outputs_of_states), [path for path in inputs if path is not None])
     if (begin_file is not None or states_at) and (runner is not None or world is not None):
         option = "--from" if begin_file is not None else "--state-at"
         raise ConfigError(option, [Problem("", "is for the simulated world; leave out --world and --runner")])
     request = Request(
-        begin=None if begin_file is None else _state_of(begin_file, until),
+        begin=None if begin_file is None else _state_of(begin_file, asked.until),
         begin_from=str(begin_file or ""),
         states_at=states_at,
         loaded=loaded,
-        workload=workload,
-        format=format,
-        limit=limit,
-        until=until,
+        workload=asked.workload,
+        format=asked.format,
+        limit=asked.limit,
+        until=asked.until,
         queues=shown,
         check_invariants=check_invariants,
         all_rejected=rejected_file is not None,
         plugins=loose,
-        warm_up=warm_up,
+        warm_up=asked.warm_up,
         runner=None if runner is None else registry.runner_named(runner),
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
@@ -249,21 +234,13 @@ def replay(
         raise click.exceptions.Exit(UNUSABLE)
 
 
-def _variants(
-    base: Config,
-    compared: Sequence[str],
-    changes: Sequence[str],
-    maps: Sequence[MappingRule],
-    time_limit: Seconds | None,
-    release: str | None,
-    accounting: Sequence[Path],
-) -> dict[str, Config]:
+def _variants(base: Config, compared: Sequence[str], asked: Asked) -> dict[str, Config]:
     """Return the configurations to run, by what their columns are called."""
     variants = {CONFIGURED: base}
     for text in compared:
-        other = variant(base, text, release, accounting)
+        other = variant(base, text, asked.release, asked.accounting)
         if is_file(text):
-            other = in_world(changed(other, changes, maps, Path(text), time_limit), base.world.name)
+            other = in_world(asked.changed(other, Path(text)), base.world.name)
         variants[text] = other
     return variants
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import click
 
+from makeway.cli.asked import Asked
 from makeway.cli.group import TRACE, UNUSABLE, switched_on
-from makeway.cli.inputs import check_plugins, load_config, with_actions
+from makeway.cli.inputs import check_plugins, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
-from makeway.cli.request import CONFIGURED, Request, changed
+from makeway.cli.request import CONFIGURED, Request
 from makeway.cli.running import begun_warm, warmed_up, watched
 from makeway.cli.terminal import note
-from makeway.config import Config, MappingRule
+from makeway.config import Config
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.model import Seconds
 from makeway.readers.commands import commands_with
 from makeway.replay import Options
 from makeway.replay import replay as run_replay
@@ -30,36 +27,23 @@ from makeway_explain.story import explain as story
 @workload_options
 @click.option("--job", required=True, metavar="ID", help="The job in question.")
 def explain(
-    config: Path,
-    workload: Path | None,
-    maps: tuple[MappingRule, ...],
-    format: str | None,
-    limit: int | None,
-    changes: tuple[str, ...],
-    until: Seconds | None,
-    decision_time_limit: Seconds | None,
-    plugin_files: Mapping[str, Path],
-    release: str | None,
-    nodes: Path | None,
-    accounting: tuple[Path, ...],
-    actions: tuple[str, ...],
-    warm_up: tuple[Path, ...],
+    asked: Asked,
     job: str,
 ) -> None:
     """Replay WORKLOAD under CONFIG and tell what was decided about one job, and why.
 
     The exit status is 3 if the job's row cannot be used, or the job can never run here.
     """
-    loaded = load_config(config, release, nodes, accounting)
-    configured = with_actions(changed(loaded.config, changes, maps, config, decision_time_limit), actions)
-    loose = load_files(plugin_files)
+    loaded, config = asked.load(), asked.config
+    configured = with_actions(asked.changed(loaded.config), asked.actions)
+    loose = load_files(asked.plugin_files)
     check_plugins(configured, str(config), loose, loaded.places)
     request = Request(
         loaded=loaded,
-        workload=workload,
-        format=format,
-        limit=limit,
-        until=until,
+        workload=asked.workload,
+        format=asked.format,
+        limit=asked.limit,
+        until=asked.until,
         queues={},
         check_invariants=False,
         all_rejected=True,
@@ -71,7 +55,7 @@ def explain(
     note("note", unusable)
     witness = Witness(job)
     with watched(request, configured, CONFIGURED) as (jobs, hooks):
-        configured, notes = warmed_up(configured, warm_up, jobs.start_wall)
+        configured, notes = warmed_up(configured, asked.warm_up, jobs.start_wall)
         note("note", notes)
 
         def stepped(engine: Engine) -> None:
@@ -80,7 +64,7 @@ def explain(
                 hooks.stepped(engine)
 
         options = Options(
-            until=until,
+            until=asked.until,
             traced=witness.concerns,
             decided=witness.decided,
             after_step=stepped,

@@ -12,16 +12,16 @@ import attrs
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from makeway.cli.asked import Asked
 from makeway.cli.group import FAILED, UNUSABLE
-from makeway.cli.inputs import Loaded, check_plugins, load_config, open_jobs, with_actions
+from makeway.cli.inputs import Loaded, check_plugins, open_jobs, with_actions
 from makeway.cli.loose import load_files
 from makeway.cli.options import workload_options
-from makeway.cli.request import changed, in_world
+from makeway.cli.request import in_world
 from makeway.cli.running import warmed_up
 from makeway.cli.terminal import console, note, show
-from makeway.config import Config, MappingRule
+from makeway.config import Config
 from makeway.errors import ConfigError, Problem
-from makeway.model import Seconds
 from makeway.readers.api import ReadOptions
 from makeway.readers.foreign import AdaptedWorkload
 from makeway.readers.open import READERS, reader_for, readers_for
@@ -93,20 +93,7 @@ class Sweep:
     "--again", is_flag=True, help="Run what is done already once more, as after a change of a plugin."
 )
 def sweep(
-    config: Path,
-    workload: Path | None,
-    maps: tuple[MappingRule, ...],
-    format: str | None,
-    limit: int | None,
-    changes: tuple[str, ...],
-    until: Seconds | None,
-    decision_time_limit: Seconds | None,
-    plugin_files: Mapping[str, Path],
-    release: str | None,
-    nodes: Path | None,
-    accounting: tuple[Path, ...],
-    actions: tuple[str, ...],
-    warm_up: tuple[Path, ...],
+    asked: Asked,
     vary: tuple[str, ...],
     folder: Path,
     workers: int | None,
@@ -121,27 +108,25 @@ def sweep(
     sweep does only what is missing; with more values, only what is new.
     """
     axes = axes_of(vary)
-    if dask is not None and plugin_files:
+    if dask is not None and asked.plugin_files:
         text = "its files are on this computer only; install the plugin on the workers"
         raise ConfigError("--plugin", [Problem("", text)])
-    loaded = load_config(config, release, nodes, accounting)
-    base = with_actions(
-        in_world(changed(loaded.config, changes, maps, config, decision_time_limit), None), actions
-    )
-    variants, left_out = _variants(base, axes, plugin_files, skip_invalid=skip_invalid)
-    content = digest_of(workload, format, *(digest_of(path) for path in warm_up))
-    ready = identified(variants, content, plugin_files, until, limit)
-    task = Task(until=until, files=plugin_files, records=records)
+    loaded, files = asked.load(), asked.plugin_files
+    base = with_actions(in_world(asked.changed(loaded.config), None), asked.actions)
+    variants, left_out = _variants(base, axes, files, skip_invalid=skip_invalid)
+    content = digest_of(asked.workload, asked.format, *(digest_of(path) for path in asked.warm_up))
+    ready = identified(variants, content, files, asked.until, asked.limit)
+    task = Task(until=asked.until, files=files, records=records)
     wanted = Sweep(
         axes=axes,
         variants=tuple(ready),
         left_out=tuple(left_out),
         loaded=loaded,
-        workload=workload,
-        format=format,
-        limit=limit,
+        workload=asked.workload,
+        format=asked.format,
+        limit=asked.limit,
         task=task,
-        warm_up=warm_up,
+        warm_up=asked.warm_up,
     )
     note("warning", loaded.warnings)
     with contextlib.closing(Store(folder)) as store:
