@@ -63,7 +63,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "GangVerb",
         ),
     ),
-    "What makes answers quicker and changes none": ("ForesightedSelector", "ScreeningSelector"),
+    "What makes answers quicker and changes none": (
+        "ForecastingSelector",
+        "ForesightedSelector",
+        "ScreeningSelector",
+    ),
 }
 
 

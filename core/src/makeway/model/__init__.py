@@ -30,7 +30,7 @@ from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Par
 from makeway.model.commands import Commands
 from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, Usage, UserSignal
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
-from makeway.model.speed import ForesightedSelector, ScreeningSelector
+from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector
 from makeway.model.values import (
     NOTHING,
     PREEMPTIONS_KEPT,
@@ -64,6 +64,7 @@ __all__ = [
     "Cover",
     "Exclusive",
     "Forecast",
+    "ForecastingSelector",
     "ForesightedSelector",
     "Gang",
     "GangOrder",

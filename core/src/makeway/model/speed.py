@@ -44,3 +44,14 @@ class ForesightedSelector(Selector, Protocol):
         :param jobs: pending jobs, all of which have these candidates.
         :param kind: the same for the same kind of preemptors, for what is worth remembering.
         """
+
+
+class ForecastingSelector(Selector, Protocol):
+    """A selector that says which jobs its `forecast` lets start no earlier than others, for a long plan."""
+
+    def forecast_key(self, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+        """Return what tells jobs of one partition apart for `forecast` as things stand, and how much one wants.
+
+        Of two jobs with the same first part, whoever wants more is never forecast to start earlier, on the same
+        nodes or on some of them. Whom `removable` names makes nobody start later. None: that does not hold for it.
+        """

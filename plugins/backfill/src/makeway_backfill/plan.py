@@ -17,23 +17,43 @@ _TINY = 1e-6
 
 
 class Skipping:
-    """Passes over instants at which too few nodes are free, or will be before a job that starts then is over."""
+    """Passes over instants at which too few nodes are free, or will be before a job that starts then is over.
 
-    def __init__(self, begins: Sequence[Seconds], bad: Sequence[int]) -> None:
-        self._begins = begins
-        self._bad = bad
-        """By record: the last one up to it with too few nodes; -1: none."""
+    Asked about instants that only move forward, it looks at each record once.
+    """
+
+    def __init__(self, plan: Plan, nodes: NodeBits, least: int) -> None:
+        self._begins, self._free = plan.begins, plan.free
+        self._nodes = nodes
+        self._least = least
+        self._enough = (0, 0)
+        """Records from the one to the other, which is not among them, have enough nodes."""
+
+    def is_open(self, start: Seconds, length: Seconds) -> bool:
+        """Whether enough nodes are free from `start` on until the job is over, each record by itself."""
+        return self._last_lacking(start, length) < 0
 
     def first_from(self, start: Seconds, length: Seconds) -> Seconds | None:
         """Return the first instant from `start` on that is worth a look; None: there is none."""
-        begins = self._begins
-        while True:
-            over = self._bad[bisect.bisect_right(begins, start + length + _TINY) - 1]
-            if over < max(0, bisect.bisect_right(begins, start) - 1):
-                return start
-            if over + 1 == len(begins):
+        while (over := self._last_lacking(start, length)) >= 0:
+            if over + 1 == len(self._begins):
                 return None
-            start = begins[over + 1]
+            start = self._begins[over + 1]
+        return start
+
+    def _last_lacking(self, start: Seconds, length: Seconds) -> int:
+        """Return the last record in view that lacks nodes; -1: none does."""
+        free, nodes, least = self._free, self._nodes, self._least
+        first = max(0, bisect.bisect_right(self._begins, start) - 1)
+        over = bisect.bisect_right(self._begins, start + length + _TINY)
+        begun, ended = self._enough
+        unseen = ended if begun <= first < ended else first
+        for at in range(over - 1, unseen - 1, -1):
+            if (free[at] & nodes).bit_count() < least:
+                self._enough = at + 1, over
+                return at
+        self._enough = first, max(over, unseen)
+        return -1
 
 
 class Plan:
@@ -64,17 +84,18 @@ class Plan:
 
     def skipping(self, nodes: NodeBits, least: int) -> Skipping:
         """Return what finds the instants from which on at least so many of `nodes` might stay free for a while."""
-        last, bad = -1, []
-        for at, free in enumerate(self.free):
-            if (free & nodes).bit_count() < least:
-                last = at
-            bad.append(last)
-        return Skipping(self.begins, bad)
+        return Skipping(self, nodes, least)
 
     def next_begin(self, start: Seconds) -> Seconds | None:
         """Return the next instant after `start` at which the promises change."""
         at = bisect.bisect_right(self.begins, start)
         return self.begins[at] if at < len(self.begins) else None
+
+    def begin_before(self, instant: Seconds) -> Seconds:
+        """Return the last begin of a record before an instant, or the first of all; of infinity that itself."""
+        if math.isinf(instant):
+            return instant
+        return self.begins[max(0, bisect.bisect_left(self.begins, instant) - 1)]
 
     def collides(self, start: Seconds, end: Seconds, nodes: NodeBits) -> Seconds | None:
         """Return the end of the first record that lacks some of `nodes` in that time; None: none does."""

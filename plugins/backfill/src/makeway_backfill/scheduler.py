@@ -4,7 +4,7 @@ slurm-gang-and-select 5.4)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
@@ -16,6 +16,7 @@ from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
+from makeway_backfill.bounds import Bounds, Wants
 from makeway_backfill.plan import Plan, Sliding
 
 _STANDBY_LIMIT: Seconds = 60.0
@@ -50,6 +51,11 @@ class Backfill:
         """Job id -> start planned in the last pass."""
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.implements("makeway_windows")
+        policies = attempts.placer.policies
+        alike = not (self._windows or policies.implements("makeway_node_sets"))
+        self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None) if alike else None
+        self._bounds = Bounds()
+        """When jobs can start at the earliest, by what this pass has found."""
         self._together = attempts.ledger.rule("het_planned_together")
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
@@ -68,6 +74,7 @@ class Backfill:
         self._nodes_now.clear()
         self.expected.clear()
         ledger.searches = 0
+        self._bounds.forget()
         handled: set[str] = set()
         whole: set[str] = set()
         entries = self._attempts.ordered()
@@ -79,6 +86,7 @@ class Backfill:
                 continue
             if job.spec.het_id is not None:
                 self._try_het(job, partition, plan, handled, whole)
+                self._bounds.forget()
             elif self._try(job, partition, plan):
                 handled.add(job.id)
 
@@ -148,12 +156,20 @@ class Backfill:
         known: dict[tuple[NodeBits, bool], Forecast | None] = {}
         skipping = plan.skipping(open_to_it, job.size)
         sliding = Sliding(plan, length)
+        alike = self._wants(job)
+        passed: Seconds | None = None
+        """The first instant that was not passed over for want of nodes."""
+        least = start if alike is None else self._least_start(job, plan, open_to_it, length, alike)
+        if start < least and not (removable and skipping.is_open(start, length)):
+            start = least
+        found = None
         while start <= plan.horizon:
             worth = skipping.first_from(start, length)
             if worth is None:
-                return None
+                start = math.inf
+                break
             if worth != start:
-                start = worth
+                start = max(worth, least)
                 continue
             nodes = sliding.available(start) & open_to_it
             asked = nodes, start <= ledger.now
@@ -162,22 +178,51 @@ class Backfill:
             forecast = known[asked]
             later = plan.next_begin(start)
             if forecast is None and later is None:
-                return None
+                start = math.inf
+                break
             if later is not None and (forecast is None or max(forecast.at, start) > later):
-                start = later  # nodes that are promised to others now may be free by then
+                start = max(later, least)  # nodes that are promised to others now may be free by then
                 continue
             assert forecast is not None
             at = max(forecast.at, start)
-            if at <= ledger.now:
-                return at, forecast, nodes
-            blocked_until = plan.collides(at, at + length, forecast.nodes)
-            if blocked_until is not None:
-                if math.isinf(blocked_until):
-                    return None
-                start = blocked_until
-                continue
-            return at, forecast, nodes
-        return None
+            # Nodes that can be had at once are free for as long as the job runs.
+            blocked_until = None if at == start else plan.collides(at, at + length, forecast.nodes)
+            if blocked_until is None:
+                found = at, forecast, nodes
+                break
+            if passed is None:
+                passed = start
+            start = blocked_until
+        if alike is not None:
+            self._bounds.learn(*alike, length, start if passed is None else passed)
+        return found
+
+    def _least_start(
+        self, job: Job, plan: Plan, nodes: NodeBits, length: Seconds, alike: tuple[Hashable, Wants]
+    ) -> Seconds:
+        """Return an instant before which a job cannot start, unless others make way for it now.
+
+        Promises only take from what would be free of `nodes` without any: that comes first.
+        """
+        bounds = self._bounds
+        if alike not in bounds.without_promises:
+            found = self._forecast(job, nodes, math.inf, [])
+            bounds.without_promises[alike] = math.inf if found is None else found.at
+        known = bounds.least(*alike, length)
+        freed = plan.begin_before(bounds.without_promises[alike])
+        return freed if known is None else max(known, freed)
+
+    def _wants(self, job: Job) -> tuple[Hashable, Wants] | None:
+        """Return by what a job can start no earlier than others of this pass; None: it has to be looked for."""
+        ledger = self._ledger
+        if self._forecast_key is None or job.spec.het_id is not None or self._placer.prober.keeps_apart(job):
+            return None
+        told: tuple[Hashable, int] | None = self._forecast_key(job, ledger)
+        if told is None:
+            return None
+        self._bounds.hold(ledger.version)
+        key, wanted = told
+        return (job.partition.index, key), (job.size, wanted)
 
     def _length(self, job: Job, standby: bool) -> Seconds:
         limit = job.time_limit if job.time_limit is not None else YEAR
@@ -210,6 +255,8 @@ class Backfill:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             return False
         outcome = self._placer.try_start(Question(job, partition, nodes))
+        if outcome not in (Outcome.BUSY, Outcome.LIMITED):
+            self._bounds.forget()
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
         elif outcome is Outcome.STARTED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -59,6 +59,19 @@ def forecast(
         if isinstance(found, Placement):
             return _at(max(end, now), found.allocation.nodes, usable)
     return None
+
+
+def forecast_key(selector: LinearSelector, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+    """Return the nodes that could serve `job`, and how many it takes; None: it matters which ones it gets."""
+    request = selector.request(job)
+    if selector.spares_off or not _plain(
+        request, job, selector, tolerates=view.rule("linear_forecast_tolerates_one")
+    ):
+        return None
+    usable = selector._static(job, job.partition.nodes, request)
+    if job.spec.features:
+        usable = selector.alternatives(job)[-1].among(usable)
+    return (usable, request.max_nodes), _wanted(selector, request)
 
 
 def forecast_around(

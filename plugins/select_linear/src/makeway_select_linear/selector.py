@@ -28,7 +28,7 @@ from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, nodes_alike
 from makeway_select_linear.books import Books
 from makeway_select_linear.ends_ahead import EndsAhead
-from makeway_select_linear.forecast import forecast, forecast_around, nodes_of
+from makeway_select_linear.forecast import forecast, forecast_around, forecast_key, nodes_of
 from makeway_select_linear.request import Request, memory_need, over_limit, request_of
 
 _UNLIMITED = 1 << 30
@@ -334,6 +334,10 @@ class LinearSelector:
         if self.spares_off and (spared := self.spared(job, view)):
             return forecast_around(self, job, nodes, view, removable, spared)
         return forecast(self, job, nodes, view, removable)
+
+    def forecast_key(self, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+        """Return what makes jobs start no earlier than others; None: not known (see `ForecastingSelector`)."""
+        return forecast_key(self, job, view)
 
     def spared(self, job: Job, view: ClusterView) -> Sequence[Job]:
         """Return the jobs that `job` may not be laid over: gang would stop them although they are OFF (4.4.6)."""

@@ -72,9 +72,13 @@ class Prober:
         nodes = allowed & job.partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
         if self._kept:
             nodes &= ~self._kept.from_others(job)
-        if ledger.anyone_exclusive or wants_user(job) or self._mcs_on:
+        if self.keeps_apart(job):
             return node_filter(ledger, self._mcs, job, nodes)
         return nodes
+
+    def keeps_apart(self, job: Job) -> bool:
+        """Whether other users or labels may keep nodes from `job`."""
+        return bool(self._ledger.anyone_exclusive or wants_user(job) or self._mcs_on)
 
     def filter_nodes(self, job: Job, nodes: NodeBits) -> NodeBits:
         """Drop nodes that other users or labels keep from `job`, however soon they may leave."""

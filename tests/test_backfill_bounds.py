@@ -1,0 +1,155 @@
+"""Hold backfill that knows until when nobody like a job can start to one that looks at every instant from now on."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import pytest
+
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.model import Forecast, JobSpec
+from makeway.replay import Options, replay
+from makeway_backfill import Backfill, Sliding
+from makeway_backfill.bounds import Bounds
+from makeway_select_linear.selector import LinearSelector
+
+Found = tuple[float, Forecast, int] | None
+
+
+def _config(seed: int) -> Config:
+    """Return ten nodes; every other site lets one partition preempt, each third shares nodes."""
+    preempts, shares = seed % 2 == 0, seed % 3 == 0
+    return Config(
+        node=(
+            NodeTable(name="n[1-6]", cpus=4, memory_mb=8_000, features=("old",)),
+            NodeTable(name="n[7-10]", cpus=4, memory_mb=16_000),
+        ),
+        partition=(
+            PartitionTable(name="low", default=True, oversubscribe="YES:2" if shares else "NO"),
+            PartitionTable(name="high", priority_tier=2, nodes="n[3-10]"),
+        ),
+        policy=PolicyTable(
+            select="select/linear",
+            preempt="preempt/partition_prio" if preempts else "preempt/none",
+            preempt_mode=("requeue",) if preempts else ("off",),
+        ),
+        scheduler=SchedulerTable(
+            type="backfill",
+            clockwork={"bf_window": (86_400.0, 900.0)[seed % 4 == 3], "bf_resolution": (1.0, 60.0)[seed % 2]},
+        ),
+    )
+
+
+def _jobs(seed: int) -> list[JobSpec]:
+    chance = Random(seed)
+    found = []
+    for at in range(60):
+        run = chance.randint(5, 300)
+        nodes = chance.choice((1, 1, 2, 3, 5, 8))
+        found.append(
+            JobSpec(
+                id=str(at + 1),
+                partitions=("high" if chance.random() < 0.2 else "low",),
+                user=chance.choice(("u1", "u2", "u3")),
+                submit_at=float(chance.choice((0, chance.randrange(600)))),
+                run_time=float(run),
+                time_limit=None if chance.random() < 0.05 else float(60 * math.ceil(run / 60)),
+                min_nodes=nodes,
+                max_nodes=nodes + 1 if chance.random() < 0.1 else None,
+                cpus_per_task=chance.choice((1, 4)),
+                features="old" if chance.random() < 0.1 and nodes < 6 else "",
+                oversubscribe=chance.random() < 0.3,
+            )
+        )
+    return sorted(found, key=lambda job: job.submit_at)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_is_found_is_what_a_look_at_every_instant_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each try: when, on which nodes, and among which the job may choose."""
+    quick, wants = Backfill._earliest, Backfill._wants
+    compared = {"in all": 0, "known before": 0}
+
+    def both(self: Backfill, *given: Any) -> Found:
+        monkeypatch.setattr(Backfill, "_wants", lambda *_: None)
+        plain = quick(self, *given)
+        monkeypatch.setattr(Backfill, "_wants", wants)
+        alike = wants(self, given[0])
+        known = alike is not None and self._bounds.least(*alike, given[3])
+        compared["in all"] += 1
+        compared["known before"] += bool(known and known > self._ledger.now)
+        found = quick(self, *given)
+        assert found == plain
+        return found
+
+    monkeypatch.setattr(Backfill, "_earliest", both)
+    replay(_config(seed), _jobs(seed), (), Options(keep=False))
+    assert compared["in all"] > 100
+    if seed % 3:  # where nodes are shared, jobs often matter one by one
+        assert compared["known before"] > compared["in all"] / 10, compared
+
+
+def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than two thirds as many about a deep queue."""
+    site = Config(
+        node=(NodeTable(name="n[1-40]"),),
+        partition=(PartitionTable(name="low", default=True),),
+        scheduler=SchedulerTable(type="backfill"),
+    )
+    chance = Random(1)
+    jobs = [
+        JobSpec(
+            id=str(at + 1),
+            submit_at=0.0,
+            run_time=float(chance.randint(60, 600)),
+            time_limit=float(60 * chance.randint(10, 20)),
+            min_nodes=chance.choice((1, 2, 4, 8)),
+        )
+        for at in range(150)
+    ]
+    looked = 0
+    available = Sliding.available
+
+    def noted(self: Sliding, start: float) -> int:
+        nonlocal looked
+        looked += 1
+        return available(self, start)
+
+    def count() -> int:
+        nonlocal looked
+        looked = 0
+        replay(site, jobs, (), Options(keep=False))
+        return looked
+
+    monkeypatch.setattr(Sliding, "available", noted)
+    quick = count()
+    monkeypatch.setattr(LinearSelector, "forecast_key", lambda *_: None)
+    assert quick * 3 < count() * 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_are_those_of_whoever_wants_no_more(seed: int) -> None:
+    """The latest instant of all who want as little, and run as short."""
+    chance = Random(seed)
+    bounds = Bounds()
+    learnt: list[tuple[str, tuple[int, int], float, float]] = []
+    for _ in range(80):
+        key, wants = chance.choice("ab"), (chance.randint(1, 3), chance.randint(1, 3))
+        length, instant = float(chance.randint(1, 9)), float(chance.randint(0, 20))
+        bounds.learn(key, wants, length, instant)
+        learnt.append((key, wants, length, instant))
+        key, wants, length = (
+            chance.choice("ab"),
+            (chance.randint(1, 3), chance.randint(1, 3)),
+            chance.random() * 10,
+        )
+        expected = [
+            instant
+            for other, (size, nodes), shorter, instant in learnt
+            if other == key and size <= wants[0] and nodes <= wants[1] and shorter <= length
+        ]
+        assert bounds.least(key, wants, length) == max(expected, default=None)
