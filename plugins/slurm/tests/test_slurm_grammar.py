@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from makeway.errors import ConfigError, Problem
 from makeway_slurm.readers import grammar as slurm_grammar
-from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, parse_conf, read_conf
+from makeway_slurm.readers.conf_parts import RECORD_KINDS, Record, Setting, SlurmConf
+from makeway_slurm.readers.grammar import parse_conf, read_conf
 
 
 def pairs(conf: SlurmConf) -> list[tuple[str, str]]:
@@ -387,7 +388,7 @@ plain_values = st.text(
     min_size=1,
 )
 plain_keys = st.from_regex(r"[A-Za-z0-9_.]{1,8}", fullmatch=True).filter(
-    lambda key: key.lower() not in {"include", *slurm_grammar.RECORD_KINDS}
+    lambda key: key.lower() not in {"include", *RECORD_KINDS}
 )
 
 

@@ -22,8 +22,9 @@ from makeway_slurm import rules
 from makeway_slurm.check import Finding, combinations, place_of
 from makeway_slurm.readers import names, releases, site, topology
 from makeway_slurm.readers.accounting import NO_ACCOUNTING, Accounting
+from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.draft import Draft, left_out
-from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, parse_conf, read_conf, shown
+from makeway_slurm.readers.grammar import parse_conf, read_conf
 from makeway_slurm.readers.nodes import read_nodes
 from makeway_slurm.readers.partitions import read_partitions
 from makeway_slurm.readers.policy import read_cluster, read_policy

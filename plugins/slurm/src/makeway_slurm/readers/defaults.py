@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from makeway_slurm.readers.grammar import Setting
+from makeway_slurm.readers.conf_parts import Setting
 from makeway_slurm.readers.values import parse_time
 
 Get = Callable[[str], Setting | None]

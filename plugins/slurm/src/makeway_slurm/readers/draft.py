@@ -10,8 +10,8 @@ import attrs
 from makeway.config import short_name
 from makeway.errors import Problem, nearest
 from makeway.foreign import LeftOut
+from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.defaults import is_default, is_switched_off
-from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, shown
 from makeway_slurm.readers.values import OptionValues
 from makeway_slurm.rules import version
 

@@ -13,8 +13,8 @@ import attrs
 from makeway.config import NodeTable
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist
+from makeway_slurm.readers.conf_parts import Record, Setting, shown
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Record, Setting, shown
 from makeway_slurm.readers.values import megabytes, parse_count, parse_gres
 
 _OUT_OF_SERVICE = ("DOWN", "DRAIN", "DRAINED", "FAIL", "FAILING", "FUTURE")

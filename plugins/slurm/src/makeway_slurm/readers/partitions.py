@@ -17,8 +17,8 @@ from makeway.model import Sharing
 from makeway_slurm.accounts.tres import parse_weights
 from makeway_slurm.check import of_partition, partition_select_is_ignored
 from makeway_slurm.limits.access import LISTS
+from makeway_slurm.readers.conf_parts import Record, Setting, shown
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Record, Setting, shown
 from makeway_slurm.readers.nodes import Nodes
 from makeway_slurm.readers.releases import NEWER_SELECT_WORDS
 from makeway_slurm.readers.values import (

@@ -15,8 +15,8 @@ from makeway.errors import nearest
 from makeway.preemption import PreemptionTable
 from makeway_slurm.check import MIN_TIMESLICE, TIMESLICE
 from makeway_slurm.readers import limits, priority, topology
+from makeway_slurm.readers.conf_parts import shown
 from makeway_slurm.readers.draft import Draft, one_of, reporting
-from makeway_slurm.readers.grammar import shown
 from makeway_slurm.readers.partitions import (
     is_unit,
     mode_words,

@@ -11,8 +11,8 @@ from typing import Any
 from makeway.errors import nearest
 from makeway_slurm.accounts.settings import FLAGS, RESETS
 from makeway_slurm.accounts.tres import parse_weights
+from makeway_slurm.readers.conf_parts import Setting, shown
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Setting, shown
 from makeway_slurm.readers.values import parse_count, parse_time, parse_yes_no
 
 NAME = "priority/multifactor"

@@ -23,8 +23,8 @@ from makeway_slurm.readers import reservations
 from makeway_slurm.readers import sacctmgr_names as names
 from makeway_slurm.readers.accounting import Accounting, Association
 from makeway_slurm.readers.association_rows import KEPT, OF_QOS, Rows, is_assoc_mgr, read_assoc_mgr
+from makeway_slurm.readers.conf_parts import Setting, SlurmConf
 from makeway_slurm.readers.draft import Draft, in_one_line
-from makeway_slurm.readers.grammar import Setting, SlurmConf
 from makeway_slurm.readers.partitions import mode_words
 from makeway_slurm.readers.sacctmgr_dump import looks_so, read_dump
 from makeway_slurm.readers.values import parse_count, parse_time

@@ -16,8 +16,8 @@ from makeway.readers.lines import Line, shown
 from makeway_slurm.readers import sacctmgr_names as names
 from makeway_slurm.readers.accounting import Association
 from makeway_slurm.readers.association_rows import Rows, is_kept
+from makeway_slurm.readers.conf_parts import Setting
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Setting
 
 TITLES = ("Cluster", "Parent", "Account", "User")
 ROOT = "root"

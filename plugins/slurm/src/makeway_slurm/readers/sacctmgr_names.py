@@ -6,8 +6,8 @@ import difflib
 import functools
 from collections.abc import Mapping
 
+from makeway_slurm.readers.conf_parts import Setting
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Setting
 
 QOS = tuple("Name Priority GraceTime Preempt PreemptMode PreemptExemptTime Flags".split())
 """Columns of QOS that become configuration."""

@@ -11,15 +11,28 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from makeway.arrays import parse_array, tasks_of
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist
-from makeway.model import Exclusive, JobSpec, UserSignal
-from makeway_slurm.readers.values import parse_gres, parse_licenses, parse_mem_mb, parse_time
-from makeway_slurm.topology.sets import SWITCHES, WAIT
+from makeway.model import Exclusive, JobSpec
+from makeway_slurm.readers.sbatch_values import (
+    read_begin,
+    read_dependency,
+    read_exclusive,
+    read_gpus,
+    read_layout,
+    read_licenses,
+    read_limit,
+    read_names,
+    read_node_file,
+    read_nodes,
+    read_signal,
+    read_sockets,
+    read_switches,
+)
+from makeway_slurm.readers.values import parse_gres, parse_mem_mb
 
 Options = dict[str, Any]
 
@@ -46,17 +59,6 @@ _INHERITED = frozenset(
 )
 """Options of one component of a heterogeneous job that hold for the others, as the page heterogeneous_jobs.html lists
 them; and ``--mem``, as sbatch 22.05.8 does (recording het_options_of_others)."""
-
-_NODES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
-_WAIT = re.compile(r"now(?:\+([0-9]{1,9})(seconds?|minutes?|hours?|days?|weeks?)?)?")
-_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SIGNAL = re.compile(r"(?:([RB]{1,2}):)?([A-Z0-9]+)(?:@([0-9]{1,5}))?", re.IGNORECASE)
-_LAYOUT = re.compile(
-    r"(\*|block|cyclic|fcyclic|arbitrary|plane(=[0-9]+)?|pack|nopack)"
-    r"([:,](\*|block|cyclic|fcyclic|pack|nopack))*",
-    re.IGNORECASE,
-)
-_AFTER = re.compile(r"(afterany|afterok)((?::[0-9]+(?:\+[0-9]+)?)+)", re.IGNORECASE)
 
 
 def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
@@ -215,59 +217,59 @@ def _make_parser() -> _Parser:
 def _add_shape(parser: _Parser) -> None:
     """How many nodes, tasks and CPUs, and how they are laid out."""
     count = _typed(_at_least(1))
-    parser.add_argument("-N", "--nodes", type=_typed(_read_nodes))
+    parser.add_argument("-N", "--nodes", type=_typed(read_nodes))
     parser.add_argument("-n", "--ntasks", dest="tasks", type=count)
     parser.add_argument("-c", "--cpus-per-task", dest="cpus_per_task", type=count)
     parser.add_argument("--mincpus", dest="min_cpus_per_node", type=count)
     for name in ("node", "socket", "core"):
         parser.add_argument(f"--ntasks-per-{name}", dest=f"tasks_per_{name}", type=count)
-    parser.add_argument("-B", "--extra-node-info", type=_typed(_read_sockets))
+    parser.add_argument("-B", "--extra-node-info", type=_typed(read_sockets))
     parser.add_argument("--sockets-per-node", dest="sockets_per_node", type=count)
     parser.add_argument("--cores-per-socket", dest="cores_per_socket", type=count)
     parser.add_argument("--threads-per-core", dest="threads_per_core", type=count)
-    parser.add_argument("-m", "--distribution", type=_typed(_read_layout))
+    parser.add_argument("-m", "--distribution", type=_typed(read_layout))
     parser.add_argument("--contiguous", action="store_true")
     parser.add_argument("--spread-job", dest="spread", action="store_true")
     wish = ("-s", "--oversubscribe", "--share")
     parser.add_argument(*wish, dest="share", action="store_const", const="share")
-    parser.add_argument("--exclusive", dest="share", type=_typed(_read_exclusive))
+    parser.add_argument("--exclusive", dest="share", type=_typed(read_exclusive))
 
 
 def _add_resources(parser: _Parser) -> None:
     """Which nodes, and what of them."""
     hosts = _typed(lambda text: tuple(expand_hostlist(text)))
     parser.add_argument("-w", "--nodelist", dest="required_nodes", type=hosts)
-    parser.add_argument("-F", "--nodefile", dest="required_nodes", type=_typed(_read_node_file))
+    parser.add_argument("-F", "--nodefile", dest="required_nodes", type=_typed(read_node_file))
     parser.add_argument("-x", "--exclude", dest="excluded_nodes", type=hosts)
     parser.add_argument("-C", "--constraint", dest="features")
     memory = parser.add_mutually_exclusive_group()
     memory.add_argument("--mem", dest="memory_mb_per_node", type=_typed(parse_mem_mb))
     memory.add_argument("--mem-per-cpu", dest="memory_mb_per_cpu", type=_typed(parse_mem_mb))
     parser.add_argument("--gres", type=_typed(parse_gres))
-    parser.add_argument("-G", "--gpus", dest="gres_total", type=_typed(_read_gpus))
-    parser.add_argument("--gpus-per-node", type=_typed(_read_gpus))
-    parser.add_argument("-L", "--licenses", type=_typed(_read_licenses))
+    parser.add_argument("-G", "--gpus", dest="gres_total", type=_typed(read_gpus))
+    parser.add_argument("--gpus-per-node", type=_typed(read_gpus))
+    parser.add_argument("-L", "--licenses", type=_typed(read_licenses))
 
 
 def _add_policy(parser: _Parser) -> None:
     """Who, where, when and how important."""
-    parser.add_argument("-p", "--partition", dest="partitions", type=_typed(_read_names))
+    parser.add_argument("-p", "--partition", dest="partitions", type=_typed(read_names))
     for short, long in (("-q", "qos"), ("-A", "account")):
         parser.add_argument(short, f"--{long}")
     parser.add_argument("-J", "--job-name", dest="name")
     parser.add_argument("-a", "--array", type=_typed(parse_array))
-    parser.add_argument("-t", "--time", dest="time_limit", type=_typed(_read_limit))
+    parser.add_argument("-t", "--time", dest="time_limit", type=_typed(read_limit))
     parser.add_argument("--nice", type=_typed(_whole))
     parser.add_argument("--priority", type=_typed(_at_least(0)))
     parser.add_argument("-H", "--hold", action="store_true")
     parser.add_argument("--requeue", dest="requeue", action="store_true")
     parser.add_argument("--no-requeue", dest="requeue", action="store_false")
-    parser.add_argument("-b", "--begin", type=_typed(_read_begin))
-    parser.add_argument("--signal", type=_typed(_read_signal))
+    parser.add_argument("-b", "--begin", type=_typed(read_begin))
+    parser.add_argument("--signal", type=_typed(read_signal))
     parser.add_argument("--mcs-label", dest="mcs_label")
     parser.add_argument("--reservation")
-    parser.add_argument("--switches", type=_typed(_read_switches))
-    parser.add_argument("-d", "--dependency", dest="depends_on", type=_typed(_read_dependency))
+    parser.add_argument("--switches", type=_typed(read_switches))
+    parser.add_argument("-d", "--dependency", dest="depends_on", type=_typed(read_dependency))
 
 
 def _add_ignored(parser: _Parser) -> None:
@@ -280,115 +282,6 @@ def _add_ignored(parser: _Parser) -> None:
         parser.add_argument(short, f"--{long}", dest="ignored", action="store_true")
     for long in _IGNORED_FLAGS:
         parser.add_argument(f"--{long}", dest="ignored", action="store_true")
-
-
-# ------------------------------------------------------------------------------- single values
-def _read_nodes(text: str) -> tuple[int, int]:
-    """Read ``4`` or ``2-4``; one number is both least and most."""
-    match = _NODES.fullmatch(text)
-    least, most = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
-    if not 1 <= least <= most:
-        raise ValueError(f"got {text!r}; expected a number of nodes, or least-most")
-    return least, most
-
-
-def _read_switches(text: str) -> dict[str, float]:
-    """Read ``n[@time]``: so many leaf switches at most, and how long to wait for that."""
-    count, at, wait = text.partition("@")
-    if not (count.isascii() and count.isdigit() and int(count[:9]) >= 1):
-        raise ValueError(f"got {text!r}; expected a number of switches, or number@time")
-    found = {SWITCHES: float(int(count[:9]))}
-    seconds = parse_time(wait) if at else None
-    return found if seconds is None else {**found, WAIT: float(seconds)}
-
-
-def _read_sockets(text: str) -> tuple[int | None, ...]:
-    """Read ``sockets[:cores[:threads]]``; ``*`` is any."""
-    parts = text.split(":")
-    if len(parts) > 3 or not all(re.fullmatch(r"\*|[1-9][0-9]{0,8}", part) for part in parts):
-        raise ValueError(f"got {text!r}; expected sockets[:cores[:threads]], numbers or *")
-    return tuple(None if part == "*" else int(part) for part in parts)
-
-
-def _read_layout(text: str) -> str:
-    if not _LAYOUT.fullmatch(text):
-        allowed = "block, cyclic, fcyclic, plane=n, arbitrary, *, then :block, :cyclic, :fcyclic"
-        raise ValueError(f"got {text!r}; allowed: {allowed}")
-    return text.lower()
-
-
-def _read_exclusive(text: str) -> Exclusive:
-    try:
-        return Exclusive(text.lower())
-    except ValueError:
-        close = nearest(text, ("user", "mcs"))
-        raise ValueError(f"got {text!r}; allowed: nothing, user, mcs{close}") from None
-
-
-def _read_node_file(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(expand_hostlist(Path(text).read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ValueError(f"cannot read {text!r}: {error.strerror}") from None
-
-
-def _read_names(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    if not all(names):
-        raise ValueError(f"got {text!r}; expected names separated by commas")
-    return names
-
-
-def _read_gpus(text: str) -> dict[str, int]:
-    """Read ``4``, ``a100:2`` or a list of such."""
-    return parse_gres(",".join(f"gpu:{part}" for part in text.split(",")))
-
-
-def _read_licenses(text: str) -> tuple[dict[str, int], bool]:
-    """Read ``a:1,b:2``, or ``a:1|b:1`` of which one is enough."""
-    either = "|" in text
-    if either and "," in text:
-        raise ValueError(f"got {text!r}; expected ',' or '|' between licences, not both")
-    return parse_licenses(text.replace("|", ",")), either
-
-
-def _read_limit(text: str) -> int | None:
-    """Read a time limit; None: unlimited."""
-    return parse_time(text) or None
-
-
-def _read_begin(text: str) -> int:
-    """Read ``now+5minutes`` as seconds from the submission."""
-    match = _WAIT.fullmatch(text.replace(" ", ""))
-    if match is None:
-        forms = "now and now+N[seconds, minutes, hours, days, weeks]"
-        raise ValueError(f"got {text!r}; only {forms} are modelled")
-    return int(match[1] or 0) * _UNIT[(match[2] or "s")[0]]
-
-
-def _read_signal(text: str) -> UserSignal:
-    match = _SIGNAL.fullmatch(text)
-    if match is None:
-        raise ValueError(f"got {text!r}; expected [R|B:]signal[@seconds]")
-    where = (match[1] or "").upper()
-    return UserSignal(
-        name=match[2].upper().removeprefix("SIG"),
-        lead=float(match[3] or 60),
-        batch_only="B" in where,
-        borrows_reservation="R" in where,
-    )
-
-
-def _read_dependency(text: str) -> tuple[str, ...]:
-    """Read ``afterany:1:2,afterok:3`` as the ids of jobs that must have ended."""
-    found: list[str] = []
-    for part in text.split(","):
-        match = _AFTER.fullmatch(part)
-        if match is None:
-            forms = "afterany:id[:id...] and afterok:id[:id...]"
-            raise ValueError(f"got {part!r}; only {forms} are modelled")
-        found += match[2].split(":")[1:]
-    return tuple(found)
 
 
 # ------------------------------------------------------------------------------- the request

@@ -10,8 +10,8 @@ import attrs
 
 from makeway.config import SchedulerTable
 from makeway.errors import nearest
+from makeway_slurm.readers.conf_parts import Setting, shown
 from makeway_slurm.readers.draft import Draft, reporting
-from makeway_slurm.readers.grammar import Setting, shown
 from makeway_slurm.readers.partitions import limit_parser, parse_limit
 from makeway_slurm.readers.values import (
     OptionValues,

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from makeway_slurm.readers.conf_parts import Record, Setting, SlurmConf
 from makeway_slurm.readers.draft import Draft
-from makeway_slurm.readers.grammar import Record, Setting, SlurmConf, read_conf
+from makeway_slurm.readers.grammar import read_conf
 from makeway_slurm.readers.scheduler import scheduler_options
 
 NAME = "topology/tree"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from makeway.errors import nearest
-from makeway_slurm.readers.grammar import shown
+from makeway_slurm.readers.conf_parts import shown
 
 Report = Callable[[str], object]
 """Takes one sentence about a value that Slurm accepts, but does not take as it is written."""

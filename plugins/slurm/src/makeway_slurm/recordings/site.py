@@ -10,7 +10,8 @@ from makeway.config import Config, NodeTable, QosTable
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
 from makeway_slurm.readers.conf import config_from_entries
-from makeway_slurm.readers.grammar import Record, Setting, parse_conf
+from makeway_slurm.readers.conf_parts import Record, Setting
+from makeway_slurm.readers.grammar import parse_conf
 from makeway_slurm.readers.values import parse_preempt_mode, parse_time
 from makeway_slurm.recordings.clocks import harness_clockwork
 from makeway_slurm.recordings.entries import (

@@ -137,7 +137,7 @@ def out_of_service(state: str) -> str:
     return ""
 
 
-def conf_text(found: Mapping[str, str], partitions: str, node_text: str) -> str:
+def conf_parts(found: Mapping[str, str], partitions: str, node_text: str) -> str:
     """Return the slurm.conf that says what a running controller says."""
     lines: Iterable[str] = (
         *global_lines(found),
@@ -152,7 +152,7 @@ def _quoted(value: str) -> str:
 
 
 __all__ = [
-    "conf_text",
+    "conf_parts",
     "global_lines",
     "node_lines",
     "nodes",

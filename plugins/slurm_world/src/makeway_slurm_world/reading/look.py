@@ -118,7 +118,7 @@ def look(texts: Texts, ours: str = "") -> Look:
     version = _RELEASE.match(found.get("SLURM_VERSION", ""))
     release = version[1] if version else None
     accounts = _accounts(texts)
-    text = conf.conf_text(found, texts.partitions, texts.nodes)
+    text = conf.conf_parts(found, texts.partitions, texts.nodes)
     imported = config_from_entries(
         parse_conf(text, SOURCE).entries,
         (),

@@ -19,7 +19,8 @@ from makeway.model import JobSpec, Seconds
 from makeway.worlds.events import Command
 from makeway_slurm.readers.accounting import RESERVING
 from makeway_slurm.readers.conf import config_from_entries
-from makeway_slurm.readers.grammar import Record, Setting, parse_conf
+from makeway_slurm.readers.conf_parts import Record, Setting
+from makeway_slurm.readers.grammar import parse_conf
 from makeway_slurm.readers.priority import NAME
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.priority.database import Database
