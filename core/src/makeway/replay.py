@@ -79,6 +79,8 @@ class Options:
     """Of a world that is not simulated; None: the computer's."""
     runner: RunnerFactory | None = None
     """DEPRECATED: builds a runner to run in instead of the simulated world."""
+    measures: bool = False
+    """Add up completion times, fairness and evictions on clusters without GPUs, too."""
     trace: bool = False
     """Log every call of a hook."""
 
@@ -109,6 +111,7 @@ def replay(
             _sink(policies, options.sink),
             keep=options.keep,
             archive=options.archive,
+            measures=options.measures,
         )
         if options.traced is not None:
             recorder.traced = options.traced

@@ -127,6 +127,25 @@ def _figures_of(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for what in ("checkpointing", "restarting", "saved"):
             text = {"checkpointing": "writing them", "restarting": "reading them", "saved": "that they saved"}
             yield f"core-hours {text[what]}", f"{figures[f'core_seconds_{what}'] / 3600:,.1f}"
+    for name, key, show in MEASURES:
+        if key in figures:
+            yield name, show(figures[key])
+
+
+MEASURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("mean JCT", "jct_mean", clock),
+    ("median JCT", "jct_median", clock),
+    ("99th percentile JCT", "jct_p99", clock),
+    ("evictions per job", "evictions_per_job", lambda x: f"{x:,.3f}"),
+    ("worst finish-time fairness", "finish_time_fairness_worst", lambda x: f"{x:,.2f}"),
+    ("Jain's index of fairness", "finish_time_fairness_jain", lambda x: f"{x:.3f}"),
+    ("GPU utilisation", "gpu_utilisation", lambda x: f"{x:.1%}"),
+    ("GPU allocation", "gpu_allocation", lambda x: f"{x:.1%}"),
+    ("GPU-hours lost", "gpu_seconds_lost", lambda x: f"{x / 3600:,.1f}"),
+    ("GPUs stranded", "gpus_stranded", lambda x: f"{x:,.1f}"),
+    ("GPU fragmentation", "gpu_fragmentation", lambda x: f"{x:.1%}"),
+)
+"""Measures of GPU clusters as tables name and show them (`makeway.measures`)."""
 
 
 def _preemptions(columns: Sequence[Column]) -> Table:

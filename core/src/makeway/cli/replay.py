@@ -91,6 +91,11 @@ from makeway.state import State, read_state
     metavar="SECONDS FILE",
     help="Write the state of the run at this second, for --from; repeatable.",
 )
+@click.option(
+    "--metrics",
+    is_flag=True,
+    help="Show completion times, fairness and evictions, too; clusters with GPUs always have them.",
+)
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
 @click.option(
@@ -123,6 +128,7 @@ def replay(
     bjobs_at: tuple[Seconds, ...],
     showq_at: tuple[Seconds, ...],
     compared: tuple[str, ...],
+    metrics: bool,
     gantt: bool,
     by_job: bool,
     begin_file: Path | None,
@@ -183,6 +189,7 @@ def replay(
         all_rejected=rejected_file is not None,
         plugins=loose,
         warm_up=asked.warm_up,
+        measures=metrics,
         runner=None if runner is None else registry.runner_named(runner),
     )
     old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()

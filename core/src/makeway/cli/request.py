@@ -44,6 +44,8 @@ class Request:
     """Plugins by name that need no installation."""
     warm_up: tuple[Path, ...] = ()
     """Logs of the time before, from which usage at the start is worked out."""
+    measures: bool = False
+    """Add up completion times, fairness and evictions where there are no GPUs, too."""
     runner: RunnerFactory | None = None
     """Builds the world to run in; None: the simulated one."""
 

@@ -62,6 +62,7 @@ def column_of(
         snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
         runner=request.runner,
         trace=switched_on(TRACE),
+        measures=request.measures,
         plugins=request.plugins,
         begin=request.begin,
         begin_from=request.begin_from,

@@ -399,7 +399,7 @@ class Engine:
     # --------------------------------------------------------------------------- results
     def metrics(self) -> Mapping[str, Any]:
         """Return the figures so far."""
-        return self.recorder.metrics.as_dict(sum(node.cpus for node in self.ledger.cluster.nodes))
+        return self.recorder.figures(sum(node.cpus for node in self.ledger.cluster.nodes))
 
 
 __all__ = ["Engine", "build_cluster"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from makeway.report import clock
+from makeway.report import MEASURES, clock
 
 Show = Callable[[float], str]
 
@@ -21,6 +21,8 @@ class Figure:
     show: Show
     lower_is_better: bool | None
     """None: neither is."""
+    always: bool = True
+    """Whether every run has it."""
 
 
 @attrs.frozen
@@ -50,21 +52,33 @@ FIGURES = (
     Figure("core-hours lost", "core_seconds_lost", _hours, lower_is_better=True),
     Figure("jobs unfinished", "jobs_unfinished", lambda x: f"{x:,.0f}", lower_is_better=True),
 )
+_HIGHER_IS_BETTER = ("finish_time_fairness_jain", "gpu_utilisation", "gpu_allocation")
+OF_GPUS = tuple(
+    Figure(name, key, show, lower_is_better=key not in _HIGHER_IS_BETTER, always=False)
+    for name, key, show in MEASURES
+)
+"""Further figures, of runs that have them (docs/gpus.md)."""
+
+
+def columns(runs: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Return the columns of the table: figures that any of the runs has."""
+    return [*FIGURES, *(each for each in OF_GPUS if any(each.key in metrics for metrics in runs))]
 
 
 def rows(runs: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
     """Return a row of cells per run, from their metrics."""
-    first = runs[0]
+    first, shown = runs[0], columns(runs)
     return [
-        [_cell(figure, metrics, first if at else None) for figure in FIGURES]
-        for at, metrics in enumerate(runs)
+        [_cell(figure, metrics, first if at else None) for figure in shown] for at, metrics in enumerate(runs)
     ]
 
 
 def _cell(figure: Figure, metrics: Mapping[str, Any], first: Mapping[str, Any] | None) -> Cell:
+    if not figure.always and figure.key not in metrics:
+        return Cell("")
     value = metrics[figure.key]
     shown = figure.show(value)
-    if first is None:
+    if first is None or (not figure.always and figure.key not in first):
         return Cell(shown)
     change = value - first[figure.key]
     size = figure.show(abs(change))

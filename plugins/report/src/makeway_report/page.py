@@ -53,6 +53,7 @@ def write_opened(
     first, called = records[0]
     for run, (record, label) in zip(runs[1:], records[1:], strict=True):
         run.about["changes"] = compare(first, record, (called, label)).as_dict()
+    metrics = [run.about["metrics"] for run in runs]
     script = f'{_joined([LIBRARY])}\n(() => {{\n"use strict";\n{_joined(SCRIPTS)}\n}})();'
     style = _joined(STYLES)
     environment = jinja2.Environment(
@@ -67,8 +68,8 @@ def write_opened(
         runs=[run.about for run in runs],
         blocks=[run.data for run in runs],
         about=_embedded([run.about for run in runs]),
-        figures=figures.FIGURES,
-        rows=figures.rows([run.about["metrics"] for run in runs]),
+        figures=figures.columns(metrics),
+        rows=figures.rows(metrics),
         script=script,
         style=style,
         policy=security_policy(script, style),
