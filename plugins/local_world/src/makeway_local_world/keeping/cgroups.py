@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PAUSE = 0.0005
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import stat
-from collections.abc import Mapping
-from typing import Any
 
 from makeway_local_world.keeping import linux
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.files import write_all
+from makeway_local_world.keeping.lean import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 class ChildError(Exception):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from typing import TYPE_CHECKING, Any
 
 from makeway_local_world.keeping import words
 from makeway_local_world.keeping.files import write_all
+from makeway_local_world.keeping.lean import signal
 from makeway_local_world.keeping.proc import Process
 from makeway_local_world.keeping.walk import named
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from makeway_local_world.keeping.keeper import Keeper
 
 _STUCK_AFTER = 2.0

@@ -39,8 +39,33 @@ def read_all(directory: int, name: str) -> bytes | None:
         handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
         return None
-    with open(handle, "rb") as file:
-        return file.read()
+    try:
+        return read_open(handle)
+    finally:
+        os.close(handle)
+
+
+def read_file(path: str) -> bytes:
+    """Read a file, also one of a size that nobody knows ahead.
+
+    :raises OSError: it cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_open(handle)
+    finally:
+        os.close(handle)
+
+
+def read_open(handle: int) -> bytes:
+    """Read an open file from where it stands to its end."""
+    found = os.read(handle, 4096)
+    if not found:
+        return found
+    parts = [found]
+    while found := os.read(handle, 65536):
+        parts.append(found)
+    return b"".join(parts)
 
 
 def open_directory(path: str | os.PathLike[str]) -> int:
@@ -48,4 +73,4 @@ def open_directory(path: str | os.PathLike[str]) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-__all__ = ["open_directory", "read_all", "write_all", "write_durably"]
+__all__ = ["open_directory", "read_all", "read_file", "read_open", "write_all", "write_durably"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from makeway_local_world.keeping import child
 from makeway_local_world.keeping.proc import look
 from makeway_local_world.keeping.walk import Tree, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 _MOST_OUTPUT = 2000
 """Bytes of a command's output that are kept, the last ones."""

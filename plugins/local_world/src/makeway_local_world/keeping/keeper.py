@@ -7,14 +7,10 @@ lock. It needs no daemon in between.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
-import signal
-import socket
 import sys
 import time
-from typing import Any
 
 from makeway_local_world.keeping import child, helpers, proc, words
 from makeway_local_world.keeping.ahead import Notice
@@ -22,7 +18,12 @@ from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.ending import Ending
 from makeway_local_world.keeping.files import write_durably
 from makeway_local_world.keeping.helpers import Helper
+from makeway_local_world.keeping.lean import signal, socket, suppress
 from makeway_local_world.keeping.walk import Tree, named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Keeper:
@@ -82,11 +83,13 @@ class Keeper:
             0o600,
             dir_fd=self.directory,
         )
-        with contextlib.closing(os.fdopen(handle, "wb")):
+        try:
             os.posix_fallocate(handle, 0, words.EXIT_SIZE)
+        finally:
+            os.close(handle)
         os.fchdir(self.directory)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.unlink(words.SOCKET)
         self._listener.bind(words.SOCKET)
         self._listener.listen(8)
@@ -137,7 +140,7 @@ class Keeper:
             poll.register(self._failure, select.POLLIN)
         for handle, _ in poll.poll(self._patience()):
             if handle == self._wake:
-                with contextlib.suppress(BlockingIOError):
+                with suppress(BlockingIOError):
                     os.read(self._wake, 4096)
             elif handle == self._failure:
                 self._hear_child()
@@ -222,7 +225,7 @@ class Keeper:
     def _collect_orphan(self, ended: proc.Process) -> None:
         """Collect one that the job has left, and nobody else: a walk need not look at it again and again."""
         if ended.pid != self.leader and ended.pid not in self.helpers:
-            with contextlib.suppress(ChildProcessError):
+            with suppress(ChildProcessError):
                 os.waitpid(ended.pid, os.WNOHANG)
 
     def _stopped_or_continued(self) -> None:
@@ -261,9 +264,10 @@ class Keeper:
     def _accept(self) -> None:
         assert self._listener is not None
         try:
-            line, _ = self._listener.accept()
+            handle, _ = self._listener._accept()  # type: ignore[attr-defined]  # what accept() wraps
         except OSError:
             return
+        line = socket.socket(fileno=handle)
         peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         uid = int.from_bytes(peer[4:8], sys.byteorder)
         if uid not in (0, os.geteuid()):
@@ -363,9 +367,9 @@ class Keeper:
     def _bind(self, cores: list[int]) -> None:
         """Bind every thread of the job to cores."""
         for each in self.tree.look():
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 for thread in os.listdir(f"/proc/{each.pid}/task"):
-                    with contextlib.suppress(OSError):
+                    with suppress(OSError):
                         os.sched_setaffinity(int(thread), cores)
 
     def _kill(self, asked: dict[str, Any]) -> None:

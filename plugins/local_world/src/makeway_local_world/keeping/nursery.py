@@ -8,14 +8,13 @@ It ends when the daemon has gone.
 from __future__ import annotations
 
 import gc
-import json
 import os
-import signal
-import socket
 import sys
 
 from makeway_local_world.keeping import linux, words
+from makeway_local_world.keeping.files import read_open
 from makeway_local_world.keeping.keeper import Keeper
+from makeway_local_world.keeping.lean import read_json, receive_descriptors, signal, socket
 
 DESCRIPTORS = 4
 
@@ -48,15 +47,13 @@ def main() -> None:
 def _serve(door: socket.socket) -> bool:
     """Fork one keeper; return whether the daemon is still there."""
     try:
-        data, handles, _, _ = socket.recv_fds(door, 16, DESCRIPTORS)
+        data, handles = receive_descriptors(door, DESCRIPTORS)
     except OSError:
         return False
     if not data:
         return False
     if len(handles) == DESCRIPTORS:
         lock, request, directory, line = handles
-        for handle in handles:
-            os.set_inheritable(handle, False)
         if os.fork() == 0:
             door.close()
             del lock  # open for as long as the keeper lives
@@ -73,8 +70,8 @@ def _keep(request_file: int, directory: int, line: socket.socket) -> None:
         linux.adopt_orphans()
         linux.call_me("makeway-keeper")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        with os.fdopen(request_file, "rb") as file:
-            request = json.loads(file.read())
+        request = read_json(read_open(request_file))
+        os.close(request_file)
         Keeper(request, directory, line).live()
     except BaseException as error:
         data = words.pack(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
-from typing import NamedTuple
+
+from makeway_local_world.keeping.files import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
 
 STOPPED = frozenset("Tt")
 ENDED = frozenset("ZX")
@@ -16,25 +20,31 @@ _FROM_A_STOP = {"D": 1, "t": 2, "T": 2, "Z": 3, "X": 3}
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-class Process(NamedTuple):
+class Process:
     """One look at a process."""
 
-    pid: int
-    name: str
-    state: str
-    """R, S, D, T (stopped), t (traced), Z (ended, not collected), X; of the thread that is furthest from a stop."""
-    parent: int
-    started: int
-    """Ticks since the boot; with the pid it names a process for certain."""
-    resident: int
-    """Memory in pages."""
+    __slots__ = ("name", "parent", "pid", "resident", "started", "state")
+
+    def __init__(self, pid: int, name: str, state: str, parent: int, started: int, resident: int) -> None:
+        """Note what was seen.
+
+        :param state: R, S, D, T (stopped), t (traced), Z (ended, not collected), X; of the thread that is furthest
+            from a stop.
+        :param started: ticks since the boot; with the pid it names a process for certain.
+        :param resident: memory in pages.
+        """
+        self.pid = pid
+        self.name = name
+        self.state = state
+        self.parent = parent
+        self.started = started
+        self.resident = resident
 
 
 def look(pid: int) -> Process | None:
     """Look at a process; None: there is none of that number."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
+        text = read_file(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     opening, closing = text.index(b"("), text.rindex(b")")
@@ -61,8 +71,7 @@ def _of_all_threads(pid: int, state: str) -> str:
         return state
     for thread in threads:
         try:
-            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
-                text = file.read()
+            text = read_file(f"/proc/{pid}/task/{thread}/stat")
         except (FileNotFoundError, ProcessLookupError):
             continue
         closing = text.rindex(b")")
@@ -85,8 +94,7 @@ def children(pid: int) -> list[int]:
         return found
     for thread in threads:
         try:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
+            found += map(int, read_file(f"/proc/{pid}/task/{thread}/children").split())
         except (FileNotFoundError, ProcessLookupError):
             continue
     return found
@@ -144,10 +152,9 @@ def below_by_looking_at_all(root: int, spared: Collection[int] = ()) -> Iterator
 def catches(pid: int, signal_number: int) -> bool:
     """Whether a process has a handler for a signal."""
     try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            for line in file:
-                if line.startswith(b"SigCgt:"):
-                    return bool(int(line.split()[1], 16) >> (signal_number - 1) & 1)
+        for line in read_file(f"/proc/{pid}/status").splitlines():
+            if line.startswith(b"SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (signal_number - 1) & 1)
     except (FileNotFoundError, ProcessLookupError):
         pass
     return False

@@ -6,12 +6,15 @@ Nothing of it trusts process groups: what runs in a session of its own is found 
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable, Collection, Iterable
 
 from makeway_local_world.keeping import proc
+from makeway_local_world.keeping.lean import signal
 from makeway_local_world.keeping.proc import ENDED, STOPPED, Process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
 
 Key = tuple[int, int]
 """A process for certain: pid and start time."""

@@ -9,9 +9,11 @@ From the keeper: ``{"v", "say", ...}``; an answer has the `id` of what it answer
 
 from __future__ import annotations
 
-import json
-import socket
-from typing import Any
+from makeway_local_world.keeping.lean import read_json, socket, write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 1
 READABLE = (1,)
@@ -30,7 +32,7 @@ class WordError(Exception):
 
 def pack(**words: Any) -> bytes:
     """Return a message."""
-    return json.dumps({"v": VERSION, **words}, separators=(",", ":")).encode("ascii")
+    return write_json({"v": VERSION, **words})
 
 
 def unpack(data: bytes) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def unpack(data: bytes) -> dict[str, Any]:
     :raises WordError: it is none, or of another version.
     """
     try:
-        words = json.loads(data)
+        words = read_json(data)
     except ValueError as error:
         raise WordError(f"it is damaged: {error}") from None
     if not isinstance(words, dict) or words.get("v") not in READABLE:
