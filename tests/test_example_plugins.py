@@ -61,7 +61,13 @@ def _settings(folder: Path) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------- the folders
 def test_all_are_found() -> None:
     """A folder without a project would go untested."""
-    assert [folder.name for folder in FOLDERS] == ["las", "least_work_lost", "openpbs", "site_calendar"]
+    assert [folder.name for folder in FOLDERS] == [
+        "las",
+        "least_work_lost",
+        "openpbs",
+        "site_calendar",
+        "spot",
+    ]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=_name)

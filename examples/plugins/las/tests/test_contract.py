@@ -30,4 +30,5 @@ class TestContract(PreemptPolicyContract):
     found = (SINKS,)
     modes = ("requeue", "checkpoint")
     settles_ties = True
+    examples, trials = 6, 100  # one queue order, one search: few random runs show all of it
     settings: ClassVar[Mapping[str, Any]] = SETTINGS

@@ -1,0 +1,149 @@
+"""Let high-priority jobs evict spot jobs where that costs least (``preempt/spot``).
+
+Spot jobs run on GPUs that nobody else wants now. A high-priority job that does not fit evicts some of them.
+An eviction throws away the GPU time since the victim's last checkpoint, and costs its GPUs the time that it takes to
+begin again. Of several ways to make room the cheapest is taken.
+
+After "GFS: A Preemption-aware Scheduling Framework for GPU Clusters with Predictive Spot Instance Management",
+ASPLOS 2026, whose trace says of each job whether it is high-priority (HP) or spot. What GFS predicts is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from makeway.hookspecs import hookimpl
+from makeway.model import (
+    Attempt,
+    Candidates,
+    Choice,
+    ClusterView,
+    Job,
+    JobState,
+    Placement,
+    Plan,
+    PreemptMode,
+    Seconds,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """``[policy.settings."preempt/spot"]``."""
+
+    spot: tuple[str, ...] = ("Spot",)
+    """QOS whose jobs may be evicted; jobs of these evict nobody."""
+    restart_cost: float = attrs.field(default=60.0, validator=attrs.validators.ge(0))
+    """Seconds that a job needs to begin again."""
+    resource: str = "gpu"
+    """Counted resource whose amount is the size of a job; one that holds none counts its CPUs."""
+
+
+@hookimpl
+def makeway_settings() -> type[Settings]:
+    """Name the settings class."""
+    return Settings
+
+
+def is_spot(job: Job, settings: Settings) -> bool:
+    """Whether a job may be evicted, and evicts nobody."""
+    return job.qos is not None and job.qos.name in settings.spot
+
+
+def size(job: Job, settings: Settings) -> int:
+    """Return the GPUs that a job holds: ``gpu:a100`` counts as ``gpu``."""
+    held = job.allocation.gres if job.allocation is not None else {}
+    kinds = {name: sum(each) for name, each in held.items() if name.partition(":")[0] == settings.resource}
+    return kinds.get(settings.resource) or sum(kinds.values()) or job.spec.cpus
+
+
+def cost(job: Job, settings: Settings, now: Seconds) -> float:
+    """Return what an eviction costs: the GPU-seconds that are thrown away, and those of beginning again."""
+    return size(job, settings) * (max(0.0, job.ran_until(now) - job.checkpointed) + settings.restart_cost)
+
+
+@hookimpl
+def makeway_queue_order(pending: Sequence[Job], view: ClusterView) -> list[Job]:
+    """Order by class, then by first submission."""
+    settings = view.settings(Settings)
+    return sorted(pending, key=lambda job: (is_spot(job, settings), job.spec.submit_at, job.index))
+
+
+@hookimpl
+def makeway_preempt_candidates(
+    preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Candidates:
+    """Name running spot jobs for a high-priority job, the cheapest first."""
+    settings = view.settings(Settings)
+    if is_spot(preemptor, settings):
+        return Candidates(note="spot jobs evict nobody")
+    spot = [job for job in active if job.state is JobState.RUNNING and is_spot(job, settings)]
+    spot.sort(key=lambda job: (cost(job, settings, now), -job.index))
+    return Candidates(
+        jobs=tuple(spot),
+        modes=tuple(makeway_preempt_mode(spot, view)),
+        reasons=tuple(f"costs {cost(job, settings, now):g} GPU-seconds" for job in spot),
+        note="the cheapest eviction first" if spot else "no spot job may be evicted",
+    )
+
+
+@hookimpl
+def makeway_search(
+    attempt: Attempt, candidates: Candidates, view: ClusterView, now: Seconds
+) -> Choice | None:
+    """Go by victims, and by nodes, the cheapest first; of the two ways to make room take the cheaper one."""
+    settings, jobs = view.settings(Settings), candidates.jobs
+    price = [cost(job, settings, now) for job in jobs]
+    nodes = [job.allocation.node_indices if job.allocation is not None else () for job in jobs]
+    on_node: dict[int, float] = {}
+    for each, held in zip(price, nodes, strict=True):
+        for node in held:
+            on_node[node] = on_node.get(node, 0.0) + each
+    by_victim = [at for at, mode in enumerate(candidates.modes) if mode is not PreemptMode.OFF]
+    by_node = sorted(
+        by_victim, key=lambda at: min(((on_node[node], node) for node in nodes[at]), default=(0.0, 0))
+    )
+    found = [way for order in (by_victim, by_node) if (way := _taken(attempt.fresh(), candidates, order))]
+    if not found:
+        return None
+    victims, placement = min(found, key=lambda way: sum(price[at] for at in way[0]))
+    return Choice(placement=placement, victims=victims, method="the cheaper way: by victims or by nodes")
+
+
+def _taken(
+    attempt: Attempt, candidates: Candidates, order: Sequence[int]
+) -> tuple[tuple[int, ...], Placement] | None:
+    """Take in order until the job fits, then give back in reverse who is not needed."""
+    taken: list[int] = []
+    for at in order:
+        attempt.remove(candidates.jobs[at], candidates.modes[at])
+        taken.append(at)
+        found = attempt.probe()
+        if isinstance(found, Placement):
+            break
+    else:
+        return None
+    for spared in reversed(taken[:-1]):
+        trial = attempt.fresh()
+        for at in taken:
+            if at != spared:
+                trial.remove(candidates.jobs[at], candidates.modes[at])
+        without = trial.probe()
+        if isinstance(without, Placement):
+            taken.remove(spared)
+            found = without
+    return tuple(sorted(taken)), found
+
+
+@hookimpl
+def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
+    """Let everybody make way in the cluster's mode."""
+    return [view.preempt_mode.action or PreemptMode.OFF] * len(jobs)
+
+
+@hookimpl
+def makeway_preempt_action(victims: Sequence[Job], modes: Sequence[PreemptMode]) -> list[Plan]:
+    """Let victims make way at once."""
+    return [Plan(job=job, mode=mode) for job, mode in zip(victims, modes, strict=True)]
