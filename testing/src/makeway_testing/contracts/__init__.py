@@ -28,7 +28,8 @@ RunnerContract         worlds by the old contract (``makeway_runners``, DEPRECAT
 
 from __future__ import annotations
 
-from makeway_testing.contracts.base import Contract, DecisionContract
+from makeway_testing.contracts.base import Contract
+from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.contracts.gang import GangContract
 from makeway_testing.contracts.preempt import PreemptPolicyContract
 from makeway_testing.contracts.priority import PriorityContract

@@ -12,7 +12,8 @@ from hypothesis.strategies import SearchStrategy
 from makeway.errors import InvariantError
 from makeway.model import ClusterView, Gang, GangOrder, GangVerb, Job, JobState, Seconds, SuspendedBy
 from makeway_testing import builders
-from makeway_testing.contracts.base import DecisionContract, PatientChecker, anybody
+from makeway_testing.contracts.base import PatientChecker, anybody
+from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.failures import BreachError
 from makeway_testing.invariants import InvariantChecker
 from makeway_testing.policies import lower_tiers

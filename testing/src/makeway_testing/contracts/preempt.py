@@ -11,7 +11,8 @@ from hypothesis.strategies import SearchStrategy
 from makeway.engine.engine import Engine
 from makeway.model import Candidates, Job, Plan, PreemptMode
 from makeway.record import Preemption
-from makeway_testing.contracts.base import DecisionContract, PatientChecker
+from makeway_testing.contracts.base import PatientChecker
+from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.contracts.needless import needless
 from makeway_testing.invariants import InvariantChecker
 from makeway_testing.strategies import Scenario, contended

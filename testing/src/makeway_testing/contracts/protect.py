@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hypothesis.strategies import SearchStrategy
 
 from makeway.model import Protection
-from makeway_testing.contracts.base import DecisionContract
+from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.policies import lower_tiers
 from makeway_testing.strategies import Scenario, contended
 from makeway_testing.watching import Call, plain, short

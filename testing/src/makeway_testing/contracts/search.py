@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from makeway import bitmap
 from makeway.model import Blocked, Candidates, Choice, ClusterView, Job, Placement, PreemptMode
-from makeway_testing.contracts.base import DecisionContract
+from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.contracts.needless import needless, without
 from makeway_testing.policies import lower_tiers
 from makeway_testing.strategies import Scenario, contended

@@ -25,7 +25,7 @@ from makeway.model import (
     Selector,
     Sharing,
 )
-from makeway_testing.contracts.base import DecisionContract
+from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.failures import BreachError
 from makeway_testing.policies import lower_tiers
 from makeway_testing.strategies import Scenario, contended
