@@ -8,9 +8,11 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, QosTable, SchedulerTable
 from makeway.engine.engine import Engine
-from makeway.model import JobSpec
+from makeway.engine.queue import Entry
+from makeway.engine.schedulers.greedy import Greedy
+from makeway.model import Job, JobSpec
 from makeway.replay import Options, replay
-from makeway_moab_qos.limits import added_up, limits_of, used
+from makeway_moab_qos.limits import added_up, beyond_soft, limits_of, used
 
 LIMITS = {"max_job": [3, 5], "max_proc": [8], "max_node": [6]}
 
@@ -73,3 +75,42 @@ def test_sums_are_what_adding_up_comes_to(seed: int) -> None:
     replay(_config(), _jobs(seed), (), Options(after_step=look))
     assert len(compared) > 1000
     assert sum(map(bool, compared)) > 500
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_said_to_all_alike_is_said_to_each(seed: int) -> None:
+    """Which soft limit a waiting job would be beyond, added up for it alone."""
+    said: list[str] = []
+
+    def look(engine: Engine) -> None:
+        ledger = engine.ledger
+        for job in ledger.pending:
+            alone = ""
+            for limit in limits_of(job, ledger):
+                wants = {"max_job": 1, "max_proc": job.spec.cpus, "max_node": job.size}[limit.kind]
+                taken = added_up(limit, ledger.active, ledger)
+                if taken + wants > limit.soft:
+                    alone = f"{limit.whose}: {taken} of {limit.soft} in use"
+                    break
+            said.append(beyond_soft(job, ledger))
+            assert said[-1] == alone
+
+    replay(_config(), _jobs(seed), (), Options(after_step=look, keep=False))
+    assert sum(map(bool, said)) > 100
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_stands_before_is_listed_as_it_was_tried(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waiting job once, though the list only grows."""
+    listed: list[int] = []
+    before = Greedy._before
+
+    def noted(self: Greedy, entry: Entry) -> list[Job]:
+        found = list(before(self, entry))
+        assert found == list(dict.fromkeys(each[1] for each in self._waiting))
+        listed.append(len(found))
+        return found
+
+    monkeypatch.setattr(Greedy, "_before", noted)
+    replay(_config(), _jobs(seed), (), Options(keep=False))
+    assert max(listed) > 5

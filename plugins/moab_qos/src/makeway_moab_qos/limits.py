@@ -6,6 +6,7 @@ runs it is in SPVIOLATION. Of the jobs that share a limit those that started las
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -21,10 +22,11 @@ from makeway_moab_qos.credentials import (
     settings_of,
 )
 from makeway_moab_qos.priority import processors, start_priority
-from makeway_moab_qos.settings import Credential
+from makeway_moab_qos.settings import Credential, Settings
 
 KINDS = ("max_job", "max_proc", "max_node")
 _REASON = "PolicyLimit"
+_MOST_KNOWN = 100_000
 
 
 @attrs.frozen
@@ -91,12 +93,16 @@ def _listed(kind: str, name: str, own: Credential, fallback: Credential) -> Iter
 
 def any_limits(view: ClusterView) -> bool:
     """Whether any limit is configured at all."""
-    settings = settings_of(view)
-    known: dict[str, bool] = settings.memo.setdefault("any_limits", {})
-    if "any" not in known:
+    return _is_limited(settings_of(view))
+
+
+def _is_limited(settings: Settings) -> bool:
+    known: bool | None = settings.memo.get("any_limits")
+    if known is None:
         tables = (settings.qos, settings.user, settings.group, settings.account, settings.klass)
-        known["any"] = any(getattr(each, key) for table in tables for each in table.values() for key in KINDS)
-    return known["any"]
+        known = any(getattr(each, key) for table in tables for each in table.values() for key in KINDS)
+        settings.memo["any_limits"] = known
+    return known
 
 
 def _amount(job: Job, kind: str) -> int:
@@ -139,6 +145,8 @@ class Sums:
         self._of: Sequence[Job] = ()
         self.said: dict[object, str] = {}
         """What was said of these jobs to those who want the same; filled by `_beyond`."""
+        self._wants: dict[int, tuple[tuple[object, ...], tuple[int, ...]]] = {}
+        """By place in the job table: what it depends on, and what `wants_of` said."""
         self._parts: dict[str, _Part] = {}
         self._sums: dict[str, dict[tuple[str, str | None], int]] = {kind: {} for kind in KINDS}
 
@@ -166,6 +174,18 @@ class Sums:
             for job_id in [each for each in parts if each not in here]:
                 self._book(parts.pop(job_id), -1)
         return self._sums
+
+    def wants_of(self, job: Job, view: ClusterView) -> tuple[int, ...]:
+        """Return the same for jobs that fall under the same limits and want as much."""
+        by = job, job.spec, job.partition, job.account, job.size, job.allocation
+        known = self._wants.get(job.index)
+        if known is not None and all(map(operator.is_, known[0], by)):
+            return known[1]
+        if len(self._wants) > _MOST_KNOWN:
+            self._wants.clear()
+        found = (id(limits_of(job, view)), *(_amount(job, kind) for kind in KINDS))
+        self._wants[job.index] = by, found
+        return found
 
     def _book(self, part: _Part, sign: int) -> None:
         for kind, amount in part.amounts.items():
@@ -196,7 +216,7 @@ def _beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: bool) -> 
     sums = _sums(view)
     sums.of(view, jobs)
     # The same is said to all who fall under the same limits and want as much, until somebody comes or goes.
-    key = (hard, id(limits_of(job, view)), *(_amount(job, kind) for kind in KINDS))
+    key = hard, sums.wants_of(job, view)
     found = sums.said.get(key)
     if found is None:
         found = sums.said[key] = _first_beyond(job, jobs, view, hard=hard)
@@ -240,11 +260,11 @@ def _kept_out(job: Job, view: ClusterView, now: Seconds) -> Blocked | None:
     if settings.reject_negative_priority and start_priority(job, view, now) < 0:
         detail = "its priority is negative (REJECTNEGPRIOJOBS)"
         return Blocked(reason="NegativePriority", resource="priority", detail=detail)
-    deferred = deferred_until(job, view)
+    deferred = deferred_until(job, view) if settings.defer_time else None
     if deferred is not None and now < deferred:
         detail = f"QoS {job.spec.qos} is not accessible; deferred for {deferred - now:g} s more"
         return Blocked(reason="Deferred", resource="qos", detail=detail, ask_again_at=deferred)
-    if not any_limits(view):
+    if not _is_limited(settings):
         return None
     detail = _beyond(job, view.active, view, hard=True)
     if not detail and not settings.backfills:

@@ -52,6 +52,7 @@ class Greedy:
         """Version of what was given back when all had been tried."""
         self._waiting: list[Entry] = []
         """Those that were tried and have to wait, in the order of the queue."""
+        self._tried = _Jobs()
         self._futile = FutileTries(attempts.placer)
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
@@ -200,8 +201,9 @@ class Greedy:
         """Return the jobs that were tried before `entry` and have to wait."""
         if not self._wants_before:
             return ()
-        custom = self._attempts.custom_order  # then only those of this pass are listed, as they were tried
-        waiting = [each[1] for each in self._waiting if custom or each[0] < entry[0]]
+        if self._attempts.custom_order:  # then only those of this pass are listed, as they were tried
+            return self._tried.of(self._waiting)
+        waiting = [each[1] for each in self._waiting if each[0] < entry[0]]
         return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
 
     # --------------------------------------------------------------------------- adoption
@@ -225,3 +227,25 @@ class Greedy:
         """Go on where another engine stood."""
         self._settled = memory["settled"]
         self._waiting = [entry_of_plain(plain, self._ledger.jobs) for plain in memory["waiting"]]
+
+
+class _Jobs:
+    """The jobs of a list of entries that only grows, each once; who comes is added to what was listed before."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._count = 0
+        self._known: set[Job] = set()
+        self._listed: list[Job] = []
+
+    def of(self, entries: list[Entry]) -> Sequence[Job]:
+        """Return them; another list begins anew."""
+        if entries is not self._entries:
+            self._entries, self._count = entries, 0
+            self._known, self._listed = set(), []
+        for _, job, _ in entries[self._count :]:
+            if job not in self._known:
+                self._known.add(job)
+                self._listed.append(job)
+        self._count = len(entries)
+        return self._listed
