@@ -10,7 +10,7 @@ import pytest
 
 from makeway.model import Blocked, Candidates, Job, PreemptMode
 from makeway_select_cons_tres.search import _Search
-from makeway_testing import builders
+from makeway_testing import builders, replay_table
 from makeway_testing.builders import cluster, node, tiers
 
 CANCEL = {
@@ -35,6 +35,22 @@ def test_never_looks_past_the_first_success(stage: Callable[..., Any]) -> None:
     low(scene, j1="-n1", j2="-n1", j3="-n2")
     scene.submit("p", "-n2", "hi")
     assert scene.states("j1 j2 j3 p") == "- - R R"
+
+
+def test_who_saves_its_state_is_taken_as_who_is_requeued() -> None:
+    """A checkpoint gives everything back, too: 4 cores are wanted, so that old leaves at 30 and goes on at 50."""
+    run = replay_table(
+        """
+        job  partition  submit  cpus  run_time
+        old  low             0     4       100
+        new  hi             30     4        20
+        """,
+        cluster=cluster(1, **FOUR_CORES),
+        config={**CANCEL, "preempt_mode": "checkpoint", "select": "select/cons_tres", "clockwork": "ideal"},
+    )
+    assert run.victims == ("old",)
+    assert run.starts("old") == (0.0, 50.0)
+    assert run.history("old").worked == 100.0
 
 
 def test_youngest_first(stage: Callable[..., Any]) -> None:

@@ -1,9 +1,10 @@
 """Choose victims (spec slurm-preemption 5.2.3 and 5.2.5).
 
-Candidates that would be killed or requeued are removed in order until the job fits. Then the one that made it
-fit is tried first, the others by how many of the chosen nodes they hold, once or twice more; the victims are
-those removed in the last round that touch the chosen nodes. Candidates that would be suspended are the gang
-arbiter's business, except that preempt/qos gives their preemptors a row of its own.
+Candidates that would be killed or requeued are removed in order until the job fits; those that would leave with a
+checkpoint, which Slurm no longer has, count as requeued. Then the one that made it fit is tried first, the others by
+how many of the chosen nodes they hold, once or twice more; the victims are those removed in the last round that touch
+the chosen nodes. Candidates that would be suspended are the gang arbiter's business, except that preempt/qos gives
+their preemptors a row of its own.
 
 A round does not test after every candidate: the last test says on how many nodes more something has to be
 given back, and no test before that can succeed; for a job of one node, the node that was given back says it alone.
@@ -25,7 +26,6 @@ from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
 from makeway_select_cons_tres.watch import watch_for
 
 _DECISIVE = 99999
-_KILLS = (PreemptMode.REQUEUE, PreemptMode.CANCEL)
 
 
 @attrs.frozen(eq=False)
@@ -125,10 +125,10 @@ class _Search:
     def _sizes(self) -> list[int]:
         """Return on how many nodes each candidate may give something back; -1: it cannot be removed.
 
-        Only those are removed that would be killed or requeued, and overlap the nodes or help against a limit.
+        Only those are removed that would give back all they hold, and overlap the nodes or help against a limit.
         """
         nodes = self._attempt.nodes
-        kills = [mode in _KILLS for mode in self._candidates.modes]
+        kills = [mode.frees_all for mode in self._candidates.modes]
         jobs = self._candidates.jobs
         if self._attempt.view.heterogeneous:
             return [self._size(job) if kill else -1 for job, kill in zip(jobs, kills, strict=True)]
@@ -224,7 +224,7 @@ class _Search:
             [
                 at
                 for at in taken
-                if modes[at] in _KILLS and (overlaps[at] or (helpers and jobs[at].id in helpers))
+                if modes[at].frees_all and (overlaps[at] or (helpers and jobs[at].id in helpers))
             ]
         )
 

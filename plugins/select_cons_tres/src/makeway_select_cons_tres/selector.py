@@ -28,7 +28,6 @@ from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, RESERVED
 
 _MOST_KINDS_OF_PREEMPTORS = 32
-_KILLS = frozenset((PreemptMode.REQUEUE, PreemptMode.CANCEL))
 
 
 class ConsSelector(Known):
@@ -134,7 +133,7 @@ class ConsSelector(Known):
             or self.layout.several_rows
             or self.books.any_overlaid
             or view.heterogeneous
-            or not _KILLS.issuperset(candidates.modes)
+            or not all(mode.frees_all for mode in candidates.modes)
         ):
             return jobs
         staying = self._staying.get(kind)
