@@ -51,6 +51,19 @@ class Prioritizer(Protocol):
         """
 
 
+class PatientPrioritizer(Prioritizer, Protocol):
+    """One that can tell for how long working everything out anew would change nothing that matters."""
+
+    def steady_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
+        """Return the first instant of `next_at` at which these jobs may come to stand otherwise; None: the next one.
+
+        Asked right after `again`. Until then nobody comes, starts, ends or changes; if somebody does, `again` is
+        called first with the view as it was, and has to bring everything to where single calls would have brought it.
+
+        :param jobs: the eligible ones, as they stand in line; once for each of their partitions.
+        """
+
+
 class AdoptingPrioritizer(Prioritizer, Protocol):
     """One that remembers more than the jobs show: what everybody has used so far."""
 
@@ -61,4 +74,4 @@ class AdoptingPrioritizer(Prioritizer, Protocol):
         """Go on with what one of the same plugin handed over, perhaps some seconds before; active jobs are known."""
 
 
-__all__ = ["AdoptingPrioritizer", "Occasion", "Prioritizer", "Priority"]
+__all__ = ["AdoptingPrioritizer", "Occasion", "PatientPrioritizer", "Prioritizer", "Priority"]

@@ -137,8 +137,13 @@ def _simulated(
         world = _begun(engine, jobs, commands, options)
     else:
         world = RunnerWorld(options.runner(jobs, engine.clockwork))
+    watched = bool(options.snapshots or options.states or options.after_step is not None)
+    if options.runner is None and not watched:
+        engine.be_patient()
     with _no_cycle_collection():
-        return drive(engine, world, options)
+        ended_at = drive(engine, world, options)
+    engine.catch_up(ended_at)
+    return ended_at
 
 
 def _begun(

@@ -182,6 +182,17 @@ class Engine:
         self._enforce = scheduler.enforce_time_limits
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
+        self._patient = False
+
+    def be_patient(self) -> None:
+        """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps."""
+        self._patient = (
+            not self.placer.preemption
+            and self.gang is None
+            and not self.forgiveness.on
+            and not self.rhythm.periodic
+            and not self.rhythm.on_grids
+        )
 
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway.engine.forgiving`)."""
@@ -196,6 +207,8 @@ class Engine:
         """
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         rhythm, forgiveness = self.rhythm, self.forgiveness
+        if self.priorities.steady_until is not None:
+            self.catch_up(now - 2 * _TINY)  # what is due now follows the events of now
         if rhythm.on_grids:
             rhythm.note_points(now)
         if now > ledger.now:
@@ -227,7 +240,8 @@ class Engine:
                 self.endings.overdue(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
-        if self.priorities.due(now):
+        renewed = self.priorities.due(now)
+        if renewed:
             self._renew_priorities()
         if forgiveness.on:
             forgiveness.run(lambda: rhythm.run(now), None)
@@ -240,11 +254,22 @@ class Engine:
         if self.endings.looks:
             self.endings.look_ahead(now)
             rhythm.look_at = self.endings.look_at
+        if renewed and self._patient and not events and not transitions.actions:
+            self.priorities.look_ahead()
         if ledger.gone:
             self.reports.ended(ledger.gone)
         if self.deeds is not None and transitions.actions:
             return self.deeds.number(transitions.actions)
         return transitions.actions
+
+    def catch_up(self, now: Seconds) -> None:
+        """Work out which priorities were put off up to `now`, as if it had been done in time."""
+        if self.priorities.steady_until is None:
+            return
+        self.priorities.steady_until = None
+        if self.priorities.due(now):
+            self.ledger.now = max(self.ledger.now, now)
+            self._renew_priorities()
 
     def _renew_priorities(self) -> None:
         """Let all priorities be worked out anew; a pass is made where that may decide something."""

@@ -46,6 +46,8 @@ class Priorities:
         self.lowest = _FIRST
         self.given: set[str] = set()
         """Jobs whose priority was given with the job or by a person: it is not worked out anew."""
+        self.steady_until: Seconds | None = None
+        """Up to this instant working them out changes no order, as long as nothing happens; None: not known."""
 
     # ------------------------------------------------------------------------- single jobs
     def first(self, job: Job) -> int:
@@ -107,7 +109,21 @@ class Priorities:
         prioritizer = self.prioritizer
         if prioritizer is None or not self._queue.entries or not self._ledger.active_count:
             return None
-        return prioritizer.next_at
+        at, steady = prioritizer.next_at, self.steady_until
+        return at if at is None or steady is None or steady < at else steady
+
+    def look_ahead(self) -> None:
+        """Find out for how long working them out would change no order, from this instant on."""
+        prioritizer, queue = self.prioritizer, self._queue
+        ask = getattr(prioritizer, "steady_until", None)
+        if ask is None or queue.ranked or not queue.entries:
+            return
+        jobs = [job for _, job, _ in queue.entries]
+        answer: Any = guarded(self._policies, HOOK, None, lambda: ask(jobs, self._view))
+        if answer is not None and (type(answer) not in (int, float) or answer != answer):
+            text = f"steady_until returned {answer!r:.80}; allowed: seconds since the start, or None"
+            raise self._policies.fault(HOOK, None, text)
+        self.steady_until = answer
 
     def due(self, now: Seconds) -> bool:
         """Whether all priorities have to be worked out anew."""

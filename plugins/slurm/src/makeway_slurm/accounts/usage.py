@@ -26,6 +26,8 @@ _TINY = 1e-6
 _SMALL = 1e-100
 """Below this the common scale is brought back to 1."""
 _DAY = 86400
+_STEEP, _FAR, _MANY = 1.05, 1e15, 1000
+"""Nothing is said ahead where usage decays faster in a period, after more usage, and of more recalculations."""
 
 
 class Entry:
@@ -95,6 +97,11 @@ class Entry:
         if rate:
             found += rate * (common - self._mark)
         return found * scale if self.decays else found
+
+    @property
+    def rate(self) -> float:
+        """What is added for each second of a whole period."""
+        return self._rate.get(RAW, 0.0)
 
     def may_use(self, name: str) -> float:
         """Return the TRES-seconds that running jobs may still use."""
@@ -196,6 +203,30 @@ class UsageBook:
         """Return what each association has used, by index: `Entry.used` of all at once."""
         scale, decayed, plain = self.scale, self.decayed_sum, self.plain_sum
         return [entry.raw(scale, decayed if entry.decays else plain) for entry in self.associations.values()]
+
+    def rates(self) -> list[float] | None:
+        """Return by how much each association grows in a second of a whole period, by index; None: that will change.
+
+        It is known as long as nobody has started since the last recalculation, and nothing is ever reset.
+        """
+        settings = self._settings
+        if self._young or not self._charges or settings.usage_reset_period != "NONE":
+            return None
+        return [entry.rate for entry in self.associations.values()]
+
+    def recalculations(self, grown: float) -> int:
+        """Return how many recalculations surely let usage grow by less than `grown` seconds, of today's worth."""
+        period = self._settings.calc_period
+        if not period.is_integer() or self.per_second <= 0.0:
+            return 0
+        worth = self.per_second ** -int(period)
+        if worth > _STEEP:
+            return 0
+        if worth == 1.0:
+            count = grown / period
+        else:
+            count = math.log1p(min(grown, _FAR) * (worth - 1.0) / period) / math.log(worth)
+        return max(0, int(min(count, _MANY)) - 1)
 
     def count(self, reader: object) -> None:
         """Count usage from now on, and recalculate it by the clock, for `reader`."""

@@ -29,6 +29,11 @@ class Accrual:
         self._since: dict[str, int] = {}
         """Jobs that are let age by a limit, with the second from which on."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether age is the time since a job could start, and no more."""
+        return not (self._limited or self._always)
+
     def age(self, job: Job, second: int) -> float:
         """Return the age factor, 0 to 1: 0 for jobs that could not start, and for those whom a limit keeps young."""
         if self._always:

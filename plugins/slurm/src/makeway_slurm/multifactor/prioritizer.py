@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from makeway.model import ClusterView, Job, Seconds
 from makeway.priorities import Occasion, Priority
 from makeway_slurm.accounts.settings import Settings
@@ -16,30 +14,15 @@ from makeway_slurm.accounts.tree import Association
 from makeway_slurm.accounts.usage import UsageBook
 from makeway_slurm.multifactor.accrual import Accrual
 from makeway_slurm.multifactor.classic import Classic
-from makeway_slurm.multifactor.factors import Fixed, Weigher, total
+from makeway_slurm.multifactor.factors import Weigher, total
 from makeway_slurm.multifactor.fair_tree import FairTree, Share
+from makeway_slurm.multifactor.known import Known
+from makeway_slurm.multifactor.steady import order_stands_until
 
 _TINY = 1e-6
 _SPARE = 1000
 """Jobs that have started or gone and are kept in mind, before they are swept out."""
 _NO_SHARES: Mapping[int, Share] = {}
-
-
-@attrs.define(eq=False)
-class Known:
-    """What was found out of a waiting job."""
-
-    qos: str
-    association: Association | None
-    fixed: dict[str, Fixed]
-    """By partition."""
-    alone: Fixed | None = None
-    """Those of its only partition; None: it has several."""
-    age: float = 0.0
-    """Weighted, as of the last computation."""
-    fairshare: float = 0.0
-    values: dict[str, int] = attrs.field(factory=dict)
-    """Priority by partition, as of the last computation."""
 
 
 class Multifactor:
@@ -69,6 +52,8 @@ class Multifactor:
         self._factors: Sequence[float] | None = None
         self._known: dict[str, Known] = {}
         self._renewed_at: Seconds = book.next_at - settings.calc_period
+        self._renewed: Sequence[Job] = ()
+        """Jobs that the last recalculation was about; others have a priority that was given."""
         self._running = settings.has("CALCULATE_RUNNING")
 
     @property
@@ -167,6 +152,7 @@ class Multifactor:
     def again(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Priority]:
         """Recalculate usage and ranks, and return the priority of all jobs that wait."""
         self.book.advance(view.now)
+        self._renewed = jobs
         self._renewed_at = self.book.next_at - self.settings.calc_period
         second = math.floor(self._renewed_at + _TINY)
         self._accrual.recount(view, second)
@@ -197,6 +183,32 @@ class Multifactor:
                 if job.priority:
                     found[job.id] = self._compute(job, self._look_at(job), second)
         return found
+
+    def steady_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
+        """Return the first recalculation at which these jobs may come to stand otherwise (1.2); None: the next one."""
+        del view
+        book, settings = self.book, self.settings
+        if (
+            self._running
+            or self._classic is not None
+            or settings.has("INCR_ONLY")
+            or not self._accrual.is_plain
+        ):
+            return None
+        rates = book.rates()
+        if rates is None:
+            return None
+        ranks = math.inf
+        if self._fairshare_by_index() is not None and self._fair is not None:
+            ranks = self._fair.steady_for(self._freeze(), rates)
+        count = book.recalculations(ranks)
+        if not count:
+            return None
+        aging = {job.id for job in self._renewed}
+        line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
+        sure = order_stands_until(line, self._renewed_at, settings.weight_age, settings.max_age)
+        periods = min(float(count), (sure - self._renewed_at) / settings.calc_period)
+        return book.next_at + math.floor(periods) * settings.calc_period if periods >= 1.0 else None
 
     def _not_below(self, job: Job, known: Known, last: Mapping[str, int]) -> Priority:
         known.values = {name: max(value, last.get(name, 0)) for name, value in known.values.items()}

@@ -1,0 +1,174 @@
+"""Recalculations that change no order are put off: nothing is decided otherwise, and what was put off is made up."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from makeway.config import Config
+from makeway.engine.engine import Engine
+from makeway.model import JobSpec
+from makeway.replay import Options, replay
+from makeway.settings import structure
+from makeway_slurm.accounts.tree import build
+from makeway_slurm.multifactor.fair_tree import FairTree
+from makeway_slurm.multifactor.prioritizer import Multifactor
+
+NAME = "priority/multifactor"
+USERS = 6
+
+
+def site(chance: random.Random, **more: Any) -> Config:
+    """Return 4 nodes with 4 CPUs, two accounts, and ages that are soon as high as they can be."""
+    accounts = [{"Account": name, "Share": str(chance.randint(1, 4))} for name in ("a", "b")]
+    users = [
+        {"Account": "ab"[at % 2], "User": f"u{at}", "Share": str(chance.choice((0, 1, 1, 2, 5)))}
+        for at in range(USERS)
+    ]
+    settings = {
+        "calc_period": 20.0,
+        "decay_half_life": chance.choice((0.0, 600.0, 86400.0)),
+        "max_age": chance.choice((300.0, 2000.0)),
+        "weight_age": chance.choice((0, 40, 1000)),
+        "weight_fairshare": chance.choice((0, 50, 1000)),
+        "weight_job_size": chance.choice((0, 7)),
+        **more,
+    }
+    tables = {
+        "cluster": {"attributes": {"associations": [*accounts, *users]}},
+        "node": [{"name": "n[1-4]", "cpus": 4, "cores_per_socket": 4}],
+        "partition": [
+            {"name": "main", "default": True},
+            {"name": "first", "priority_tier": 5, "priority_job_factor": 3},
+        ],
+        "policy": {"priority": NAME, "settings": {NAME: settings}},
+        "scheduler": {"type": chance.choice(("builtin", "easy", "greedy")), "clockwork": "ideal"},
+    }
+    return structure(tables, Config, "test")
+
+
+def jobs(chance: random.Random) -> list[JobSpec]:
+    """Return 40 jobs, far more than there is room for; in some runs all wait in one partition."""
+    where = chance.choice(((("main",),), (("main",), ("main",), ("first",)), (("main",), ("main", "first"))))
+    found = []
+    for at in range(40):
+        user = chance.randrange(USERS)
+        nodes = chance.randint(1, 4)
+        found.append(
+            JobSpec(
+                id=str(at),
+                submit_at=chance.choice((0.0, 20.0, float(chance.randint(0, 2500)), chance.uniform(0, 2500))),
+                user=f"u{user}",
+                account="ab"[user % 2],
+                partitions=chance.choice(where),
+                min_nodes=nodes,
+                max_nodes=nodes,
+                tasks=4 * nodes,
+                run_time=chance.choice((20.0, 100.0, float(chance.randint(1, 9000)))),
+                time_limit=10000.0,
+                nice=chance.choice((0, 0, 0, 3)),
+                priority=chance.choice((None, None, None, None, None, None, None, 40)),
+            )
+        )
+    return sorted(found, key=lambda job: job.submit_at)
+
+
+class Seen:
+    """What two runs are held against each other by."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSpec]) -> None:
+        self.lines: list[str] = []
+        self.stood: dict[float, list[tuple[str, int]]] = {}
+        """Who stood in line after a step in which something happened, each with the priority."""
+        self.recalculations = 0
+        self.made_up = 0
+        """Steps that began with what was put off."""
+        step, again, catch_up = Engine.step, Multifactor.again, Engine.catch_up
+
+        def looked_at(engine: Engine, now: float, events: Any) -> Any:
+            found = step(engine, now, events)
+            if events:
+                self.stood[now] = [(job.id, job.priority) for _, job, _ in engine.queue.entries]
+            return found
+
+        def made_up(engine: Engine, now: float) -> None:
+            before, done = [job.id for _, job, _ in engine.queue.entries], self.recalculations
+            catch_up(engine, now)
+            self.made_up += self.recalculations > done
+            assert [job.id for _, job, _ in engine.queue.entries] == before, now
+
+        def counted(multifactor: Multifactor, *given: Any) -> Any:
+            self.recalculations += 1
+            return again(multifactor, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Engine, "step", looked_at)
+            patched.setattr(Multifactor, "again", counted)
+            patched.setattr(Engine, "catch_up", made_up)
+            replay(config, given, (), Options(sink=lambda line: self.lines.append(repr(line))))
+
+
+def both(monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSpec]) -> tuple[Seen, Seen]:
+    """Run as it is, and with every recalculation at its time."""
+    patient = Seen(monkeypatch, config, given)
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "be_patient", lambda engine: None)
+        return patient, Seen(patched, config, given)
+
+
+@pytest.mark.parametrize("seed", range(8, 24))
+def test_nothing_is_decided_otherwise(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Records, the line, and each priority in it are the same, to the last byte."""
+    chance = random.Random(seed)
+    patient, punctual = both(monkeypatch, site(chance), jobs(chance))
+    assert patient.lines == punctual.lines
+    assert patient.stood == punctual.stood
+    assert patient.recalculations <= 2 * punctual.recalculations
+
+
+@pytest.mark.parametrize("flag", ["INCR_ONLY", "ACCRUE_ALWAYS", "CALCULATE_RUNNING", "NO_FAIR_TREE"])
+def test_flags_under_which_nothing_is_put_off(monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
+    """What happens at each recalculation matters there: all are made at their time."""
+    chance = random.Random(flag)
+    patient, punctual = both(monkeypatch, site(chance, flags=[flag]), jobs(chance))
+    assert (patient.lines, patient.stood) == (punctual.lines, punctual.stood)
+    assert patient.recalculations == punctual.recalculations
+
+
+def test_a_calm_queue_is_seldom_recalculated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One job runs for 1,000 periods while another waits: few recalculations tell as much."""
+    config = site(random.Random(1), weight_age=1000, weight_fairshare=1000, decay_half_life=86400.0)
+    whole: dict[str, Any] = {"min_nodes": 4, "max_nodes": 4, "tasks": 16, "account": "a", "user": "u0"}
+    given = [JobSpec(id=name, run_time=20000.0, time_limit=20000.0, **whole) for name in ("one", "other")]
+    patient, punctual = both(monkeypatch, config, given)
+    assert patient.lines == punctual.lines
+    assert punctual.recalculations >= 1000
+    assert patient.recalculations < 20
+
+
+def test_a_crossing_is_foreseen() -> None:
+    """Of two users with equal shares, 100 s behind at 2 s/s: the first falls back after 50 s of growth."""
+    grown = build([{"Account": "a"}, {"Account": "a", "User": "ann"}, {"Account": "a", "User": "bob"}])
+    fair = FairTree(grown, "lineage")
+    at = {node.user: node.index for node in grown.nodes if node.user in ("ann", "bob")}
+
+    def usage(ann: float, bob: float) -> list[float]:
+        found = [ann + bob] * len(grown.nodes)
+        found[at["ann"]], found[at["bob"]] = ann, bob
+        for node in grown.nodes:
+            if node.user == "root":
+                found[node.index] = 0.0
+        return found
+
+    before = usage(100.0, 200.0)
+    assert fair.factors(before)[at["ann"]] > fair.factors(before)[at["bob"]]
+    grows = usage(2.0, 0.0)
+    assert fair.steady_for(before, grows) == pytest.approx(50.0)
+    assert fair.steady_for(before, grows) < 50.0
+    assert fair.steady_for(before, usage(0.0, 2.0)) == float("inf")
+    tied = usage(100.0, 100.0)
+    fair.factors(tied)
+    assert fair.steady_for(tied, usage(1.0, 1.0)) == 0.0, "how equals are rounded is not foreseen"
+    assert fair.steady_for(tied, usage(0.0, 0.0)) == float("inf")
