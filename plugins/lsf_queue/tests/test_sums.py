@@ -7,6 +7,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
+import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
@@ -19,7 +20,7 @@ from makeway_lsf_queue import counting, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
-from makeway_lsf_queue.search import _walk
+from makeway_lsf_queue.search import _Prober, _walk
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.victims import mode_of
 
@@ -148,13 +149,31 @@ def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:
         site = site_of(ledger)
         counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
         for job in ledger.pending:
-            assert judging.blocked(site, counted, job) == judging._blocked(site, counted, job)
-            assert judging.closed(site, counted, job) == judging._closed(counted, job)
+            anew = attrs.evolve(counted, answers={})
+            assert judging.blocked(site, counted, job) == judging._blocked(site, anew, job)
+            assert judging.closed(site, counted, job) == judging._closed(anew, job)
             asked.append(job.id)
 
     asked: list[str] = []
     replay(_config(collects=False), _jobs(7), (), Options(after_step=look))
     assert len(asked) > 200
+
+
+def test_whom_limits_keep_out_finds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though all candidates make way: that is asked before anybody is taken off the books."""
+    asked: list[bool] = []
+    is_kept_out = _Prober.is_kept_out
+
+    def noted(self: _Prober) -> bool:
+        asked.append(is_kept_out(self))
+        assert not asked[-1] or self.place(range(len(self.jobs))) is None
+        return asked[-1]
+
+    monkeypatch.setattr(_Prober, "is_kept_out", noted)
+    for seed in range(4):
+        replay(_config(collects=seed % 2 == 0), _jobs(seed), (), Options(keep=False))
+    assert asked.count(True) > 50
+    assert asked.count(False) > 5
 
 
 def test_what_is_known_of_a_moment_does_not_outlive_it() -> None:

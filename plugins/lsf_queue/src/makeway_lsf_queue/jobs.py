@@ -98,6 +98,8 @@ def service_class(job: Job) -> str:
 
 def gpus(job: Job) -> int:
     """Return how many GPUs it asked for, per host or in all."""
+    if not (job.spec.gres or job.spec.gres_total):
+        return 0
     asked = [job.spec.gres.get(name, 0) for name in job.spec.gres if name.partition(":")[0] == "gpu"]
     total = [n for name, n in job.spec.gres_total.items() if name.partition(":")[0] == "gpu"]
     return sum(asked) + sum(total)

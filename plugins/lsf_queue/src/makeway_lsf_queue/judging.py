@@ -17,6 +17,9 @@ from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import memory_on
 from makeway_lsf_queue.vocabulary import PARALLEL
 
+Rows = Sequence[tuple[int, float, float]]
+"""Hosts, each with the bound there and what a job takes there."""
+
 
 @attrs.frozen(kw_only=True)
 class Verdict:
@@ -77,19 +80,22 @@ def _verdict(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -
     return Verdict(limit=limit, bound=bound, wanted=wanted, use=use, setting=_setting(limit, key))
 
 
-def _fits_on_some_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> bool:
-    """Whether a limit per host lets a job through: what the verdict of the best host comes to."""
-    taken = counted.taken_on(limit, key, job)
-    return any(
-        taken.get(index, 0.0) + wanted <= most for index, most, wanted in _rows(counted, limit, job, bound)
-    )
-
-
 def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
     """Return the verdict for the host of the limit that has most room under it."""
+    rows = _rows(counted, limit, job, bound)
+    if job.allocation is not None or counted.reserved:
+        return _of_the_best_of(rows, counted, limit, job, key, bound)
+    answers, asked = counted.answers, ("host", limit, key, id(rows))  # `sums.rows` keeps them
+    if asked not in answers:
+        answers[asked] = _of_the_best_of(rows, counted, limit, job, key, bound)
+    found: Verdict = answers[asked]
+    return found
+
+
+def _of_the_best_of(rows: Rows, counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
     taken = counted.taken_on(limit, key, job)
     best, most = -1, -math.inf
-    for index, at_most, wanted in _rows(counted, limit, job, bound):
+    for index, at_most, wanted in rows:
         room = at_most - taken.get(index, 0.0) - wanted
         if room > most:
             best, most = index, room
@@ -125,8 +131,6 @@ def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
     del site
     for limit, key, bound in counted.sums.about(job):
         if limit.hosts is not None and not jobs.places_of(job) & limit.hosts:
-            continue
-        if limit.per_host and _fits_on_some_host(counted, limit, job, key, bound):
             continue
         verdict = _verdict(counted, limit, job, key, bound)
         if verdict.fits or (limit.counts is Counts.JOBS and counted.view.made_way):
@@ -196,7 +200,7 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
     return bitmap.of([index for index, most, wanted in rows if taken.get(index, 0.0) + wanted > most])
 
 
-def _rows(counted: Counted, limit: Limit, job: Job, bound: float) -> Sequence[tuple[int, float, float]]:
+def _rows(counted: Counted, limit: Limit, job: Job, bound: float) -> Rows:
     """Return each host that a job is on, or may go to, with the bound there and what the job takes there."""
     nodes, spec = counted.view.cluster.nodes, job.spec
     hosts = jobs.places_of(job) & (limit.hosts if limit.hosts is not None else -1)

@@ -52,6 +52,9 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     if request in survey.futile:
         return None
     prober = _Prober(attempt, candidates, site, view)
+    if prober.is_kept_out():
+        survey.futile.add(request)
+        return None
     everybody = list(range(len(candidates.jobs)))
     free = [at for at in everybody if jobs.is_suspended(candidates.jobs[at])]
     costly = everybody[len(free) :]
@@ -110,6 +113,11 @@ class _Prober:
         if not isinstance(found, Placement) or not self._memory_is_there(found, taken):
             return None
         return found
+
+    def is_kept_out(self) -> bool:
+        """Whether limits keep the job out even if all candidates make way; `place` asks them too, and takes longer."""
+        modes = map(self._mode, range(len(self.jobs))) if self._frees_memory else self._modes
+        return self._view.kept_out(self._attempt.job, tuple(zip(self.jobs, modes, strict=True))) is not None
 
     def _mode(self, at: int) -> PreemptMode:
         """Suspension gives back reserved memory if memory is preemptable (8.2): as if the job were gone."""
