@@ -24,6 +24,7 @@ import attrs
 import bench_decision
 import counting_loop
 import deep_queue
+import long_log
 
 from makeway.config import Config, NodeTable, PartitionTable, SchedulerTable
 from makeway.readers.api import ReadOptions
@@ -138,6 +139,10 @@ def _decision(select: str, size: int) -> Measured:
     return Measured(1e3 * min(bench_decision.decide(engine, size)[0] for _ in range(3)))
 
 
+def _memory(*, records: bool) -> Measured:
+    return Measured(long_log.measure(1_000_000, records=records))
+
+
 PASS, SHALLOW = "python -c pass", "500 waiting"
 FIGURES: Mapping[str, Figure] = {
     "start: --help": Figure("ms", lambda: _start("--help"), 10.0, PASS),
@@ -163,6 +168,8 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "easy on 1,500 jobs of KTH-SP2": Figure("us a job", _easy, None, "a loop that counts nodes"),
     "read SWF": Figure("us a job", _read, None, "str.split"),
+    "memory: a million jobs, no records": Figure("MB", lambda: _memory(records=False), 80.0),
+    "memory: a million jobs, --json": Figure("MB", lambda: _memory(records=True), 150.0),
     "decision: linear, 10,000 nodes": Figure("ms", lambda: _decision("select/linear", 10_000), 12.0),
     "decision: cons_tres, 10,000 nodes": Figure("ms", lambda: _decision("select/cons_tres", 10_000), 35.0),
 }
