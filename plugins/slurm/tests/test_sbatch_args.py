@@ -116,6 +116,13 @@ def test_cpus_that_follow(line: str, cpus: int, per_node: int) -> None:
         ("--gres=gpu:a100:2", {"gres": {"gpu": 2, "gpu:a100": 2}}),
         ("--gres=gpu:1,shard:4 --gpus-per-node=1", {"gres": {"gpu": 2, "shard": 4}}),
         ("--gpus=8", {"gres_total": {"gpu": 8}}),
+        ("--gpus-per-task=2", {"gres": {"gpu": 2}}),
+        ("-N1 -n4 --gpus-per-task=a100:1",
+         {"max_nodes": 1, "tasks": 4, "gres": {"gpu": 4, "gpu:a100": 4}}),
+        ("--ntasks-per-node=4 --gpus-per-task=2", {"tasks_per_node": 4, "gres": {"gpu": 8}}),
+        ("-n6 --gpus-per-task=2", {"tasks": 6, "gres_total": {"gpu": 12}}),
+        ("-n6 --gpus-per-task=2 --gpus=12", {"tasks": 6, "gres_total": {"gpu": 12}}),
+        ("--sockets-per-node=2 --gpus-per-socket=3", {"sockets_per_node": 2, "gres": {"gpu": 6}}),
         ("--nice", {"nice": 100}),
         ("--nice=-1000", {"nice": -1000}),
         ("--priority=77", {"priority": 77}),
@@ -204,6 +211,7 @@ def test_heterogeneous_job() -> None:
         ("--nt=3", "ambiguous"),
         ("-B 0", "expected sockets"),
         ("--nice=x", "expected a whole number"),
+        ("--gpus-per-socket=2", "--gpus-per-socket needs --sockets-per-node"),
     ],
 )
 def test_refused(line: str, message: str) -> None:

@@ -38,7 +38,7 @@ Options = dict[str, Any]
 
 UNMODELLED = (
     "bb", "bbf", "cluster-constraint", "clusters", "core-spec", "cpus-per-gpu",
-    "deadline", "delay-boot", "gpus-per-socket", "gpus-per-task", "gres-flags", "hint",
+    "deadline", "delay-boot", "gres-flags", "hint",
     "mem-per-gpu", "network", "ntasks-per-gpu", "overcommit", "power", "prefer", "reboot",
     "segment", "thread-spec", "time-min", "tmp", "tres-per-task", "use-min-nodes",
 )  # fmt: skip
@@ -247,7 +247,8 @@ def _add_resources(parser: _Parser) -> None:
     memory.add_argument("--mem-per-cpu", dest="memory_mb_per_cpu", type=_typed(parse_mem_mb))
     parser.add_argument("--gres", type=_typed(parse_gres))
     parser.add_argument("-G", "--gpus", dest="gres_total", type=_typed(read_gpus))
-    parser.add_argument("--gpus-per-node", type=_typed(read_gpus))
+    for name in ("node", "task", "socket"):
+        parser.add_argument(f"--gpus-per-{name}", type=_typed(read_gpus))
     parser.add_argument("-L", "--licenses", type=_typed(read_licenses))
 
 
@@ -302,8 +303,11 @@ def _fields(options: Options, base: Mapping[str, Any]) -> Options:
     fields |= _counts(options) | _node_shape(options) | _sharing(options.get("share"))
     if "licenses" in options:
         fields["licenses"], fields["licenses_any"] = options["licenses"]
-    if "gres" in options or "gpus_per_node" in options:
-        fields["gres"] = _added((options.get("gres", {}), options.get("gpus_per_node", {})))
+    each, total = _gpus_of_parts(options, fields)
+    if "gres" in options or "gpus_per_node" in options or each:
+        fields["gres"] = _added((options.get("gres", {}), options.get("gpus_per_node", {}), each))
+    if total:
+        fields.setdefault("gres_total", total)  # --gpus says it, too
     if "begin" in options:
         fields["begin_at"] = base.get("submit_at", 0.0) + options["begin"]
     if "switches" in options:
@@ -311,6 +315,37 @@ def _fields(options: Options, base: Mapping[str, Any]) -> Options:
     if options.get("hold"):
         fields["priority"] = 0
     return fields
+
+
+def _gpus_of_parts(options: Options, fields: Options) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the GPUs that ``--gpus-per-task`` and ``--gpus-per-socket`` ask for: on each node, and in all.
+
+    They are counted on each node where it is known how many tasks or sockets that is. Else the GPUs of all tasks are
+    asked for in all.
+
+    :raises ValueError: GPUs for sockets, and nothing says how many sockets a node gives.
+    """
+    found: list[dict[str, int]] = []
+    total: dict[str, int] = {}
+    if "gpus_per_socket" in options:
+        sockets = fields.get("sockets_per_node")
+        if not sockets:
+            raise ValueError("--gpus-per-socket needs --sockets-per-node")
+        found.append(_times(options["gpus_per_socket"], sockets))
+    if "gpus_per_task" in options:
+        tasks = fields.get("tasks")
+        per_node = options.get("tasks_per_node") or (1 if tasks is None else None)
+        if fields.get("max_nodes") == 1 and tasks is not None:
+            per_node = tasks
+        if per_node is not None:
+            found.append(_times(options["gpus_per_task"], per_node))
+        else:
+            total = _times(options["gpus_per_task"], tasks)
+    return _added(found), total
+
+
+def _times(counts: Mapping[str, int], many: int) -> dict[str, int]:
+    return {name: count * many for name, count in counts.items()}
 
 
 def _counts(options: Options) -> Options:
