@@ -333,12 +333,12 @@ def _gpus_of_parts(options: Options, fields: Options) -> tuple[dict[str, int], d
             raise ValueError("--gpus-per-socket needs --sockets-per-node")
         found.append(_times(options["gpus_per_socket"], sockets))
     if "gpus_per_task" in options:
-        tasks = fields.get("tasks")
-        per_node = options.get("tasks_per_node") or (1 if tasks is None else None)
-        if fields.get("max_nodes") == 1 and tasks is not None:
-            per_node = tasks
-        if per_node is not None:
-            found.append(_times(options["gpus_per_task"], per_node))
+        tasks: int | None = fields.get("tasks")
+        per_node: int | None = options.get("tasks_per_node")
+        if per_node is not None or tasks is None:
+            found.append(_times(options["gpus_per_task"], per_node or 1))
+        elif fields.get("max_nodes") == 1:
+            found.append(_times(options["gpus_per_task"], tasks))
         else:
             total = _times(options["gpus_per_task"], tasks)
     return _added(found), total
