@@ -1,8 +1,8 @@
 """Measure what makeway promises about its speed: figure, target, peer and ratio, as a table or as JSON.
 
-Figures are CPU time, the least of several rounds. Machines are noisy, so each figure that has a peer is measured
-beside it, and two commits are compared in turns: ``python -m benchmarks --against COMMIT`` runs both sides of each
-figure one after the other. A figure that misses its target is marked; the exit status stays 0.
+Figures are CPU time or the peak of memory, the least of several rounds. Machines are noisy, so each figure that has a
+peer is measured beside it, and two commits are compared in turns: ``python -m benchmarks --against COMMIT`` runs both
+sides of each figure one after the other. A figure that misses its target is marked; the exit status stays 0.
 """
 
 from __future__ import annotations
