@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from makeway_local_world import keeping
-from makeway_local_world.keeping import files, lean, words
+from makeway_local_world.keeping import files, lean, linux, words
 
 WRAPPERS = {
     *("collections", "contextlib", "dataclasses", "enum", "functools", "json", "logging", "random", "re"),
@@ -114,3 +115,24 @@ def test_files_are_read_whole(tmp_path: Path, size: int) -> None:
     found = files.read_file(str(tmp_path / "file"))
     assert found == (tmp_path / "file").read_bytes()
     assert len(found) == size
+
+
+def test_the_kernel_says_what_it_refuses() -> None:
+    """A signal that there is none of is an invalid argument."""
+    with pytest.raises(OSError, match="Invalid argument") as raised:
+        linux.die_with_parent(100_000)
+    assert raised.value.errno == errno.EINVAL
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_the_word_that_every_keeper_says(state: str) -> None:
+    assert words.runs(12, state) == words.pack(say="runs", leader=12, state=state)
+
+
+@pytest.mark.parametrize(("ends_by", "then"), [("", None), ("daemon", 'it gives "way"\n')])
+def test_what_a_keeper_says_to_whoever_calls(ends_by: str, then: str | None) -> None:
+    """It is what the file says, and how the job stands."""
+    started = {"job": 'a"{b}', "incarnation": 3, "gpus": ["GPU-1"], "cgroup": None}
+    said = words.hello(words.pack(**started), 12, "ending", ends_by, then)
+    expected = {"say": "hello", "leader": 12, "state": "ending", "ends_by": ends_by, "then": then, **started}
+    assert said == words.pack(**expected)

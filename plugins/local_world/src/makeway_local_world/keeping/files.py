@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+_PART = 8192
+"""Bytes that are read at once: more would take more memory than most files have."""
+
 
 def write_durably(directory: int, name: str, data: bytes, mode: int = 0o600) -> None:
     """Write `name` in the open directory `directory`; when this returns, a power cut no longer loses it.
@@ -59,11 +62,8 @@ def read_file(path: str) -> bytes:
 
 def read_open(handle: int) -> bytes:
     """Read an open file from where it stands to its end."""
-    found = os.read(handle, 4096)
-    if not found:
-        return found
-    parts = [found]
-    while found := os.read(handle, 65536):
+    parts = []
+    while found := os.read(handle, _PART):
         parts.append(found)
     return b"".join(parts)
 

@@ -1,156 +1,80 @@
 """Hold one incarnation of a job: its parent for life, and the only one who may signal it without a race.
 
-A keeper is forked from the nursery with the lock of the incarnation. It writes `started` before the job exists, does
-what the daemon asks over a socket, and writes `exit` once nothing of the job is left. Then it ends, and so frees the
-lock. It needs no daemon in between.
+A keeper is forked from the nursery with the lock of the incarnation. Its child writes `started` before it becomes the
+job. The keeper waits at its `Post` until something happens; then it does what the daemon asks over a socket, and writes
+`exit` once nothing of the job is left. Then it ends, and so frees the lock. It needs no daemon in between.
 """
 
 from __future__ import annotations
 
 import os
-import select
-import sys
 import time
 
-from makeway_local_world.keeping import child, helpers, proc, words
+from makeway_local_world.keeping import helpers, proc, words
 from makeway_local_world.keeping.ahead import Notice
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.keeping.ending import Ending
-from makeway_local_world.keeping.files import write_durably
 from makeway_local_world.keeping.helpers import Helper
-from makeway_local_world.keeping.lean import signal, socket, suppress
+from makeway_local_world.keeping.lean import signal, suppress
 from makeway_local_world.keeping.walk import Tree, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from makeway_local_world.keeping.lean import socket
+    from makeway_local_world.keeping.post import Post
+
 
 class Keeper:
     """One job's parent."""
 
-    def __init__(self, request: dict[str, Any], directory: int, line: socket.socket) -> None:
-        self.request = request
-        self.directory = directory
-        self.lines = {line.fileno(): line}
+    def __init__(self, post: Post) -> None:
+        self.post = post
+        self.request = request = post.request()
+        self.directory = post.directory
         self.helpers: dict[int, Helper] = {}
         self.tree = Tree(os.getpid(), lambda: self.helpers, self._collect_orphan)
         self.cgroup = Cgroup(request["cgroup"]) if request.get("cgroup") else None
-        self.leader = 0
+        self.leader = post.leader
         self.status: int | None = None
         """Wait status of the leader; None: it has not ended."""
         self.rusage: list[float] = []
-        self.state = "starting"
+        self.state = "starting" if post.since is None else "running"
         """starting, running, stopped, ending."""
         self.ending = Ending(self)
         self._ahead = Notice(request.get("ahead"))
+        if post.since is not None:
+            self._ahead.runs(post.since)
         self.after: list[tuple[float, Any]] = []
         """What is due: instant on the monotonic clock, and what is called then."""
-        self._told_to_end = False
         self._stopped_by_others = False
-        self._failure = -1
-        self._listener: socket.socket | None = None
-        self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     # ------------------------------------------------------------------------------- living
     def live(self) -> None:
-        """Hold the job from its start to its end."""
-        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, self._be_told_to_end)
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
-            signal.signal(number, signal.SIG_IGN)
-        try:
-            self._prepare()
-        except OSError as error:
-            self.say(say="failed", step="keeper", number=error.errno or 0, what=str(error))
-            self._remove_cgroup()
-            return
-        self._fork()
+        """Hold the job to its end."""
         while not self.ending.over:
             self._turn()
         self.ending.write()
         self.say(say="ended")
 
-    def _be_told_to_end(self, *_: object) -> None:
-        self._told_to_end = True
-
-    def _prepare(self) -> None:
-        """Make sure that the end can be written, then say that the job is about to start."""
-        handle = os.open(
-            words.EXIT_TEMPORARY,
-            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC,
-            0o600,
-            dir_fd=self.directory,
-        )
-        try:
-            os.posix_fallocate(handle, 0, words.EXIT_SIZE)
-        finally:
-            os.close(handle)
-        os.fchdir(self.directory)
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with suppress(FileNotFoundError):
-            os.unlink(words.SOCKET)
-        self._listener.bind(words.SOCKET)
-        self._listener.listen(8)
-        self._listener.setblocking(False)
-        if self.cgroup is not None:
-            refused = self.cgroup.make(self.request.get("cgroup_limits", {}))
-            if refused:
-                self.say(say="unlimited", what=refused)
-        write_durably(self.directory, words.STARTED, words.pack(**self.started()))
-        os.chdir("/")
-        self.say(say="started", **self.started())
-
-    def started(self) -> dict[str, Any]:
-        """Return what names this keeper for certain."""
-        me = proc.look(os.getpid())
-        assert me is not None
-        return {
-            "job": self.request["job"],
-            "incarnation": self.request["incarnation"],
-            "pid": me.pid,
-            "ticks": me.started,
-            "boot": self.request["boot"],
-            "monotonic": self.request["monotonic"],
-            "wall": self.request["wall"],
-            "cgroup": self.request.get("cgroup"),
-            "gpus": self.request.get("gpus", []),
-            "tier": self.request.get("tier", 0),
-            "uid": self.request["uid"],
-            "requeueable": bool(self.request.get("die_with_keeper")),
-        }
-
-    def _fork(self) -> None:
-        self._failure, failure = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        keeper = os.getpid()
-        self.leader = os.fork()
-        if self.leader == 0:
-            child.become(self.request, failure, keeper)
-        os.close(failure)
-
     def _turn(self) -> None:
         """Wait for what happens next, and do it."""
-        poll = select.poll()
-        for handle in (self._wake, *self.lines):
-            poll.register(handle, select.POLLIN)
-        if self._listener is not None:
-            poll.register(self._listener.fileno(), select.POLLIN)
-        if self._failure >= 0:
-            poll.register(self._failure, select.POLLIN)
-        for handle, _ in poll.poll(self._patience()):
-            if handle == self._wake:
+        post = self.post
+        for handle, _ in post.poll().poll(self._patience()):
+            if handle == post.wake:
                 with suppress(BlockingIOError):
-                    os.read(self._wake, 4096)
-            elif handle == self._failure:
+                    os.read(post.wake, 4096)
+            elif handle == post.failure:
                 self._hear_child()
-            elif handle in self.lines:
-                self._hear(self.lines[handle])
+            elif handle in post.lines:
+                self._hear(post.lines[handle])
             else:
-                self._accept()
+                state = "ending" if self.ending.begun else self.state
+                post.accept(state, self.ending.by, self.ending.then)
         self._collect()
-        if self._told_to_end:
-            self._told_to_end = False
+        if post.told_to_end:
+            post.told_to_end = False
             self.ending.begin("SIGTERM to its keeper", None)
         self._do_what_is_due()
         self.ending.go_on()
@@ -183,11 +107,10 @@ class Keeper:
     def _hear_child(self) -> None:
         """The job begins, or says why it cannot."""
         try:
-            data = os.read(self._failure, 4096)
+            data = os.read(self.post.failure, 4096)
         except BlockingIOError:
             return
-        os.close(self._failure)
-        self._failure = -1
+        self.post.hear_no_more()
         if not data:
             self._runs()
             return
@@ -199,7 +122,7 @@ class Keeper:
             self.state = "stopped" if self.request.get("stopped") else "running"
             if self.state == "running":
                 self._ahead.runs(time.monotonic())
-            self.say(say="runs", leader=self.leader, state=self.state)
+            self.post.runs(self.state)
 
     def _collect(self) -> None:
         """Collect children that have ended: the leader, helpers, orphans."""
@@ -214,7 +137,7 @@ class Keeper:
                 if pid == self.leader:
                     self._stopped_or_continued()
             elif pid == self.leader:
-                if self._failure >= 0:
+                if self.post.failure >= 0:
                     self._hear_child()
                 self.status = status
                 self.rusage = [usage.ru_utime, usage.ru_stime, usage.ru_maxrss]
@@ -253,30 +176,7 @@ class Keeper:
     # -------------------------------------------------------------------------------- lines
     def say(self, **what: Any) -> None:
         """Tell the daemon, if there is one; a full or broken line is given up."""
-        data = words.pack(**what)
-        for handle, line in list(self.lines.items()):
-            if not words.send(line, data):
-                self._hang_up(handle)
-
-    def _hang_up(self, handle: int) -> None:
-        self.lines.pop(handle).close()
-
-    def _accept(self) -> None:
-        assert self._listener is not None
-        try:
-            handle, _ = self._listener._accept()  # type: ignore[attr-defined]  # what accept() wraps
-        except OSError:
-            return
-        line = socket.socket(fileno=handle)
-        peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        uid = int.from_bytes(peer[4:8], sys.byteorder)
-        if uid not in (0, os.geteuid()):
-            line.close()
-            return
-        self.lines[line.fileno()] = line
-        state = "ending" if self.ending.begun else self.state
-        how = {"state": state, "ends_by": self.ending.by, "then": self.ending.then}
-        words.send(line, words.pack(say="hello", leader=self.leader, **how, **self.started()))
+        self.post.say(**what)
 
     def _hear(self, line: socket.socket) -> None:
         try:
@@ -284,7 +184,7 @@ class Keeper:
         except BlockingIOError:
             return
         if not data:
-            self._hang_up(line.fileno())
+            self.post.hang_up(line.fileno())
             return
         try:
             asked = words.unpack(data)
@@ -424,11 +324,6 @@ class Keeper:
         mine = {"MAKEWAY_LEADER": str(self.leader), "MAKEWAY_KEEPER": str(os.getpid()), **environment}
         helper = helpers.run(name, command, self.request, mine, limit, then)
         self.helpers[helper.pid] = helper
-
-    # --------------------------------------------------------------------------------- end
-    def _remove_cgroup(self) -> None:
-        if self.cgroup is not None:
-            self.cgroup.remove()
 
 
 _VERBS = {

@@ -12,9 +12,9 @@ import os
 import sys
 
 from makeway_local_world.keeping import linux, words
-from makeway_local_world.keeping.files import read_open
 from makeway_local_world.keeping.keeper import Keeper
-from makeway_local_world.keeping.lean import read_json, receive_descriptors, signal, socket
+from makeway_local_world.keeping.lean import receive_descriptors, signal, socket
+from makeway_local_world.keeping.post import Post, StartError
 
 DESCRIPTORS = 4
 
@@ -69,14 +69,15 @@ def _keep(request_file: int, directory: int, line: socket.socket) -> None:
         os.setsid()
         linux.adopt_orphans()
         linux.call_me("makeway-keeper")
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        request = read_json(read_open(request_file))
-        os.close(request_file)
-        Keeper(request, directory, line).live()
+        post = Post(request_file, directory, line)
+        if post.start():
+            post.wait()
+        Keeper(post).live()
     except BaseException as error:
-        data = words.pack(
-            say="failed", step="keeper", number=0, what=f"{type(error).__name__}: {error}"[:500]
-        )
+        known = isinstance(error, (OSError, StartError))
+        what = str(error) if known else f"{type(error).__name__}: {error}"
+        number = getattr(error, "errno", None) or 0
+        data = words.pack(say="failed", step="keeper", number=number, what=what[:500])
         words.send(line, data)
         os._exit(1)
     finally:

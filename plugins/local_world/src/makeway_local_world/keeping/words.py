@@ -23,6 +23,7 @@ LONGEST = 65536
 EXIT_SIZE = 4096
 """Bytes that are kept for the exit file before the job starts."""
 
+_HEAD = b'{"v":%d,' % VERSION
 STARTED, EXIT, EXIT_TEMPORARY, LOCK, SOCKET = "started", "exit", "exit.tmp", "lock", "socket"
 
 
@@ -33,6 +34,19 @@ class WordError(Exception):
 def pack(**words: Any) -> bytes:
     """Return a message."""
     return write_json({"v": VERSION, **words})
+
+
+def runs(leader: int, state: str) -> bytes:
+    """Return the word that every keeper says, as `pack` would, without touching what writes JSON."""
+    return _HEAD + b'"say":"runs","leader":%d,"state":"%b"}' % (leader, state.encode("ascii"))
+
+
+def hello(started: bytes, leader: int, state: str, ends_by: str, then: str | None) -> bytes:
+    """Return what a keeper says to whoever calls: how the job stands, and all that the file `started` holds."""
+    why = b"null" if then is None else write_json(then)
+    how = leader, state.encode("ascii"), ends_by.encode("ascii"), why
+    told = b'"say":"hello","leader":%d,"state":"%b","ends_by":"%b","then":%b,' % how
+    return _HEAD + told + started.removeprefix(_HEAD)
 
 
 def unpack(data: bytes) -> dict[str, Any]:
@@ -90,8 +104,10 @@ __all__ = [
     "STARTED",
     "VERSION",
     "WordError",
+    "hello",
     "pack",
     "receive",
+    "runs",
     "send",
     "unpack",
 ]

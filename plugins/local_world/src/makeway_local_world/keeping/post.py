@@ -1,0 +1,187 @@
+"""Wait beside a job that runs undisturbed, and touch as little memory as can be.
+
+A keeper shares its pages with the nursery until it writes to them, and Python writes to all that it uses. So what a
+start asks for is done by the child that becomes the job, and what a word or an end asks for by a whole `Keeper`,
+which is made from this post when the first one comes. Most keepers only wait, and thousands of them may.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from makeway_local_world.keeping import preparing, words
+from makeway_local_world.keeping.files import read_all, read_open
+from makeway_local_world.keeping.lean import read_json, signal, socket, suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class StartError(Exception):
+    """The job could not be prepared."""
+
+    def __init__(self, number: int, what: str) -> None:
+        super().__init__(what)
+        self.errno = number
+
+
+class Post:
+    """What a keeper holds from its fork to its end."""
+
+    def __init__(self, request: int, directory: int, line: socket.socket) -> None:
+        """Hold open files: the request, the directory of the incarnation, the line to the daemon."""
+        self._request = request
+        self.directory = directory
+        self.lines = {line.fileno(): line}
+        self.listener: socket.socket | None = None
+        self.leader = 0
+        self.failure = -1
+        """Where the child says why it cannot become the job; it closes when it does. -1: it has."""
+        self.since: float | None = None
+        """Since when the job runs, on the monotonic clock; None: its program has not begun."""
+        self.told_to_end = False
+        self.wake, self._woken = -1, -1
+
+    # ------------------------------------------------------------------------------ the start
+    def start(self) -> bool:
+        """Fork the job; return whether waiting is enough for it, once its start has been written down.
+
+        :raises StartError: it could not be prepared.
+        :raises OSError: nobody could call here, or nothing could be forked.
+        """
+        self.wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _wake_up)
+        signal.signal(signal.SIGTERM, self._be_told_to_end)
+        self._listen()
+        self.failure, failure = os.pipe2(os.O_CLOEXEC)
+        keeper = os.getpid()
+        self.leader = os.fork()
+        if self.leader == 0:
+            preparing.start(self._request, self.directory, next(iter(self.lines.values())), failure, keeper)
+        os.close(failure)
+        mark = os.read(self.failure, 1)  # nothing else can be heard before: the job is not there yet
+        if mark not in (preparing.PLAIN, preparing.WATCHED):
+            said = (mark + os.read(self.failure, 4096)).decode("utf-8", "surrogateescape")
+            os.waitpid(self.leader, 0)
+            _, number, what = said.split("\0", 2) if said else ("", "0", "it was killed before it began")
+            raise StartError(int(number), what)
+        os.set_blocking(self.failure, False)
+        return mark == preparing.PLAIN
+
+    def _be_told_to_end(self, *_: object) -> None:
+        self.told_to_end = True
+
+    def _listen(self) -> None:
+        """Let later daemons call; the path of a socket has to be short."""
+        os.fchdir(self.directory)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with suppress(FileNotFoundError):
+            os.unlink(words.SOCKET)
+        self.listener.bind(words.SOCKET)
+        self.listener.listen(8)
+        self.listener.setblocking(False)
+        os.chdir("/")
+
+    # ---------------------------------------------------------------------------- the waiting
+    def wait(self) -> None:
+        """Return when something has come that asks for a whole keeper: a word, a signal, an end, a failure.
+
+        It is left where it is, for the keeper to find.
+        """
+        while True:
+            for handle, events in self.poll().poll():
+                if handle == self.wake:
+                    return
+                if handle == self.failure:
+                    if events & select.POLLIN:
+                        return
+                    self.hear_no_more()
+                    self.runs("running")
+                elif handle in self.lines:
+                    if not self._hung_up(handle):
+                        return
+                else:
+                    self.accept("running", "", None)
+
+    def poll(self) -> select.poll:
+        """Return what waits for all that may come."""
+        found = select.poll()
+        for handle in (self.wake, *self.lines):
+            found.register(handle, select.POLLIN)
+        if self.listener is not None:
+            found.register(self.listener.fileno(), select.POLLIN)
+        if self.failure >= 0:
+            found.register(self.failure, select.POLLIN)
+        return found
+
+    def _hung_up(self, handle: int) -> bool:
+        """Whether the other end of a line has gone without a word; then it is closed."""
+        try:
+            if self.lines[handle].recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                return False
+        except OSError:  # a reset line may still hold words
+            return False
+        self.hang_up(handle)
+        return True
+
+    def hear_no_more(self) -> None:
+        """The child has said all that it had to say: nothing, if it has become the job."""
+        os.close(self.failure)
+        self.failure = -1
+
+    def runs(self, state: str) -> None:
+        """Say that the child has become the job, or stands right before that."""
+        self.since = time.monotonic()
+        self._send(words.runs(self.leader, state))
+
+    # ------------------------------------------------------------------------------ the lines
+    def request(self) -> dict[str, Any]:
+        """Read what the job is to be."""
+        os.lseek(self._request, 0, os.SEEK_SET)
+        found: dict[str, Any] = read_json(read_open(self._request))
+        return found
+
+    def say(self, **what: Any) -> None:
+        """Tell the daemon, if there is one; a full or broken line is given up."""
+        self._send(words.pack(**what))
+
+    def _send(self, data: bytes) -> None:
+        for handle, line in list(self.lines.items()):
+            if not words.send(line, data):
+                self.hang_up(handle)
+
+    def hang_up(self, handle: int) -> None:
+        """Close a line."""
+        self.lines.pop(handle).close()
+
+    def accept(self, state: str, ends_by: str, then: str | None) -> None:
+        """Answer somebody who calls: who the job is, and how it stands."""
+        assert self.listener is not None
+        try:
+            handle, _ = self.listener._accept()  # type: ignore[attr-defined]  # what accept() wraps
+        except OSError:
+            return
+        line = socket.socket(fileno=handle)
+        peer = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        uid = int.from_bytes(peer[4:8], sys.byteorder)
+        try:
+            started = read_all(self.directory, words.STARTED)
+        except OSError:
+            started = None
+        if uid not in (0, os.geteuid()) or started is None:
+            line.close()
+            return
+        self.lines[line.fileno()] = line
+        words.send(line, words.hello(started, self.leader, state, ends_by, then))
+
+
+def _wake_up(*_: object) -> None:
+    """Let a signal be heard by the descriptor that it wakes."""
+
+
+__all__ = ["Post", "StartError"]

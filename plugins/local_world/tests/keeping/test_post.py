@@ -1,0 +1,99 @@
+"""Starts that end before the job is there, and keepers that only wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from makeway_local_world.keeping import proc, words
+from makeway_local_world.processes.rundir import Fate, RunDirectory
+
+
+def _place(house: Any, job: str) -> RunDirectory:
+    """Return the directory of a job that is to be started, made ahead."""
+    place = RunDirectory(house.folder, (job, 1))
+    os.close(place.make())
+    return place
+
+
+def _below(pid: int) -> int:
+    """Return the one child of a process; 0: there is none."""
+    found = [each for each in proc.below(pid) if each.parent == pid and each.state not in proc.ENDED]
+    return found[0].pid if len(found) == 1 else 0
+
+
+def test_a_start_that_cannot_be_written_down_is_none(house: Any, short: Path) -> None:
+    """No space for the end, no job: the keeper says why, and the same incarnation may start again."""
+    place = _place(house, "1")
+    (place.path / words.EXIT_TEMPORARY).mkdir()
+    held = house.start("touch", str(short / "ran"), job="1")
+    failed = held.hear("failed")
+    assert (failed["step"], failed["number"]) == ("keeper", 21)
+    assert "Is a directory" in failed["what"]
+    found = held.end()
+    assert found.fate is Fate.NEVER
+    assert not (short / "ran").exists()
+    (place.path / words.EXIT_TEMPORARY).rmdir()
+    again = house.start("touch", str(short / "ran"), job="1").runs()
+    assert again.end().exit["status"] == 0
+    assert (short / "ran").exists()
+
+
+def test_a_child_killed_before_its_start_is_written_down(house: Any, short: Path) -> None:
+    """It waits where the space for the end is taken, and is killed there."""
+    place = _place(house, "1")
+    os.mkfifo(place.path / words.EXIT_TEMPORARY)
+    held = house.start("touch", str(short / "ran"), job="1")
+    keeper = held.until(lambda: _below(house.nursery.pid))
+    os.kill(held.until(lambda: _below(keeper)), signal.SIGKILL)
+    assert "killed before it began" in held.hear("failed")["what"]
+    assert held.end().fate is Fate.NEVER
+    assert not (short / "ran").exists()
+
+
+def test_a_keeper_killed_before_its_start_is_written_down(house: Any, short: Path) -> None:
+    """Its child never becomes the job, wherever it is when that happens."""
+    place = _place(house, "1")
+    os.mkfifo(place.path / words.EXIT_TEMPORARY)
+    held = house.start("touch", str(short / "ran"), job="1")
+    keeper = held.until(lambda: _below(house.nursery.pid))
+    held.until(lambda: _below(keeper))
+    os.kill(keeper, signal.SIGKILL)
+    held.until(lambda: (found := proc.look(keeper)) is None or found.state in proc.ENDED)
+    reader = os.open(place.path / words.EXIT_TEMPORARY, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert held.end().fate is Fate.NEVER
+    finally:
+        os.close(reader)
+    assert not (short / "ran").exists()
+
+
+def test_who_waits_answers_whoever_calls(house: Any) -> None:
+    """Daemons come and go; what a keeper says first is the same before and after its first word."""
+    held = house.start("sleep", "1000", job="1").runs()
+    hellos = []
+    for asks in (False, True, False):
+        line = held.place.call()
+        assert line is not None
+        line.settimeout(60.0)
+        hellos.append(words.unpack(line.recv(words.LONGEST)))
+        if asks:
+            words.send(line, words.pack(do="look", id=7))
+            answer = words.unpack(line.recv(words.LONGEST))
+            assert (answer["say"], answer["id"], answer["processes"]) == ("looked", 7, 1)
+        line.close()
+    assert hellos[0] == hellos[1] == hellos[2]
+    assert (hellos[0]["say"], hellos[0]["state"], hellos[0]["pid"]) == ("hello", "running", held.keeper)
+    assert hellos[0]["leader"] == held.tree()[0].pid
+    held.kill()
+
+
+def test_who_waits_ends_its_job_when_it_is_told_to(house: Any) -> None:
+    """SIGTERM reaches a keeper that has not heard a word yet."""
+    held = house.start("sleep", "1000", job="1").runs()
+    os.kill(held.keeper, signal.SIGTERM)
+    found = held.end()
+    assert found.exit["killed"] == "SIGTERM to its keeper"
+    assert os.WTERMSIG(found.exit["status"]) == signal.SIGTERM
