@@ -133,7 +133,7 @@ class Judge:
         if kind is _TRES:
             return self._tres(rule, key, job, asked.counts.get(rule.name, 0), view)
         if kind is _JOBS:
-            have = self._counts.of(key).jobs - self._count_of_gone(key, view)
+            have = self._counts.of(key).jobs - sum(1 for _ in self._gone(key, view))
             return self._lifted(_full(rule, 1, have), rule, key) if have >= rule.most else None
         if kind is _USED_MINUTES:
             return self._used_minutes(rule, asked, asked.counts.get(rule.name, 0))
@@ -151,9 +151,6 @@ class Judge:
         if rule.key == "assoc":
             return self._usage.associations.get(int(rule.whose))
         return self._usage.qos.get(str(rule.whose))
-
-    def _count_of_gone(self, key: Key, view: ClusterView) -> int:
-        return sum(1 for _ in self._gone(key, view)) if self._settings.lift_by_preempting else 0
 
     def _gone(self, key: Key, view: ClusterView) -> Iterator[Mapping[str, int]]:
         """Yield what those hold of a count who would have ended: a suspended job counts as before (6.2)."""
@@ -178,7 +175,7 @@ class Judge:
     def _tres(self, rule: Rule, key: Key, job: Job, wanted: int, view: ClusterView) -> Blocked | None:
         count = self._counts.of(key)
         have = count.used(rule.name)
-        if self._settings.lift_by_preempting and rule.name != NODE:
+        if rule.name != NODE:
             have -= sum(counts.get(rule.name, 0) for counts in self._gone(key, view))
         if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
             wanted = (job.required & ~count.nodes).bit_count()
