@@ -210,6 +210,21 @@ def test_a_magnetic_reservation_draws_those_in_who_may_use_it() -> None:
     assert run.summary()["jobs"]["ann"]["intervals"][-1]["end"] == 160.0
 
 
+@pytest.mark.parametrize(
+    ("table", "start"),
+    [
+        (reserved(Users="ann", Flags="MAGNETIC"), 160.0),
+        (reserved(end=4000.0, Flags="PURGE_COMP=00:01:00"), 4000.0),
+        (reserved(end=300.0, Flags="TIME_FLOAT"), 300.0),
+        (reserved(start=20.0, end=60.0, Flags="HOURLY"), 110.0),
+    ],
+)
+def test_flags_known_from_the_manual_may_be_left_out(table: dict[str, Any], start: float) -> None:
+    """Without `documented` the window is kept from Ann as from anybody, and does not come again."""
+    found = starts(replay(site(table, own={"documented": False}), [job("ann", 110, 600, user="ann")]))
+    assert found == {"ann": start}
+
+
 def test_what_is_not_modelled_is_named(run: CommandLine, tmp_path: Path) -> None:
     """MaxStartDelay and odd flags are warnings of check; a wrong time is an error."""
     conf = tmp_path / "slurm.conf"

@@ -29,7 +29,8 @@ class ReservationBook:
         self._epoch = settings.epoch
         given = settings.overrun
         self._overrun = float(view.cluster.attributes.get(OVER_RUN, 0.0)) if given is None else given
-        self._all = reservations_of(view.cluster)
+        listed = reservations_of(view.cluster)
+        self._all = listed if settings.documented else tuple(each.as_measured() for each in listed)
         self._by_name: dict[str, list[Reservation]] = {}
         for each in self._all:
             self._by_name.setdefault(each.name, []).append(each)

@@ -13,5 +13,8 @@ class Settings:
         default=None, validator=attrs.validators.optional(attrs.validators.ge(0))
     )
     """ResvOverRun: seconds for which jobs may go on after the end of their reservation; None: as slurm.conf says."""
+    documented: bool = True
+    """Whether ANY_NODES, DAILY, HOURLY, MAGNETIC, PURGE_COMP, TIME_FLOAT and WEEKLY count, which Slurm documents and
+    nobody has measured (15 no. 1)."""
     epoch: float | None = None
     """Unix time of instant 0, for tables with dates; None: as the workload says."""

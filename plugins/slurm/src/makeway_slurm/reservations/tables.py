@@ -26,6 +26,8 @@ _KEYS = (
 _PURGE = "PURGE_COMP"
 _PURGE_AFTER: Seconds = 300.0
 """Seconds without a job after which PURGE_COMP takes a reservation away, where it does not say so itself."""
+DOCUMENTED = frozenset(("ANY_NODES", "DAILY", "HOURLY", "MAGNETIC", _PURGE, "TIME_FLOAT", "WEEKLY"))
+"""Flags that are modelled as Slurm's manual describes them; nobody has measured them."""
 UNMODELLED = ("WEEKDAY", "WEEKEND", "NO_HOLD_JOBS_AFTER_END", "REPLACE", "REPLACE_DOWN")
 """Flags that may decide something, and do not here."""
 _NONE = ("", "(null)", "none", "n/a")
@@ -85,6 +87,10 @@ class Reservation:
     def repeats(self) -> Seconds:
         """After how many seconds it comes again; 0: it does not."""
         return next((each for flag, each in REPEATED.items() if flag in self.flags), 0.0)
+
+    def as_measured(self) -> Reservation:
+        """Return it without the flags that are known from the manual only."""
+        return attrs.evolve(self, flags=self.flags - DOCUMENTED, purged_after=math.inf)
 
     def admits(self, user: str, account: str | None) -> bool:
         """Whether somebody may use it (no. 5)."""
