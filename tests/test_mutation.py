@@ -21,7 +21,7 @@ def test_a_target_has_its_modules_and_tests(name: str) -> None:
 
 
 def test_the_engine_and_the_policies_of_all_vendors_are_targets() -> None:
-    """Engine, preempt policies, selectors, Moab and LSF."""
+    """Engine, backfill, preempt policies, selectors, the search, Slurm, Moab, LSF and Kueue."""
     wanted = {
         "engine",
         "preempt_partition_prio",
@@ -30,5 +30,9 @@ def test_the_engine_and_the_policies_of_all_vendors_are_targets() -> None:
         "select_cons_tres",
         "moab_qos",
         "lsf_queue",
+        "backfill",
+        "slurm",
+        "kueue_cohort",
+        "search_least_disruption",
     }
     assert wanted - set(TARGETS) == set()
