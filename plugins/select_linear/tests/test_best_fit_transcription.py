@@ -193,3 +193,11 @@ def test_thousands_of_single_nodes_are_taken_lowest_first() -> None:
     free = bitmap.of(range(0, 200, 2))
     found = best_fit(free, asked(min_nodes=30, target=30), [2] * 200, 2)
     assert found == bitmap.of(range(0, 60, 2))
+
+
+def test_tasks_per_node_make_unlike_nodes_count_alike() -> None:
+    """Two nodes of 8 CPUs, a gap, three of 4: the first block has more CPUs, the second more nodes (4.2.5 no. 4)."""
+    nodes, cpus = bitmap.of([0, 1, 3, 4, 5]), [8, 8, 8, 4, 4, 4]
+    four = {"min_nodes": 4, "target": 4, "min_cpus": 4}
+    assert best_fit(nodes, asked(**four), cpus, None) == bitmap.of([0, 1, 3, 4])
+    assert best_fit(nodes, asked(**four, counted_cpus=1), cpus, None) == bitmap.of([0, 3, 4, 5])

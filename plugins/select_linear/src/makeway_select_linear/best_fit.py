@@ -15,6 +15,9 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     :param cpus: CPUs of each node that count for the job, by node index.
     :param uniform: their number if all are alike, else None.
     """
+    if request.counted_cpus is not None:
+        uniform = request.counted_cpus
+        cpus = [uniform] * len(cpus)
     required = request.required
     alike = request.alike if request.alike is not None else nodes_alike(request, uniform)
     if alike is not None:

@@ -46,7 +46,7 @@ def cover_of(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[Preemp
 
 def _nodes_wanted(selector: LinearSelector, request: Request, nodes: NodeBits) -> int | None:
     """Return how many of `nodes` are enough, whichever they are; None if it depends on which."""
-    smallest = largest = selector.uniform
+    smallest = largest = request.counted_cpus or selector.uniform
     if smallest is None or largest is None:
         sizes = [selector.cpus[index] for index in bitmap.indices(nodes)]
         smallest, largest = min(sizes, default=1), max(sizes, default=1)

@@ -35,6 +35,8 @@ class Request:
     contiguous: bool
     too_small: NodeBits = 0
     """Nodes with less memory than it asks for, counted or not."""
+    counted_cpus: int | None = None
+    """CPUs for which each node counts, whatever it has; None: for all that it has."""
     alike: int | None = None
     """How many nodes it takes where all nodes are alike and any would do; None: not known, or it matters which."""
 
@@ -44,10 +46,11 @@ class Request:
         return self.memory_per_cpu is None and not self.memory_per_node
 
 
-def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:
+def request_of(job: Job, cluster: Cluster, *, memory: bool, counts_tasks: bool = False) -> Request:
     """Normalise the request of `job` in its partition.
 
     :param memory: whether memory is counted at all.
+    :param counts_tasks: whether a node counts with no more CPUs than the tasks that may run there can use.
     """
     spec = job.spec
     partition = job.partition
@@ -60,12 +63,14 @@ def request_of(job: Job, cluster: Cluster, *, memory: bool) -> Request:
     asked = memory_request(spec, partition, cluster) if memory else MemoryRequest(spec.cpus_per_task)
     if asked.cpus_per_task != spec.cpus_per_task:
         spec = attrs.evolve(spec, cpus_per_task=asked.cpus_per_task)
+    per_node = max(spec.cpus_per_node, asked.cpus_per_node)
     return Request(
         min_nodes=min_nodes,
         target=max(min_nodes, spec.max_nodes or min_nodes) if spec.max_nodes else min_nodes,
         max_nodes=most,
         min_cpus=spec.cpus,
-        cpus_per_node=max(spec.cpus_per_node, asked.cpus_per_node),
+        cpus_per_node=per_node,
+        counted_cpus=per_node if counts_tasks and spec.tasks_per_node is not None else None,
         limit=partition.oversubscribe.count if shares else 1,
         shares=shares,
         memory_per_cpu=asked.per_cpu,

@@ -57,6 +57,8 @@ class LinearSelector:
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
         self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
         self._by_cpus = _AtLeast(self.cpus)
+        self._counts_tasks = self.uniform is None and view.rule("linear_counts_tasks_per_node")
+        """Whether tasks per node matter to the choice among nodes; where all have as many CPUs they do not."""
         self.spares_off = (
             ModeFlag.GANG in view.preempt_mode.flags
             and view.preempt_basis is PreemptBasis.PARTITION
@@ -125,7 +127,9 @@ class LinearSelector:
         if request is None:
             if len(self._by_shape) > 100_000:
                 self._by_shape.clear()
-            request = request_of(job, self.cluster, memory=self.books.track_memory)
+            request = request_of(
+                job, self.cluster, memory=self.books.track_memory, counts_tasks=self._counts_tasks
+            )
             request = attrs.evolve(request, alike=nodes_alike(request, self.uniform))
             self._by_shape[key] = request
         self._requests[job.id] = (job.partition, job.spec, request)

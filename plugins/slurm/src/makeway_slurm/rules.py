@@ -171,6 +171,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 4.2.5",
     ),
+    "linear_counts_tasks_per_node": Rule(
+        "select/linear lets a node count with no more CPUs than the tasks given by --ntasks-per-node can use when it "
+        "chooses among nodes that differ",
+        "1",
+        section="slurm-gang-and-select 4.2.5 no. 2",
+    ),
     "linear_forecast_tolerates_one": Rule(
         "select/linear takes a node on which one job runs that shares for usable when it estimates a start, even for "
         "jobs that do not share; the start then fails, and backfill keeps the nodes meanwhile; not in force under "
