@@ -98,7 +98,7 @@ class Backfill:
         if self._placer.rulings.limited(job):
             limit = self._ledger.kept_out(job)
             if limit is not None and limit.keeps_nothing:
-                self._placer.try_start(Question(job, partition, partition.nodes & self._ledger.up))
+                self._try_start(Question(job, partition, partition.nodes & self._ledger.up))
                 return False
         noreserve = job.qos is not None and "NoReserve" in job.qos.flags
         unreserved = noreserve or self._attempts.queue.priority_in(job, partition) < self._least(job)
@@ -254,15 +254,20 @@ class Backfill:
         if forecast.nodes & ledger.completing:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             return False
-        outcome = self._placer.try_start(Question(job, partition, nodes))
-        if outcome not in (Outcome.BUSY, Outcome.LIMITED):
-            self._bounds.forget()
+        outcome = self._try_start(Question(job, partition, nodes))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
         elif outcome is Outcome.STARTED:
             # Running jobs are not in the plan; whole-node promises made so far stay valid.
             return True
         return False
+
+    def _try_start(self, question: Question) -> Outcome:
+        """Try to start a job; once it, or others for it, were told anything, what is known of starts may not hold."""
+        outcome = self._placer.try_start(question)
+        if outcome not in (Outcome.BUSY, Outcome.LIMITED):
+            self._bounds.forget()
+        return outcome
 
     # ---------------------------------------------------------------------------- het jobs
     def _try_het(
