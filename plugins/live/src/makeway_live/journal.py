@@ -24,6 +24,7 @@ from makeway.state import State, job_from_json, nodes_to_text
 from makeway.worlds.api import Step
 from makeway.worlds.encoding import action_to_plain, event_to_plain
 from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Submitted
+from makeway_live.compaction import drop
 from makeway_live.job_rows import JobRows, to_json
 from makeway_live.journal_file import connect, telling
 
@@ -274,28 +275,9 @@ class Journal:
         :returns: how many steps were dropped, and how many jobs.
         :raises JournalError: it could not be done; then nothing was dropped.
         """
-        table = self._table
         with self._transaction() as database:
-            last = self._value("SELECT max(step) FROM steps WHERE at < ?", now - table.keep_steps_for) or 0
-            if table.keep_steps:
-                last = max(last, self.step - table.keep_steps)
-            last = min(last, self.step - 1)  # the last one tells the time
-            steps = database.execute("DELETE FROM steps WHERE step <= ?", (last,)).rowcount
-            database.execute("DELETE FROM lines WHERE step <= ?", (last,))
-            database.execute("DELETE FROM actions WHERE step <= ? AND NOT open", (last,))
-            jobs = database.execute(
-                "DELETE FROM jobs WHERE ended_at < ?", (now - table.keep_jobs_for,)
-            ).rowcount
-            if table.keep_jobs:
-                jobs += database.execute(
-                    "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at IS NOT NULL"
-                    " ORDER BY ended_at DESC LIMIT -1 OFFSET ?)",
-                    (table.keep_jobs,),
-                ).rowcount
-            oldest = self._value("SELECT min(submitted_at) FROM jobs")
-            if oldest is not None:
-                database.execute("DELETE FROM commands WHERE at < ?", (oldest,))
-        return max(0, steps), max(0, jobs)
+            dropped = drop(database, self._table, now)
+        return dropped.steps, dropped.jobs
 
     # ------------------------------------------------------------------------------- ending
     def close(self) -> None:

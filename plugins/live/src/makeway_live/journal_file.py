@@ -90,8 +90,7 @@ def _prepare(database: sqlite3.Connection, path: Path, *, write: bool) -> None:
         )
     if not write:
         return
-    if path.stat().st_size <= _CHECKED_UP_TO:
-        _look_for_damage(database, path)
+    look_for_damage(database, path)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("PRAGMA foreign_keys = OFF")
@@ -107,7 +106,13 @@ def _prepare(database: sqlite3.Connection, path: Path, *, write: bool) -> None:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _look_for_damage(database: sqlite3.Connection, path: Path) -> None:
+def look_for_damage(database: sqlite3.Connection, path: Path) -> None:
+    """Look through a file for damage, unless that would take long.
+
+    :raises JournalError: it is damaged.
+    """
+    if path.stat().st_size > _CHECKED_UP_TO:
+        return
     found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise JournalError(
