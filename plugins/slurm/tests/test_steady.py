@@ -12,6 +12,7 @@ from makeway.engine.engine import Engine
 from makeway.model import JobSpec
 from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_slurm.accounts.periods import recalculations
 from makeway_slurm.accounts.tree import build
 from makeway_slurm.multifactor.fair_tree import FairTree
 from makeway_slurm.multifactor.prioritizer import Multifactor
@@ -146,6 +147,22 @@ def test_a_calm_queue_is_seldom_recalculated(monkeypatch: pytest.MonkeyPatch) ->
     assert patient.lines == punctual.lines
     assert punctual.recalculations >= 1000
     assert patient.recalculations < 20
+
+
+@pytest.mark.parametrize("half_life", [0.0, 3000.0, 86400.0, 7 * 86400.0])
+@pytest.mark.parametrize("grown", [100.0, 7000.0, 250000.0])
+def test_recalculations_are_counted_until_usage_has_grown(half_life: float, grown: float) -> None:
+    """Added up one by one, in seconds of today's worth: so many do not reach it, and three more do (or 1,000 pass)."""
+    per_second = 1.0 - 0.693 / half_life if half_life else 1.0
+    count = recalculations(grown, 60.0, per_second)
+    sums, scale, total = [0.0], 1.0, 0.0
+    for _ in range(count + 3):
+        scale *= per_second**60
+        total += 60.0 * per_second**60 / scale
+        sums.append(total)
+    assert sums[count] < grown
+    assert sums[count + 3] > grown or count >= 999
+    assert count or grown < 180.0
 
 
 def test_a_crossing_is_foreseen() -> None:

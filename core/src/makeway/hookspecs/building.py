@@ -88,6 +88,8 @@ def makeway_priority(view: ClusterView) -> Prioritizer | None:
 
     :param view: the empty cluster; the same object stays valid for the whole run.
     :returns: a `makeway.priorities.Prioritizer`; what it has to count it keeps in a book (``view.book``).
+        One that foresees for how long the order stands is asked less often
+        (`makeway.priorities.PatientPrioritizer`).
         None: no opinion; if all pass, jobs stand in order of submission.
     :raises: whatever is raised ends the run as PolicyError.
 

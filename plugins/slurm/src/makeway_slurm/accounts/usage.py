@@ -8,14 +8,14 @@ keeps the rate at which it is charged, and is brought up to date when that rate 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
 from makeway_slurm.accounts.limits import parse_limits
+from makeway_slurm.accounts.periods import recalculations, stretch
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, Tree, tree_of
 from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, billable, held
@@ -25,9 +25,6 @@ _NOT_OWED = (RAW, WALL)
 _TINY = 1e-6
 _SMALL = 1e-100
 """Below this the common scale is brought back to 1."""
-_DAY = 86400
-_STEEP, _FAR, _MANY = 1.05, 1e15, 1000
-"""Nothing is said ahead where usage decays faster in a period, after more usage, and of more recalculations."""
 
 
 class Entry:
@@ -216,17 +213,7 @@ class UsageBook:
 
     def recalculations(self, grown: float) -> int:
         """Return how many recalculations surely let usage grow by less than `grown` seconds, of today's worth."""
-        period = self._settings.calc_period
-        if not period.is_integer() or self.per_second <= 0.0:
-            return 0
-        worth = self.per_second ** -int(period)
-        if worth > _STEEP:
-            return 0
-        if worth == 1.0:
-            count = grown / period
-        else:
-            count = math.log1p(min(grown, _FAR) * (worth - 1.0) / period) / math.log(worth)
-        return max(0, int(min(count, _MANY)) - 1)
+        return recalculations(grown, self._settings.calc_period, self.per_second)
 
     def count(self, reader: object) -> None:
         """Count usage from now on, and recalculate it by the clock, for `reader`."""
@@ -302,7 +289,7 @@ class UsageBook:
         epoch = self._settings.epoch if self._settings.epoch is not None else self._epoch
         if epoch is None:
             return False
-        return _stretch(period, before + epoch) != _stretch(period, now + epoch)
+        return stretch(period, before + epoch) != stretch(period, now + epoch)
 
     def _rescale(self) -> None:
         factor, self.scale = self.scale, 1.0
@@ -455,19 +442,6 @@ def start_of(qos: Qos) -> dict[str, float]:
     if qos.attributes.get("GrpWallRaw") not in (None, ""):
         found[WALL] = float(str(qos.attributes["GrpWallRaw"])) * 60.0
     return found
-
-
-def _stretch(period: str, at: float) -> Sequence[int]:
-    """Return which day, week, ... of the calendar an instant lies in; UTC."""
-    day = math.floor(at / _DAY)
-    moment = time.gmtime(day * _DAY)
-    return {
-        "DAILY": (day,),
-        "WEEKLY": ((day + 4) // 7,),  # day 0 was a Thursday; weeks begin on Sunday
-        "MONTHLY": (moment.tm_year, moment.tm_mon),
-        "QUARTERLY": (moment.tm_year, (moment.tm_mon - 1) // 3),
-        "YEARLY": (moment.tm_year,),
-    }[period]
 
 
 __all__ = ["CPU", "MEM", "NODE", "RAW", "WALL", "Entry", "UsageBook", "usage_factor"]
