@@ -109,6 +109,7 @@ def drive(
     chosen = slowed(chosen, limit_of(found.settings))
     options.tell(found)
     preconditions.check(Hand(), found, chosen, names)
+    note("note", preconditions.left_to_slurm(found.jobs))
     if dry_run:
         _dry(found, chosen, names, structure(chosen.world.settings, Settings, "world.settings"))
         return

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
+from makeway.model import JobState
+from makeway_slurm_world.reading.jobs import LiveJob
 from makeway_slurm_world.reading.look import Look
 from makeway_slurm_world.reading.records import known, pairs
 from makeway_slurm_world.talking.runner import Asker, SlurmError
@@ -42,6 +44,20 @@ def suspends(config: Config) -> bool:
     tables = [table.preempt_mode or () for table in config.partition]
     tables += [table.preempt_mode or () for table in config.qos]
     return any("suspend" in words for words in (*tables, config.policy.preempt_mode))
+
+
+def left_to_slurm(jobs: Iterable[LiveJob]) -> list[str]:
+    """Say in sentences which waiting jobs are not makeway's to start, and why."""
+    het = {job.spec.het_id for job in jobs if job.state is JobState.PENDING and job.spec.het_id is not None}
+    if not het:
+        return []
+    one = len(het) == 1
+    who = (
+        "1 heterogeneous job waits, and Slurm starts it"
+        if one
+        else f"{len(het):,} heterogeneous jobs wait, and Slurm starts them"
+    )
+    return [f"{who} elsewhere: scontrol cannot name nodes for the leader of such a job"]
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -108,4 +124,4 @@ def _of_rights(asker: Asker, found: Look, user: str) -> Iterator[Problem]:
         yield Problem("rights", text)
 
 
-__all__ = ["check", "suspends"]
+__all__ = ["check", "left_to_slurm", "suspends"]
