@@ -140,6 +140,23 @@ def test_everybody_may_read_the_file(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["queue.json"]
 
 
+def test_a_file_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And again when it is well; nothing stops for it."""
+    caplog.set_level("WARNING", logger="makeway")
+    folder = tmp_path / "public"
+    board = Board(tmp_path / "journal.db", folder / "queue.json")
+    for _ in range(3):
+        board._write({"jobs": []})
+    folder.mkdir()
+    for _ in range(3):
+        board._write({"jobs": []})
+    told = [record.getMessage() for record in caplog.records if record.name == "makeway"]
+    assert told == [
+        f"{folder / 'queue.json'} is not written, and will be tried again: No such file or directory",
+        f"{folder / 'queue.json'} is written again",
+    ]
+
+
 # --------------------------------------------------------------------------------------- socket
 @pytest.fixture
 def served(driven: Driven, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driven]:

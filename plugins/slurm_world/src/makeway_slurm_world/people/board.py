@@ -5,7 +5,9 @@ The loop that decides pins it up; whoever asks reads what was pinned up last. In
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 import threading
 import time
@@ -21,6 +23,7 @@ from makeway.model import Job, JobState, Seconds
 from makeway.record import Line
 from makeway_live.past import Past
 
+_log = logging.getLogger("makeway")
 PATIENCE = 5.0
 """Seconds for which somebody who asks waits for the queue as it is now; then for the one that was pinned up last."""
 EVERY = 10.0
@@ -44,6 +47,8 @@ class Board:
         self.wake = wake
         self._file = file
         self._file_at = 0.0
+        self._unwritten = ""
+        """Why the file could not be written last; empty: it could."""
         self._displaced: dict[str, dict[str, Any]] = {}
         self._zero = 0.0
         self._pinned: dict[str, Any] | None = None
@@ -80,15 +85,24 @@ class Board:
             self._write(pinned)
 
     def _write(self, pinned: Mapping[str, Any]) -> None:
-        """Replace the file; a disk that is full is no reason to stop deciding."""
+        """Replace the file; a disk that is full is no reason to stop deciding, but is said once."""
         assert self._file is not None
         draft = self._file.with_name(self._file.name + ".new")
         try:
             draft.write_text(json.dumps(pinned, indent=1), encoding="utf-8")
             draft.chmod(0o644)
             os.replace(draft, self._file)
-        except OSError:
-            draft.unlink(missing_ok=True)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            why = error.strerror or str(error)
+            if why != self._unwritten:
+                _log.warning("%s is not written, and will be tried again: %s", self._file, why)
+            self._unwritten = why
+        else:
+            if self._unwritten:
+                _log.warning("%s is written again", self._file)
+            self._unwritten = ""
 
     def _rows(self, engine: Engine, now: Seconds) -> list[dict[str, Any]]:
         present = sorted(engine.ledger.jobs.values(), key=lambda job: job.index)
