@@ -248,8 +248,16 @@ class Service:
                 self.desk.tell(outcome.commands, lambda: self.desk.refusal(names))
             )
             outcome.refused.update(refused)
+            if refused and not order.jobs:
+                outcome.forget(await self.ask(lambda: self._over(refused)))
             await self.ask(lambda: self._warn(names))
         return outcome.as_dict()
+
+    def _over(self, job_ids: Iterable[str]) -> set[str]:
+        """Return those of these jobs that are over, or only have processes left to go."""
+        engine = self.live.engine
+        jobs = engine.ledger.jobs
+        return {each for each in job_ids if each not in jobs or engine.transitions.is_leaving(jobs[each])}
 
     def _warn(self, job_ids: Iterable[str]) -> None:
         """Tell jobs that get a signal ahead of their time limit which limit that is, lest it was changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import attrs
@@ -47,6 +47,11 @@ class Outcome:
     done: list[str] = attrs.field(factory=list)
     refused: dict[str, str] = attrs.field(factory=dict)
     commands: list[Command] = attrs.field(factory=list)
+
+    def forget(self, job_ids: Collection[str]) -> None:
+        """Say nothing of these jobs: nobody named them, and they ended before the order reached them."""
+        self.done = [each for each in self.done if each not in job_ids]
+        self.refused = {each: why for each, why in self.refused.items() if each not in job_ids}
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
