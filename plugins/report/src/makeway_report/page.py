@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from makeway.cli.request import CONFIGURED
 from makeway_report import figures
 from makeway_report.changes import compare
 from makeway_report.collect import Collected, collect
+from makeway_report.parts import STYLE, joined
 from makeway_report.record_file import RecordFile, read_record
 
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
@@ -24,7 +24,7 @@ SCRIPTS = (
     *("static/density.js", "static/gantt.js", "static/moving.js", "static/strip.js", "static/charts.js"),
     *("static/tables.js", "static/changes.js", "static/panel.js", "static/keys.js", "static/main.js"),
 )
-STYLES = ("vendor/uplot/uPlot.min.css", "static/page.css")
+STYLES = ("vendor/uplot/uPlot.min.css", STYLE)
 _ESCAPES = {
     ord("<"): "\\u003c",
     ord(">"): "\\u003e",
@@ -54,8 +54,8 @@ def write_opened(
     for run, (record, label) in zip(runs[1:], records[1:], strict=True):
         run.about["changes"] = compare(first, record, (called, label)).as_dict()
     metrics = [run.about["metrics"] for run in runs]
-    script = f'{_joined([LIBRARY])}\n(() => {{\n"use strict";\n{_joined(SCRIPTS)}\n}})();'
-    style = _joined(STYLES)
+    script = f'{joined([LIBRARY])}\n(() => {{\n"use strict";\n{joined(SCRIPTS)}\n}})();'
+    style = joined(STYLES)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("makeway_report"),
         autoescape=True,
@@ -90,16 +90,6 @@ def labels(records: Sequence[tuple[Path, RecordFile]]) -> list[str]:
     if len(set(stems)) == len(stems):
         return stems
     return [f"{path.resolve().parent.name}/{stem}" for (path, _), stem in zip(records, stems, strict=True)]
-
-
-def _joined(names: Sequence[str]) -> str:
-    parts = []
-    for name in names:
-        text = resources.files("makeway_report").joinpath(name).read_text(encoding="utf-8").strip()
-        if "</script" in text or "</style" in text:
-            raise AssertionError(f"{name} would end its own element")
-        parts.append(text)
-    return "\n".join(parts)
 
 
 def _embedded(value: Any) -> str:

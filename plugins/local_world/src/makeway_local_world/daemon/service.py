@@ -369,6 +369,7 @@ class Service:
             "policy": {"preempt": config.policy.preempt, "select": config.policy.select},
             "world": config.world.name,
             "partitions": [partition.name for partition in config.partition],
+            "nodes": [[node.name, node.cpus] for node in self.live.engine.ledger.cluster.nodes],
             "sequence": self.desk.step,
             "trouble": self.trouble,
             "drained": None if drain is None else attrs.asdict(drain),

@@ -7,11 +7,12 @@ Host and Origin have to be ours; nothing is changed unless the page was made for
 
 from __future__ import annotations
 
+import functools
 import hmac
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
 from typing import Any
 
@@ -31,6 +32,7 @@ from makeway_local_world.daemon.app import (
     told,
 )
 from makeway_local_world.daemon.service import Caller, Service
+from makeway_report.parts import PICTURE, STYLE, joined
 
 COOKIE = "makeway"
 TOKEN_LASTS = 300.0
@@ -40,11 +42,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/page.css": ("page.css", "text/css"),
-}
+_OWN = ("live.js", "page.js")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -162,10 +160,26 @@ def _shielded(response: web.StreamResponse) -> web.StreamResponse:
     return response
 
 
+def _own(name: str) -> str:
+    return resources.files("makeway_local_world.daemon").joinpath("static", name).read_text("utf-8")
+
+
+@functools.cache
+def _script() -> str:
+    """Return what draws on the report page, and what feeds it with what happens."""
+    return "\n".join(['(() => {\n"use strict";', joined(PICTURE), *map(_own, _OWN), "})();"])
+
+
+_FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "/": ("text/html", functools.partial(_own, "page.html")),
+    "/page.js": ("text/javascript", _script),
+    "/page.css": ("text/css", lambda: f"{joined([STYLE])}\n{_own('page.css')}"),
+}
+
+
 async def _file(request: web.Request) -> web.Response:
-    name, kind = _FILES[request.path]
-    text = resources.files("makeway_local_world.daemon").joinpath("static", name).read_text("utf-8")
-    return web.Response(text=text, content_type=kind)
+    kind, text = _FILES[request.path]
+    return web.Response(text=text(), content_type=kind)
 
 
 __all__ = ["COOKIE", "Pages"]

@@ -7,7 +7,7 @@ const AXIS = 22;
 const TOP = 12;
 
 const gantt = {
-  width: 0, height: 0, drawn: "", pieces: 0, arrows: 0, colours: null, tip: null, hover: -1,
+  width: 0, height: 0, drawn: "", pieces: 0, arrows: 0, colours: null, tip: null, hover: -1, least: 130,
 
   begin() {
     this.canvas = byId("gantt");
@@ -22,7 +22,7 @@ const gantt = {
   resize(width) {
     const rows = Math.max(1, current().nodes.length);
     this.width = Math.max(60, Math.floor(width - GUTTER - 2));
-    this.height = Math.max(130, Math.min(560, rows * 34));
+    this.height = Math.max(this.least, Math.min(560, rows * 34));
     const whole = this.width + GUTTER + 2;
     const tall = this.height + TOP + AXIS;
     const ratio = window.devicePixelRatio || 1;

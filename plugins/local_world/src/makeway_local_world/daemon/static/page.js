@@ -1,10 +1,7 @@
-// The live page: the queue, jobs over cores, and what happens, as the daemon tells it.
-"use strict";
+// The live page: the queue, jobs over nodes, and what happens, as the daemon tells it.
 
-const byId = (id) => document.getElementById(id);
-const COLOURS = ["#0969da", "#bf3989", "#1a7f37", "#9a6700", "#8250df", "#cf222e", "#57606a", "#0a7ea4"];
 const MOST_EVENTS = 200;
-const state = { jobs: [], bars: new Map(), open: new Map(), chosen: null, last: null, control: false, ahead: 0, rows: new Map() };
+const state = { jobs: [], chosen: null, last: null, control: false, ahead: 0, zero: 0 };
 
 async function ask(path, options) {
   const response = await fetch(path, options);
@@ -13,17 +10,19 @@ async function ask(path, options) {
   return data;
 }
 
-function element(name, text, attributes = {}) {
+function make(name, text, attributes = {}) {
   const made = document.createElement(name);
   if (text !== undefined) made.textContent = text;
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 }
 
-function colourOf(partition) {
-  const names = state.partitions || [];
-  const at = names.indexOf(partition);
-  return COLOURS[(at < 0 ? names.length : at) % COLOURS.length];
+function nowThere() {
+  return Date.now() / 1000 + state.ahead;
+}
+
+function picture() {
+  drawPicture(nowThere(), state.chosen);
 }
 
 function span(seconds) {
@@ -46,9 +45,9 @@ async function refresh() {
   state.ahead = found.at - Date.now() / 1000;
   byId("trouble").hidden = !found.trouble;
   byId("trouble").textContent = found.trouble ? `Nothing is started now: ${found.trouble}` : "";
-  note();
+  note(state.jobs, nowThere());
   drawQueue();
-  drawGantt();
+  picture();
 }
 
 function drawQueue() {
@@ -60,10 +59,10 @@ function drawQueue() {
 }
 
 function row(job) {
-  const made = element("tr", undefined, { tabindex: "0", "data-job": job.id, "aria-selected": String(job.id === state.chosen) });
-  for (const text of [job.id, job.partition, job.name, job.user, job.word]) made.append(element("td", text));
-  made.append(element("td", span(job.ran), { class: "number" }), element("td", String(job.cpus), { class: "number" }));
-  made.append(element("td", place(job)));
+  const made = make("tr", undefined, { tabindex: "0", "data-job": job.id, "aria-selected": String(job.id === state.chosen) });
+  for (const text of [job.id, job.partition, job.name, job.user, job.word]) made.append(make("td", text));
+  made.append(make("td", span(job.ran), { class: "number" }), make("td", String(job.cpus), { class: "number" }));
+  made.append(make("td", place(job)));
   if (state.control) made.append(buttons(job));
   made.addEventListener("click", () => choose(job.id));
   made.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(job.id); });
@@ -71,11 +70,11 @@ function row(job) {
 }
 
 function buttons(job) {
-  const cell = element("td");
+  const cell = make("td");
   const verbs = { PENDING: job.held ? ["release", "cancel"] : ["hold", "top", "cancel"], RUNNING: ["suspend", "requeue", "cancel"],
     SUSPENDED: job.suspended_by === "admin" ? ["resume", "cancel"] : ["requeue", "cancel"] };
   for (const verb of verbs[job.state] || []) {
-    const button = element("button", verb, { type: "button" });
+    const button = make("button", verb, { type: "button" });
     button.addEventListener("click", (event) => { event.stopPropagation(); change(verb, job.id); });
     cell.append(button, " ");
   }
@@ -96,6 +95,7 @@ async function change(verb, job) {
 async function choose(job) {
   state.chosen = job;
   drawQueue();
+  picture();
   try {
     tell((await ask(`/v1/jobs/${encodeURIComponent(job)}/why`)).told);
   } catch (error) {
@@ -103,112 +103,18 @@ async function choose(job) {
   }
 }
 
+/** A job in the picture was clicked; -1: none. */
+function selectJob(at) {
+  if (at >= 0) choose(current().ids[at]);
+  else {
+    state.chosen = null;
+    drawQueue();
+    picture();
+  }
+}
+
 function tell(lines) {
-  byId("why").replaceChildren(...lines.map((line) => element("p", line)));
-}
-
-// ----------------------------------------------------------------------------- jobs over cores
-/** Take note of who runs and who is suspended now, on which rows. */
-function note() {
-  const now = Date.now() / 1000 + state.ahead;
-  const there = new Set();
-  for (const job of state.jobs) {
-    if (!job.nodes) continue;
-    const rows = rowsOf(job);
-    const key = `${job.id}.${job.incarnation}`;
-    there.add(key);
-    const bars = state.bars.get(key) || [];
-    const last = bars[bars.length - 1];
-    if (!last || last.state !== job.state) {
-      if (last) last.until = now;
-      const from = last ? now : job.started_at ?? now;
-      bars.push({ id: job.id, rows, state: job.state, partition: job.partition, from, until: null });
-    }
-    state.bars.set(key, bars);
-  }
-  for (const [key, bars] of state.bars) {
-    const last = bars[bars.length - 1];
-    if (!there.has(key) && last.until === null) last.until = now;
-    if (last.until !== null && last.until < now - 86400) state.bars.delete(key);
-  }
-}
-
-function rowsOf(job) {
-  const cores = job.cores || Object.fromEntries([[job.nodes, `0-${Math.max(0, job.cpus - 1)}`]]);
-  const found = [];
-  for (const [node, text] of Object.entries(cores)) {
-    for (const part of text.split(",")) {
-      const [first, last] = part.split("-").map(Number);
-      for (let core = first; core <= (last ?? first); core++) found.push(rowOf(`${node}:${core}`));
-    }
-  }
-  return found;
-}
-
-function rowOf(name) {
-  if (!state.rows.has(name)) state.rows.set(name, state.rows.size);
-  return state.rows.get(name);
-}
-
-function drawGantt() {
-  const canvas = byId("gantt");
-  const ratio = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth, rows = Math.max(1, state.rows.size);
-  const height = Math.max(60, Math.min(480, rows * 22)) + 20;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  pen.clearRect(0, 0, width, height);
-  const now = Date.now() / 1000 + state.ahead, length = Number(byId("span").value);
-  const x = (at) => ((at - (now - length)) / length) * width;
-  const tall = (height - 20) / rows;
-  const ink = getComputedStyle(document.body).color;
-  pen.font = "12px system-ui";
-  let drawn = 0;
-  for (const bars of state.bars.values()) {
-    for (const bar of bars) {
-      const left = Math.max(0, x(bar.from)), right = Math.min(width, x(bar.until ?? now));
-      if (right <= 0 || right <= left) continue;
-      drawn += 1;
-      for (const at of bar.rows) {
-        pen.fillStyle = colourOf(bar.partition);
-        pen.globalAlpha = bar.state === "SUSPENDED" ? 0.25 : 0.85;
-        pen.fillRect(left, at * tall + 1, Math.max(1, right - left), tall - 2);
-        pen.globalAlpha = 1;
-        if (bar.state === "SUSPENDED") hatch(pen, left, at * tall + 1, right - left, tall - 2, ink);
-        if (right - left > 24 && tall > 12) {
-          pen.fillStyle = bar.state === "SUSPENDED" ? ink : "#fff";
-          pen.fillText(bar.id, left + 4, at * tall + tall / 2 + 4, right - left - 6);
-        }
-      }
-    }
-  }
-  canvas.dataset.drawn = String(drawn);
-  pen.fillStyle = ink;
-  for (let at = 0; at <= 4; at++) {
-    const seconds = now - length + (length * at) / 4;
-    pen.textAlign = at === 0 ? "left" : at === 4 ? "right" : "center";
-    pen.fillText(new Date(seconds * 1000).toLocaleTimeString(), (width * at) / 4, height - 5);
-  }
-  pen.textAlign = "left";
-}
-
-function hatch(pen, left, top, width, height, ink) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(left, top, width, height);
-  pen.clip();
-  pen.strokeStyle = ink;
-  pen.globalAlpha = 0.45;
-  pen.beginPath();
-  for (let at = left - height; at < left + width; at += 7) {
-    pen.moveTo(at, top + height);
-    pen.lineTo(at + height, top);
-  }
-  pen.stroke();
-  pen.restore();
+  byId("why").replaceChildren(...lines.map((line) => make("p", line)));
 }
 
 // -------------------------------------------------------------------------------- what happens
@@ -229,8 +135,9 @@ function listen() {
     const step = JSON.parse(event.data);
     for (const line of step.lines) {
       state.zero = step.wall - line.at;
+      if (line.kind === "preempt") displaced(line.job, line.preemptor, line.mode, line.at + state.zero);
       const text = sentence(line);
-      if (text) byId("events").prepend(element("li", text));
+      if (text) byId("events").prepend(make("li", text));
     }
     while (byId("events").children.length > MOST_EVENTS) byId("events").lastChild.remove();
     if (waiting) return;
@@ -239,27 +146,51 @@ function listen() {
   });
 }
 
+function layout() {
+  const width = byId("stage").clientWidth;
+  if (!width) return;
+  gantt.resize(width);
+  redraw();
+}
+
 async function begin() {
   const about = await ask("/v1/daemon");
   state.last = about.sequence;
   state.control = about.control;
-  state.partitions = about.partitions;
-  state.zero = 0;
   byId("doing").hidden = !about.control;
   byId("cluster").textContent = about.cluster;
   byId("policy").textContent = about.policy.preempt;
-  for (const name of about.partitions) {
-    const item = element("li");
-    const patch = element("i");
-    patch.style.background = colourOf(name);
-    item.append(patch, name);
-    byId("legend").append(item);
-  }
-  byId("legend").append(element("li", "hatched: suspended", { class: "muted" }));
+  Object.assign(live, {
+    nodes: about.nodes, partitions: about.partitions, label: about.cluster || "this machine",
+    zero: Math.floor(Date.now() / 1000) - KEPT, span: Number(byId("span").value),
+  });
+  gantt.least = Math.min(480, Math.max(130, about.nodes.reduce((sum, [, cpus]) => sum + cpus, 0) * 22));
+  theme.read();
+  view.runs = [liveRun(nowThere())];
+  gantt.begin();
+  view.listeners.push(() => Object.assign(byId("gantt").dataset, { drawn: gantt.pieces, arrows: gantt.arrows }));
   await refresh();
+  layout();
   listen();
-  byId("span").addEventListener("change", drawGantt);
-  addEventListener("resize", drawGantt);
+  byId("span").addEventListener("change", (event) => {
+    live.span = Number(event.target.value);
+    follow();
+    picture();
+  });
+  byId("now").addEventListener("click", () => {
+    follow();
+    picture();
+  });
+  for (const [id, amount] of [["zoomin", 0.5], ["zoomout", 2]]) {
+    byId(id).addEventListener("click", () => {
+      zoomLive(amount);
+      byId("span").value = String(live.span);  // none, where no choice is so long
+      picture();
+    });
+  }
+  byId("theme").addEventListener("click", () => { theme.next(); picture(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { theme.read(); hatches.clear(); picture(); });
+  new ResizeObserver(layout).observe(byId("stage"));
   setInterval(() => { if (!document.hidden && state.jobs.some((job) => job.nodes)) tickAll(); }, 1000);
 }
 
@@ -271,7 +202,7 @@ function tickAll() {
     const cell = document.querySelector(`tr[data-job="${CSS.escape(job.id)}"] td.number`);
     if (cell) cell.textContent = span(job.ran);
   }
-  drawGantt();
+  picture();
 }
 
 begin().catch((error) => { byId("live").textContent = error.message; });
