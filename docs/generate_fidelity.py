@@ -19,12 +19,12 @@ import attrs
 
 from makeway.config import parse_mode
 from makeway.model import ModeFlag
-from makeway.verdicts import Outcome, Verdict, score
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.recording import RecordedInterval, read_recording
 from makeway_slurm.recordings.scenario import Scenario, load_scenario
 from makeway_slurm.recordings.verify import verify_one
 from makeway_slurm.rules import NEWEST_RELEASE, RULES, in_force
+from makeway_verify.verdicts import Outcome, Verdict, score
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"

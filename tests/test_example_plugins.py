@@ -31,6 +31,7 @@ SIBLINGS = [
     "plugins/select_linear",
     "plugins/select_cons_tres",
     "plugins/preempt_partition_prio",
+    "plugins/verify",
 ]
 """What the examples run on; a stranger has them from the registry."""
 _SHOWN = re.compile(r"^```sh\n(makeway [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from makeway.verdicts import Outcome
 from makeway_slurm.recordings.scenario import build_scenario, read_scenario_file
+from makeway_verify.verdicts import Outcome
 
 ORACLE = Path(__file__).parent / "oracle"
 KINDS = pytest.mark.parametrize("exotic", [False, True], ids=["ordinary", "exotic"])

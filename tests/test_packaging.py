@@ -208,7 +208,15 @@ def test_extras() -> None:
     assert CORE.ours("author") == {CORE.name, KIT.name, "makeway-backfill", "makeway-live"}
 
 
-BELOW = {"makeway", "makeway-backfill", "makeway-explain", "makeway-live", "makeway-report", "makeway-slurm"}
+BELOW = {
+    "makeway",
+    "makeway-backfill",
+    "makeway-explain",
+    "makeway-live",
+    "makeway-report",
+    "makeway-slurm",
+    "makeway-verify",
+}
 """What plugins may build on."""
 
 

@@ -12,7 +12,6 @@ import attrs
 import pytest
 
 from makeway import registry
-from makeway.cli import recordings
 from makeway.cli.inputs import load_config
 from makeway.config import Config
 from makeway.foreign import Played, RecordedScenario
@@ -24,6 +23,7 @@ from makeway.replay import replay as plain_replay
 from makeway.settings import structure
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.scenario import load_scenario
+from makeway_verify import recordings
 
 ROOT = Path(__file__).parents[1]
 EVERY = 9

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from makeway.verdicts import Outcome
 from makeway_slurm.recordings.priority.judge import verdict
+from makeway_verify.verdicts import Outcome
 
 FOLDER = Path(__file__).with_name("priority")
 

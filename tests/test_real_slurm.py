@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from makeway.verdicts import Outcome
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.verify import verify_one
+from makeway_verify.verdicts import Outcome
 
 HERE = Path(__file__).parent
 RUNNER = HERE / "oracle" / "run_oracle.py"

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway.verdicts import Outcome
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.scenario import load_scenario
 from makeway_slurm.recordings.verify import verify_one
+from makeway_verify.verdicts import Outcome
 
 HERE = Path(__file__).parent
 FOLDERS = (("oracle", "22.05"), ("oracle", "26.11"), ("recordings", "22.05"))

@@ -70,8 +70,6 @@ Install = Callable[..., None]
             "--job: no job '3' in with-jobs.toml; there are 2, 1 to 2",
             id="unknown job",
         ),
-        pytest.param(["verify", "{config}"], "need --recorded", id="no recording"),
-        pytest.param(["verify", "nope", "--recorded=nope"], "No such file", id="no scenario"),
         pytest.param(["plugins", "--config=nope.toml"], "nope.toml: No such file", id="plugins"),
     ],
 )

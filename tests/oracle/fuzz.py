@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import random_scenarios
 
-from makeway.verdicts import Outcome, Verdict, score
 from makeway_slurm.recordings.play import play as replay
 from makeway_slurm.recordings.verify import verify_one
+from makeway_verify.verdicts import Outcome, Verdict, score
 
 RUNNER = Path(__file__).parent / "run_oracle.py"
 _AGREE = frozenset((Outcome.AGREES, Outcome.SKIPPED))

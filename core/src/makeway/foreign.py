@@ -18,7 +18,6 @@ from makeway.model import NOTHING, JobSpec, Seconds, Vocabulary
 if TYPE_CHECKING:
     from makeway.config import Config
     from makeway.readers.api import Imported, WorkloadReader
-    from makeway.verdicts import Verdict
 
 
 class Source(Protocol):
@@ -199,9 +198,10 @@ class ScenarioReader(Protocol):
     def claims(self, name: str, head: str) -> bool:
         """Say by file name and first lines whether the file is a scenario of this kind."""
 
-    def verdict(self, scenario: str, recorded: str, *, skip_missing: bool) -> Verdict:
+    def verdict(self, scenario: str, recorded: str, *, skip_missing: bool) -> Any:
         """Replay a scenario and hold it against its recording, which may not exist.
 
+        :returns: a `makeway_verify.verdicts.Verdict`.
         :param scenario: path of the scenario.
         :param recorded: path of the recording.
         :param skip_missing: whether a scenario whose plugins are missing is skipped; else it failed.

@@ -16,11 +16,11 @@ from rich.console import Console
 
 from makeway.errors import ConfigError, PolicyError
 from makeway.hostlist import fold_hostlist
-from makeway.verdicts import Aspect, Comparison, Outcome, print_score, score
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario
 from makeway_slurm.recordings.verify import compare, verify_folder, verify_one
+from makeway_verify.verdicts import Aspect, Comparison, Outcome, print_score, score
 
 Run = Callable[..., Any]
 SAMPLE = Path(__file__).parent / "data" / "oracle"

@@ -1,4 +1,4 @@
-"""The command ``makeway``: replay, check, verify, import, plugins.
+"""The command ``makeway``: replay, check, import, plugins.
 
 ========  ====================================================================
 module    what it owns
@@ -11,7 +11,6 @@ outputs   files that appear whole or not at all
 terminal  where tables, notes and progress go
 ========  ====================================================================
 
-``recordings`` is the part of ``verify`` that is not about Slurm.
 Every other module is one subcommand.
 """
 
@@ -24,7 +23,6 @@ from makeway.cli.group import Guarded, obey_signals
 COMMANDS = {
     "replay": "makeway.cli.replay:replay",
     "check": "makeway.cli.check:check",
-    "verify": "makeway.cli.verify:verify",
     "import": "makeway.cli.importing:import_",
     "plugins": "makeway.cli.plugins:plugins",
 }

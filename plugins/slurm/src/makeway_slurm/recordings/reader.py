@@ -10,12 +10,12 @@ import attrs
 
 from makeway import registry
 from makeway.errors import PluginError
-from makeway.verdicts import Outcome, Verdict
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.priority.judge import verdict
 from makeway_slurm.recordings.priority.recording import looks_so
 from makeway_slurm.recordings.scenario import Scenario
 from makeway_slurm.recordings.verify import verify_one
+from makeway_verify.verdicts import Outcome, Verdict
 
 
 @attrs.frozen

@@ -19,10 +19,10 @@ from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.hostlist import expand_hostlist, fold_hostlist, natural_key
 from makeway.model import JobState, Seconds
 from makeway.settings import structure
-from makeway.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 from makeway_slurm.recordings.recording import RecordedJob, Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario, build_scenario, read_scenario_file
 from makeway_slurm.rules import version
+from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 
 TOLERANCE: Seconds = 1.5
 """How far apart two boundaries may lie where the phases of the clocks were not recorded: one look of the scheduler,

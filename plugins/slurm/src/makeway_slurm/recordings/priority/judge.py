@@ -19,10 +19,10 @@ from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
 from makeway.model import Seconds
 from makeway.replay import Options, replay
-from makeway.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
 from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build
+from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 
 TOLERANCE: Seconds = 1.0
 _LOOK: Seconds = 0.5

@@ -30,7 +30,7 @@ from makeway.readers.foreign import FileSource
 from makeway.readers.lines import read_head
 from makeway.replay import Options, replay
 from makeway.settings import structure
-from makeway.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
+from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 
 _ELSEWHERE = "scenarios whose recording is a file of its own need --recorded"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from makeway.cli import recordings
 from makeway.cli.group import FAILED
 from makeway.cli.inputs import guarded
 from makeway.cli.terminal import console
 from makeway.errors import ConfigError, Problem
 from makeway.foreign import ScenarioReader
-from makeway.verdicts import Outcome, Verdict, print_score
+from makeway_verify import recordings
+from makeway_verify.verdicts import Outcome, Verdict, print_score
 
 _GOOD = (Outcome.AGREES, Outcome.SKIPPED)
 
