@@ -14,7 +14,6 @@ from makeway import registry
 from makeway.cli.inputs import load_config
 from makeway.cli.loose import plugin_option
 from makeway.cli.terminal import show
-from makeway.cli.trying import check_plugins_named
 from makeway.errors import nearest
 from makeway.registry import Described
 from makeway.report import table
@@ -71,7 +70,8 @@ def plugins(
     """List the installed plugins with the hooks that they implement, or check some of them."""
     if checked:
         settings = {} if config is None else load_config(config).config.policy.settings
-        if not check_plugins_named(checked, settings, decision_time_limit, plugin_files, as_json=as_json):
+        check = registry.tool("probing", "--check").check_plugins_named
+        if not check(checked, settings, decision_time_limit, plugin_files, as_json=as_json):
             raise click.exceptions.Exit(1)
         return
     if plugin_files:

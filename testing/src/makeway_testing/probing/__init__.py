@@ -12,11 +12,13 @@ scenes   the scenes, and which roles a plugin plays in them
 listing  hooks that list readers and runners
 probes   circumstances that no decision may depend on, files, growth
 trial    the order of the looks, and what they found
+showing  what ``makeway plugins --check`` prints of it
 =======  ======================================================================
 """
 
 from __future__ import annotations
 
+from makeway_testing.probing.showing import check_plugins_named
 from makeway_testing.probing.trial import Trial, try_out
 
-__all__ = ["Trial", "try_out"]
+__all__ = ["Trial", "check_plugins_named", "try_out"]

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from makeway import registry
 from makeway.cli.loose import load_files
 from makeway.cli.terminal import note, show
 from makeway.hookspecs import CONTRACT_VERSION
 from makeway.report import table
+from makeway_testing.probing.trial import Trial, try_out
 
 
 def check_plugins_named(
@@ -25,7 +25,6 @@ def check_plugins_named(
     as_json: bool,
 ) -> bool:
     """Look at each plugin, show what was found, and say whether all of them are without fault."""
-    try_out = registry.tool("probing", "--check").try_out
     trials = [try_out(name, settings, limit, _opener(name, files)) for name in names]
     if as_json:
         click.echo(json.dumps([_entry(trial) for trial in trials], indent=1))
@@ -42,7 +41,7 @@ def _opener(name: str, files: Mapping[str, Path]) -> Callable[[], Any] | None:
     return (lambda: load_files({name: files[name]})[name]) if name in files else None
 
 
-def _entry(trial: Any) -> dict[str, Any]:
+def _entry(trial: Trial) -> dict[str, Any]:
     item = trial.installed
     return {
         "name": trial.name,
@@ -60,7 +59,7 @@ def _entry(trial: Any) -> dict[str, Any]:
     }
 
 
-def _show(trial: Any) -> None:
+def _show(trial: Trial) -> None:
     item = trial.installed
     lines: list[Any] = []
     if item is None and trial.hooks:
