@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.engine.schedulers.shapes import Shapes
 from makeway.model import Forecast, JobSpec
+from makeway.record import to_json
 from makeway.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
+from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds
 from makeway_select_linear.selector import LinearSelector
 
@@ -126,6 +129,7 @@ def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
         return looked
 
     monkeypatch.setattr(Sliding, "available", noted)
+    monkeypatch.setattr(Behind, "begin", lambda _: False)  # else most of those who wait are not looked at
     quick = count()
     monkeypatch.setattr(LinearSelector, "forecast_key", lambda *_: None)
     assert quick * 3 < count() * 2
@@ -153,3 +157,32 @@ def test_bounds_are_those_of_whoever_wants_no_more(seed: int) -> None:
             if other == key and size <= wants[0] and nodes <= wants[1] and shorter <= length
         ]
         assert bounds.least(key, wants, length) == max(expected, default=None)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same jobs at the same instants, with the same reasons; fewer of those who wait are looked at."""
+    tried = 0
+    whole = Backfill._try
+
+    def noted(self: Backfill, *given: Any) -> bool:
+        nonlocal tried
+        tried += 1
+        return whole(self, *given)
+
+    def record() -> tuple[list[str], int]:
+        nonlocal tried
+        tried = 0
+        lines: list[str] = []
+        replay(_config(seed), _jobs(seed), (), Options(sink=lambda line: lines.append(to_json(line))))
+        return lines, tried
+
+    monkeypatch.setattr(Backfill, "_try", noted)
+    monkeypatch.setattr(Shapes, "many", 1)
+    lines, few = record()
+    monkeypatch.setattr(Behind, "begin", lambda _: False)
+    expected, many = record()
+    assert lines == expected
+    assert few < many

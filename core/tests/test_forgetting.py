@@ -49,7 +49,7 @@ def test_a_shape_forgets_whom_a_glance_no_longer_judges() -> None:
     jobs = [builders.job(str(at), partition=partition) for at in range(2)]
     entries = [((0, 0, 0, 0.0, at, 0), job, partition) for at, job in enumerate(jobs)]
     alone: set[str] = set()
-    queue = SimpleNamespace(entries=entries, listener=None)
+    queue = SimpleNamespace(entries=entries, listeners=[])
     shapes = Shapes(cast(Any, queue), lambda job: job.size, lambda job: job.id in alone)
     shapes.many = 1
     assert shapes.complete()

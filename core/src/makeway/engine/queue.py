@@ -50,7 +50,7 @@ class Queue:
         """Eligible jobs in the default order, or in that of their ranks."""
         self.arrivals: list[Entry] = []
         """Entries added since the last complete pass."""
-        self.listener: Listener | None = None
+        self.listeners: list[Listener] = []
         self.bounced: list[Job] = []
         """Jobs sent back in the instant of their start; they wait until something is given back."""
         self._bounced_at: Seconds = 0.0
@@ -149,8 +149,8 @@ class Queue:
             entry = (self._key(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
-            if self.listener is not None:
-                self.listener.came(entry)
+            for listener in self.listeners:
+                listener.came(entry)
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
         if not tried:
             reason = "PartitionDown"
@@ -191,8 +191,8 @@ class Queue:
         """Go back to the default order for good."""
         self._rank = None
         self._ranks.clear()
-        if self.listener is not None:
-            self.listener.reordered()
+        for listener in self.listeners:
+            listener.reordered()
         for entries in (self.entries, self.arrivals):
             entries[:] = sorted((key_of(job, partition), job, partition) for _, job, partition in entries)
 
@@ -255,13 +255,13 @@ class Queue:
 
     def changed(self) -> None:
         """A job that waits asks for something else: whoever keeps entries by what jobs ask for looks anew."""
-        if self.listener is not None:
-            self.listener.reordered()
+        for listener in self.listeners:
+            listener.reordered()
 
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
-        if self.listener is not None:
-            self.listener.left(job)
+        for listener in self.listeners:
+            listener.left(job)
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
             del entries[0]
         else:
@@ -323,8 +323,8 @@ class Queue:
         if not changed:
             return False
         self._ranks.clear()
-        if self.listener is not None:
-            self.listener.reordered()
+        for listener in self.listeners:
+            listener.reordered()
         moved = False
         for entries in (self.entries, self.arrivals):
             entries[:] = [(self._key(job, partition), job, partition) for _, job, partition in entries]
@@ -366,8 +366,8 @@ class Queue:
         waiting.update((job.id, job) for job in jobs)
         if not memory["ranked"]:
             self._rank = None
-        if self.listener is not None:
-            self.listener.reordered()
+        for listener in self.listeners:
+            listener.reordered()
         self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
         self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
         if self._rank is not None:

@@ -3,6 +3,8 @@ slurm-gang-and-select 5.4)."""
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -16,9 +18,12 @@ from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
+from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
 from makeway_backfill.plan import Plan, Sliding
 
+_FIRST: Any = ((-math.inf,),)
+"""Stands before all entries of a queue."""
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
 
@@ -48,12 +53,14 @@ class Backfill:
         self._placer = attempts.placer
         self._clockwork = clockwork
         self.expected: dict[str, Seconds] = {}
-        """Job id -> start planned in the last pass."""
+        """Job id -> start planned in the last pass, as far as it planned."""
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.implements("makeway_windows")
         policies = attempts.placer.policies
         alike = not (self._windows or policies.implements("makeway_node_sets"))
         self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None) if alike else None
+        self._behind = Behind.of(attempts, _STANDBY_LIMIT if attempts.placer.preemption else math.inf)
+        """Who behind a job may start now; None: whoever waits is looked at."""
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
         self._together = attempts.ledger.rule("het_planned_together")
@@ -75,6 +82,33 @@ class Backfill:
         self.expected.clear()
         ledger.searches = 0
         self._bounds.forget()
+        if self._behind is not None and self._behind.begin():
+            self._run_while_any(plan, self._behind)
+        else:
+            self._run_through(plan)
+
+    def _run_while_any(self, plan: Plan, behind: Behind) -> None:
+        """Make a pass that ends where nobody behind can start; all stand once in the queue, each by itself."""
+        queue = self._attempts.queue
+        before, tried, after = len(queue.arrivals), 0, _FIRST
+        while tried < self._clockwork.bf_max_job_test and not behind.nobody(after, plan):
+            begin = bisect.bisect_right(queue.entries, after)
+            entry = next(
+                (
+                    each
+                    for each in itertools.islice(queue.entries, begin, None)
+                    if len(queue.arrivals) == before or each not in queue.arrivals[before:]
+                ),
+                None,
+            )
+            if entry is None:
+                return
+            after = entry
+            tried += 1
+            self._try(entry[1], entry[2], plan)
+
+    def _run_through(self, plan: Plan) -> None:
+        """Make a pass over all who wait."""
         handled: set[str] = set()
         whole: set[str] = set()
         entries = self._attempts.ordered()
@@ -93,7 +127,8 @@ class Backfill:
     # ------------------------------------------------------------------------- ordinary jobs
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
-        put(job, partition=partition)
+        if job.partition is not partition:
+            put(job, partition=partition)
         limit = None
         if self._placer.rulings.limited(job):
             limit = self._ledger.kept_out(job)

@@ -23,7 +23,7 @@ class DeepQueue(ABC):
         self._several = 0
         """How many entries are of jobs that are tried in several partitions, or together with others: not kept."""
         self._stale = True
-        queue.listener = self
+        queue.listeners.append(self)
 
     def complete(self) -> bool:
         """Whether all who are eligible are here, each once; brings the index up to date."""
