@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from makeway.gpus import has_gpus
 from makeway.history import (
     DECISIONS_KEPT,
     Decision,
@@ -59,14 +58,14 @@ class Recorder:
         *,
         keep: bool = True,
         archive: Archive | None = None,
-        measures: bool = False,
+        measures: Measures | None = None,
     ) -> None:
         """Begin a record.
 
-        :param measures: also add up `Measures` where there are no GPUs.
+        :param measures: is told what happens, and adds to the figures; None: nobody.
         """
         self.cluster = cluster
-        self.measures = Measures(cluster) if measures or has_gpus(cluster) else None
+        self.measures = measures or Measures()
         self.histories: dict[str, History] = {}
         self.preemptions: list[Preemption] = []
         self.metrics = Metrics()
@@ -130,8 +129,7 @@ class Recorder:
         metrics.jobs += 1
         if metrics.first_submit is None or now < metrics.first_submit:
             metrics.first_submit = now
-        if self.measures is not None:
-            self.measures.entered(job, now)
+        self.measures.entered(job, now)
         if self.listens:
             self._at(now)
             self._changed[job.id] = history
@@ -155,10 +153,9 @@ class Recorder:
         metrics.jobs += 1
         if metrics.first_submit is None:
             metrics.first_submit = now
-        if self.measures is not None:
-            self.measures.entered(job, now)
-            if job.allocation is not None:
-                self.measures.holds(job, job.allocation, now)
+        self.measures.entered(job, now)
+        if job.allocation is not None:
+            self.measures.holds(job, job.allocation, now)
         if self.listens:
             self._at(now)
         if state is not _PENDING:
@@ -186,8 +183,7 @@ class Recorder:
             self.metrics.core_seconds_used += (now - history.since) * self.shapes.cpus_held(
                 history.allocation
             )
-        if self.measures is not None:
-            self.measures.moved(job, before, state, history.since, now)
+        self.measures.moved(job, before, state, history.since, now)
         history.since = now
         history.state = state
         if state is _RUNNING:
@@ -218,9 +214,8 @@ class Recorder:
         intervals[-1] = (state, start, end, allocation, restarts)
         worked = (end - start) * self.shapes.cpus_held(allocation)
         self.metrics.core_seconds_used += worked if before is not _RUNNING else -worked
-        if self.measures is not None:
-            seconds = end - start
-            self.measures.amended(job, allocation, seconds if before is not _RUNNING else -seconds)
+        seconds = end - start
+        self.measures.amended(job, allocation, seconds if before is not _RUNNING else -seconds)
 
     def ended(self, job: Job, state: JobState, now: Seconds) -> None:
         """A job reached its final state."""
@@ -238,8 +233,7 @@ class Recorder:
         run = history.worked
         slow = (now - job.spec.submit_at) / (run if run > _BOUND else _BOUND)
         metrics.slowdowns += slow if slow > 1.0 else 1.0
-        if self.measures is not None:
-            self.measures.ended(job, started=history.first_start is not None, worked=run, now=now)
+        self.measures.ended(job, started=history.first_start is not None, worked=run, now=now)
         if self._archive is not None:
             self._archive.ended(history, self)
         if not self._keep:
@@ -270,8 +264,7 @@ class Recorder:
         lost = seconds * self.cores_of(job)
         self.histories[job.id].lost += lost
         self.metrics.core_seconds_lost += lost
-        if self.measures is not None:
-            self.measures.lost(job, seconds)
+        self.measures.lost(job, seconds)
 
     # ------------------------------------------------------------------ reasons for waiting
     def waits_for(self, job: Job, now: Seconds) -> None:
@@ -321,8 +314,7 @@ class Recorder:
         """A job has to make way."""
         self.histories[victim.id].preempted += 1
         self.metrics.preemptions += 1
-        if self.measures is not None:
-            self.measures.preempted(mode)
+        self.measures.preempted(mode)
         if victim.started_at is not None and now - victim.started_at < self._young and mode in _LOSES_WORK:
             self.metrics.young_victims += 1
         group_of = self.grouping.of
@@ -403,8 +395,7 @@ class Recorder:
         """A job cannot run on this cluster at all."""
         self.unrunnable.append((job.id, job.spec.source, problem))
         self.histories[job.id].problem = problem
-        if self.measures is not None:
-            self.measures.rejected(job, now)
+        self.measures.rejected(job, now)
         if self._sink is not None:
             self._at(now)
             self._emit(now, "rejected", job, {"reason": problem, "source": job.spec.source})
@@ -444,8 +435,7 @@ class Recorder:
         :param cores: CPUs of the cluster.
         """
         shown = self.metrics.as_dict(cores)
-        if self.measures is not None:
-            shown |= self.measures.as_dict(self.metrics.first_submit or 0.0, self.metrics.last_end)
+        shown |= self.measures.as_dict(self.metrics.first_submit or 0.0, self.metrics.last_end)
         return shown
 
     def finish(self, now: Seconds) -> None:

@@ -16,10 +16,12 @@ from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
 from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, MakewayError, OutOfTime, Problem
+from makeway.measures import Measures
 from makeway.model import Cluster, Job, JobSpec, Seconds
 from makeway.readers.commands import commands_of
 from makeway.record import Archive, Decision, Line, Recorder
 from makeway.registry import Policies, full_name, tool
+from makeway.registry.finding import has_tool
 from makeway.runners.api import RunnerFactory, RunnerWorld
 from makeway.state import State as RunState
 from makeway.worlds.api import World
@@ -106,12 +108,13 @@ def replay(
     trusted = simulated and options.runner is None
     with time_limit(config.policy.decision_time_limit):
         policies = Policies(config, options.plugins, trace=options.trace)
+        built = cluster or build_cluster(config)
         recorder = Recorder(
-            cluster or build_cluster(config),
+            built,
             _sink(policies, options.sink),
             keep=options.keep,
             archive=options.archive,
-            measures=options.measures,
+            measures=measures_of(built, always=options.measures),
         )
         if options.traced is not None:
             recorder.traced = options.traced
@@ -126,6 +129,19 @@ def replay(
         else:
             ended_at = _live(engine, jobs, commands, options)
     return Run(engine=engine, recorder=recorder, ended_at=ended_at)
+
+
+def measures_of(cluster: Cluster, *, always: bool) -> Measures | None:
+    """Return what adds up the measures of a run on this cluster; None: nothing does.
+
+    :param always: also where they are of little use; else nothing is added up where nobody is there to do it.
+    :raises PluginError: they are asked for, and no distribution brings them.
+    """
+    counted = any(node.gres for node in cluster.nodes)
+    if not always and not (counted and has_tool("measures")):
+        return None
+    found: Measures | None = tool("measures", "--metrics").measures_of(cluster, always=always)
+    return found
 
 
 def _simulated(

@@ -39,7 +39,7 @@ from makeway.hostlist import natural_key
 from makeway.model import Cluster, JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import History, Line, Preemption, Recorder, to_json
 from makeway.registry import Policies
-from makeway.replay import Options, Run, answerable, drive
+from makeway.replay import Options, Run, answerable, drive, measures_of
 from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
 from makeway_testing import builders
@@ -180,8 +180,9 @@ def replay_table(
 
 def _engine(config: Config, cluster: Cluster, options: Options) -> Engine:
     policies = Policies(config, options.plugins)
+    recorder = Recorder(cluster, options.sink, measures=measures_of(cluster, always=options.measures))
     with answerable(policies):
-        return Engine(config, Recorder(cluster, options.sink), policies, options.clockwork)
+        return Engine(config, recorder, policies, options.clockwork)
 
 
 class _Witness(SimulatedWorld):

@@ -94,7 +94,7 @@ from makeway.state import State, read_state
 @click.option(
     "--metrics",
     is_flag=True,
-    help="Show completion times, fairness and evictions, too; clusters with GPUs always have them.",
+    help="Show completion times, fairness and evictions for any cluster, not only for one with GPUs.",
 )
 @click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
 @click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")

@@ -145,6 +145,11 @@ def tool(name: str, option: str) -> Any:
     raise PluginError(missing(option))
 
 
+def has_tool(name: str) -> bool:
+    """Whether any distribution brings the tool `name`."""
+    return bool(metadata.entry_points(group=TOOLS, name=name))
+
+
 def offers(name: str) -> Installed | None:
     """Return who offers the plugin `name`; None: nobody does.
 

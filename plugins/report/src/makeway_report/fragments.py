@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from makeway import bitmap, gpus
+from makeway import bitmap
 from makeway.features import alternatives, unreadable
 from makeway.model import Allocation, Cluster, JobSpec, Node, Seconds
+from makeway_report import gpus
 
 _Kind = tuple[float, int, frozenset[str], frozenset[str]]
 """GPUs, CPUs, models and features."""
@@ -25,7 +26,7 @@ class Fragments:
     def __init__(self, cluster: Cluster, parts: Mapping[str, float]) -> None:
         """Begin with an empty cluster.
 
-        :param parts: see `makeway.gpus.parts_in_one`.
+        :param parts: see `makeway_report.gpus.parts_in_one`.
         """
         self._cluster, self._parts = cluster, parts
         nodes = cluster.nodes

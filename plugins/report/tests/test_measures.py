@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from makeway import gpus
 from makeway.bitmap import of
 from makeway.cli import cli
-from makeway.fragments import Fragments
+from makeway.errors import PluginError
 from makeway.hookspecs import hookimpl
 from makeway.model import Allocation, Candidates, Cluster, JobSpec, Node, PreemptMode
+from makeway.replay import measures_of
+from makeway_report import gpus
+from makeway_report.fragments import Fragments
 from makeway_testing import TableRun, cluster, replay_table
 
 
@@ -221,3 +223,12 @@ def test_the_table_has_them_where_they_are_asked_for(tmp_path: Path) -> None:
     assert "mean JCT" in shown
     assert "GPU" not in shown
     assert metrics["jct_mean"] == 125.0
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is added up unless it is asked for; then the message says what to install."""
+    monkeypatch.setattr("makeway.registry.finding.metadata.entry_points", lambda **_: ())
+    machine = Cluster(nodes=(Node(name="n1", index=0, cpus=4, gres={"gpu": 4}),), partitions=())
+    assert measures_of(machine, always=False) is None
+    with pytest.raises(PluginError, match="'pip install makeway-report' brings one"):
+        measures_of(machine, always=True)
