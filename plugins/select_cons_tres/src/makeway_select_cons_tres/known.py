@@ -53,6 +53,7 @@ class Known:
         """Books of the cluster without any job."""
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
         self._whole_tasks = view.rule("cpus_in_whole_tasks")
+        self._whole_tasks_by_memory = view.rule("memory_per_cpu_counts_whole_tasks")
         self._kinds: dict[Hashable, Kind] = {}
         self._kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
         """Kinds of jobs that were asked about, and what of and where, by job id."""
@@ -88,6 +89,7 @@ class Known:
             parameters,
             implicit_max_nodes=self._implicit_max_nodes,
             whole_tasks=self._whole_tasks,
+            whole_tasks_by_memory=self._whole_tasks_by_memory,
             trims=self.mode.trims,
         )
         key = _table_key(request)

@@ -106,6 +106,7 @@ def request_of(
     *,
     implicit_max_nodes: bool,
     whole_tasks: bool,
+    whole_tasks_by_memory: bool,
     trims: bool,
 ) -> Request:
     """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
@@ -113,6 +114,7 @@ def request_of(
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
     :param trims: a node counts with no more CPUs than its tasks can use.
     :param whole_tasks: CPUs of a node that are too few for another task count for nothing.
+    :param whole_tasks_by_memory: they do not where memory is handed out per CPU (recorded: cons_whole_tasks_by_memory).
     """
     spec, partition = job.spec, job.partition
     memory = (
@@ -135,7 +137,9 @@ def request_of(
         need=NodeNeed(
             unit=parameters.unit,
             cpus_per_task=per_task,
-            whole_tasks=whole_tasks or per_task == 1,
+            whole_tasks=whole_tasks
+            or per_task == 1
+            or (whole_tasks_by_memory and memory.per_cpu is not None),
             tasks_per_core=1 if one_per_core else spec.tasks_per_core,
             tasks_per_socket=spec.tasks_per_socket,
             threads_per_core=spec.threads_per_core,

@@ -85,6 +85,12 @@ RULES: Mapping[str, Rule] = {
         "23.02",
         section="slurm-gang-and-select 4.3.6, 4.3.8",
     ),
+    "memory_per_cpu_counts_whole_tasks": Rule(
+        "where memory is handed out per CPU, CPUs of a node that are too few for another task count for nothing, in "
+        "every release",
+        "1",
+        section="slurm-gang-and-select 4.3.6",
+    ),
     "gang_counts_cpus": Rule(
         "CR_CPU makes gang scheduling add up CPUs instead of comparing cores",
         None,
