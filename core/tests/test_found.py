@@ -154,6 +154,45 @@ def test_backfill_keeps_nodes_for_a_het_job_that_waits(parts: int) -> None:
         assert run.starts("long")[0] >= 130.0
 
 
+@pytest.mark.parametrize(("in_turn", "start"), [(True, 9.0), (False, 3.0)])
+def test_backfill_takes_back_components_that_started(in_turn: bool, start: float) -> None:
+    """slurm-preemption 5.3 no. 8: of three components two fit, and the third has to wait for its victim.
+
+    The two are taken back for the requeue delay of six seconds (recorded: backfill_het_taken_back). Without the rule
+    all wait for the victim together, and it leaves at once. Nobody is restarted but the victim.
+    """
+    specs = [
+        JobSpec(id="victim", partitions=("low",), submit_at=0.0, run_time=40.0),
+        *het(*[("hi",)] * 3, submit_at=3.0, run_time=3.0),
+    ]
+    config = REQUEUE | {
+        "partitions": tiers(low=1, hi=2),
+        "scheduler": "backfill",
+        "rules": {"het_starts_in_turn": in_turn},
+        "clockwork": {"requeue_delay": 6.0},
+    }
+    run = replay_table(specs, cluster=cluster(3), config=config)
+    assert [run.starts(f"h+{part}") for part in range(3)] == [(start,)] * 3
+    assert run.starts("victim") == (0.0, start + 3.0 if in_turn else 9.0)
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "backfill", "greedy"])
+def test_components_that_suspend_others_start_at_once(scheduler: str) -> None:
+    """Nobody has to be waited for where victims are only stopped (recorded: backfill_het_suspends)."""
+    specs = [
+        *(JobSpec(id=name, partitions=("low",), submit_at=0.0, run_time=40.0) for name in ("v", "w")),
+        *het(*[("hi",)] * 2, submit_at=3.0, run_time=5.0),
+    ]
+    config = {
+        "preempt": "preempt/partition_prio",
+        "preempt_mode": "suspend,gang",
+        "partitions": tiers(low=1, hi=2),
+        "scheduler": scheduler,
+    }
+    run = replay_table(specs, cluster=cluster(2), config=config)
+    assert run.starts("h+0") == run.starts("h+1") == (3.0,)
+
+
 @pytest.mark.parametrize("scheduler", ["easy", "backfill", "greedy", "builtin"])
 @pytest.mark.parametrize(
     ("one", "other", "reason"),

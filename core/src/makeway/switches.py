@@ -42,6 +42,10 @@ SWITCHES: Mapping[str, Switch] = {
         "backfill keeps nodes for the components of a heterogeneous job from when the last of them could start",
         default=True,
     ),
+    "het_starts_in_turn": Switch(
+        "backfill starts the components of a heterogeneous job one by one, and takes them back if one cannot start",
+        default=True,
+    ),
     "resume_runs_beside": Switch(
         "a job resumed by a person runs beside the holder of its cores until its turn", default=True
     ),

@@ -289,7 +289,9 @@ class Queue:
             self._admit(job, now)
 
     def begin_at(self, job: Job, at: Seconds, now: Seconds) -> None:
-        """Let a pending job that is not yet eligible become so at another instant."""
+        """Let a pending job become eligible at another instant."""
+        if self.entries_of(job):
+            self._drop_entries(job)
         self.later = [entry for entry in self.later if entry[2] is not job]
         heapq.heapify(self.later)
         put(job, eligible_at=at)

@@ -64,12 +64,15 @@ class Backfill:
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
         self._together = attempts.ledger.rule("het_planned_together")
+        self._in_turn = attempts.ledger.rule("het_starts_in_turn")
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
         self._apart: dict[str, str] = {}
         """Heterogeneous jobs between whose components others stand in the queue -> the last component."""
         self._nodes_now: dict[str, NodeBits | None] = {}
         """Id of such a job -> nodes on which those planned so far could start now; None: one of them could not."""
+        self._turns: dict[str, tuple[int, NodeBits]] = {}
+        """Id of a heterogeneous job -> components yet to be planned in this pass, and nodes that were open to them."""
 
     def run(self) -> None:
         """Make one pass."""
@@ -79,6 +82,7 @@ class Backfill:
         )
         self._last_of.clear()
         self._nodes_now.clear()
+        self._turns.clear()
         self.expected.clear()
         ledger.searches = 0
         self._bounds.forget()
@@ -319,7 +323,9 @@ class Backfill:
         handled.add(job.id)
         now = self._ledger.now
         het_id = job.spec.het_id or job.id
-        if het_id in self._apart:
+        if self._in_turn and not self._attempts.het.eligible(components):
+            pass  # those that may start are planned, and wait for the others (recorded: backfill_het_taken_back)
+        elif het_id in self._apart:
             if not self._attempts.het.eligible(components):
                 handled.update(part.id for part in components)
                 return
@@ -328,7 +334,11 @@ class Backfill:
             length = max(self._length(part, False) for part in components)
             open_now = plan.available(now, now + length)
             outcome = self._attempts.het.try_start(
-                job, partition, open_now, fits_plan=lambda parts: self._side_by_side(parts, open_now)
+                job,
+                partition,
+                open_now,
+                preempt=not self._in_turn,
+                fits_plan=lambda parts: self._side_by_side(parts, open_now),
             )
             if outcome is Outcome.PREEMPTING:
                 plan.promise(now, now + length, job.asked_nodes)
@@ -337,6 +347,8 @@ class Backfill:
             if not waits or not self._attempts.het.eligible(components):
                 handled.update(part.id for part in components)
                 return
+            if self._in_turn and outcome is Outcome.BUSY:
+                self._turns[het_id] = len(components), open_now
         put(job, partition=partition)
         length = self._length(job, False)
         last = self._last_of.get(het_id, 0.0)
@@ -354,6 +366,17 @@ class Backfill:
             self._nodes_now[het_id] = None if ready is None or could is None else ready | could
             if job.id == self._apart[het_id]:
                 self._start_apart(job, partition, plan, self._nodes_now[het_id])
+        elif het_id in self._turns:
+            left, open_now = self._turns.pop(het_id)
+            if found is not None and found[0] <= now and self._may_start(job, found[1].nodes):
+                if left == 1:
+                    self._attempts.het.start_in_turn(job, open_now)
+                else:
+                    self._turns[het_id] = left - 1, open_now
+
+    def _may_start(self, job: Job, nodes: NodeBits) -> bool:
+        """Whether a component may start on the nodes estimated for it: they are clean, and no limit keeps it out."""
+        return not nodes & self._ledger.completing and self._attempts.het.limit(job) is None
 
     def _start_apart(self, job: Job, partition: Partition, plan: Plan, nodes: NodeBits | None) -> None:
         """Start all components of a job, each of which has been planned at its own turn; `job` was the last.

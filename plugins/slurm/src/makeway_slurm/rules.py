@@ -220,6 +220,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),
+    "het_starts_in_turn": Rule(
+        "backfill starts the components of a heterogeneous job one by one: others make way for the first that cannot "
+        "start, and those that started are taken back, to wait as requeued jobs do",
+        "1",
+        section="slurm-preemption 5.3 no. 8",
+    ),
     "stale_shadows": Rule(
         "a tick that swaps shadows may leave a lower row as it was (a defect)",
         "1",

@@ -53,6 +53,11 @@ class Room(NamedTuple):
     reasons: Sequence[str]
     """Why each of them; empty: nobody said."""
 
+    @property
+    def kills(self) -> bool:
+        """Whether some of them leave their nodes, so that they have to be waited for."""
+        return any(mode not in (PreemptMode.SUSPEND, PreemptMode.OFF) for mode in self.modes)
+
 
 # Bound once: Python 3.11 looks up members of an Enum by a detour.
 _LIMITED = Outcome.LIMITED

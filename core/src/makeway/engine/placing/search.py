@@ -13,7 +13,7 @@ from makeway.engine.placing.order import Order
 from makeway.engine.placing.probe import Prober
 from makeway.engine.placing.question import Room
 from makeway.engine.rulings import Rulings
-from makeway.model import Attempt, Blocked, Candidates, Choice, Job, Placement, Selector
+from makeway.model import Allocation, Attempt, Blocked, Candidates, Choice, Job, Placement, Selector
 from makeway.registry import Policies
 
 
@@ -86,8 +86,8 @@ class Search:
             choice.reasons or [candidates.reasons[at] for at in listed if candidates.reasons],
         )
 
-    def find_room(self, job: Job, allowed: NodeBits) -> Room | None:
-        """Say who would have to make way for a job that starts later, with its other components.
+    def find_room(self, job: Job, allowed: NodeBits) -> tuple[Allocation, Room] | None:
+        """Say where a component of a job could start, and who would have to make way for it.
 
         :returns: None if preempting does not help.
         """
@@ -95,7 +95,9 @@ class Search:
         if not candidates.jobs or self._order.not_for(job, candidates):
             return None
         choice, _ = self.choose(job, allowed, candidates)
-        return self.room(job, choice, candidates) if isinstance(choice, Choice) else None
+        if not isinstance(choice, Choice):
+            return None
+        return choice.placement.allocation, self.room(job, choice, candidates)
 
     def would_help(self, job: Job, allowed: NodeBits, candidates: Candidates) -> bool:
         """Whether the job would fit with all candidates gone, whatever the search said; worked out for people."""

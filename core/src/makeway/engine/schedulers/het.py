@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from makeway import licences
 from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Room
+from makeway.engine.placing.question import outcome_of
 from makeway.engine.transitions import Transitions
-from makeway.model import Blocked, Job, JobState, Partition, Placement, PreemptMode
+from makeway.model import Allocation, Blocked, Job, JobState, Partition, Placement, PreemptMode
 from makeway.record import Decision
 
 
@@ -164,15 +166,23 @@ class HetStarter:
             free &= ~found.allocation.nodes
         return plan
 
+    def limit(self, part: Job, earlier: Sequence[Job] = ()) -> Blocked | None:
+        """Return which limit or licence keeps a component out; None: none does.
+
+        :param earlier: components that start at the same time, and take their licences first.
+        """
+        found = self._ledger.kept_out(part)
+        if found is None and part.spec.licenses:
+            found = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
+        return found
+
     def _probe(self, part: Job, allowed: NodeBits, earlier: Sequence[Job] = ()) -> Placement | Blocked:
         """Ask limits and selector.
 
         :param earlier: components that start at the same time, and take their licences first.
         """
         placer = self._placer
-        limit = self._ledger.kept_out(part)
-        if limit is None and part.spec.licenses:
-            limit = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
+        limit = self.limit(part, earlier)
         if limit is not None:
             return limit
         nodes = placer.prober.nodes_for(part, allowed & ~self.required_by_others(part))
@@ -180,34 +190,110 @@ class HetStarter:
         return placer.prober.look(attempt)
 
     def _preempt(self, job: Job, components: Sequence[Job], allowed: NodeBits) -> Outcome:
-        """Have others make way for the components that do not fit, if that makes room for all of them."""
+        """Have others make way for the components that do not fit, if that makes room for all of them.
+
+        They start at once if nobody has to be waited for, as where others are only suspended.
+        """
         free = allowed
-        wanted: list[tuple[Job, Room]] = []
-        for part in components:
-            found = self._probe(part, free)
-            if isinstance(found, Placement):
-                free &= ~found.allocation.nodes
-                continue
-            room = self._placer.search.find_room(part, free & ~self.required_by_others(part))
-            if room is None:
+        steps: list[_Step] = []
+        for at, part in enumerate(components):
+            step = self._step(part, free, components[:at])
+            if step is None:
                 self._note_waiting(components, "having others make way would not help")
                 return Outcome.BUSY
-            wanted.append((part, room))
-            free &= ~room.nodes
-        waits = False
-        for part, room in wanted:
-            still = [at for at, victim in enumerate(room.victims) if self._ledger.is_active(victim)]
-            victims = [room.victims[at] for at in still]
-            modes = [room.modes[at] for at in still]
-            reasons = [room.reasons[at] for at in still if room.reasons]
-            told = self._placer.making_way.tell(part, victims, modes, reasons)
-            if told:
-                self._note(part, "preempts", room.nodes, "", list(zip(victims, modes, strict=True)))
-            waits = waits or told
-        if not waits:
+            steps.append(step)
+            free &= ~step.nodes
+        told = [self._tell(step) for step in steps]
+        if any(told):
+            put(job, asked_nodes=allowed & ~free)
+            return Outcome.PREEMPTING
+        if any(step.room is not None and step.room.kills for step in steps):
             return Outcome.BUSY
-        put(job, asked_nodes=allowed & ~free)
-        return Outcome.PREEMPTING
+        self._start(steps)
+        return Outcome.STARTED
+
+    def start_in_turn(self, job: Job, allowed: NodeBits) -> Outcome:
+        """Start the components of `job` one by one, as Slurm's backfill does once each was planned from now on.
+
+        At the first that cannot start the others are taken back: they wait for as long as a requeued job does, though
+        no restart counts. Others make way for this one only (recorded: backfill_het_taken_back).
+        """
+        components = sorted(self._ledger.components(job), key=_place_in_queue)
+        if not self.eligible(components):
+            return Outcome.BUSY
+        free = allowed
+        steps: list[_Step] = []
+        for at, part in enumerate(components):
+            step = self._step(part, free, components[:at])
+            if step is None or (step.room is not None and step.room.kills):
+                return self._take_back(components[:at], part, step)
+            steps.append(step)
+            free &= ~step.nodes
+        for step in steps:
+            self._tell(step)
+        self._start(steps)
+        return Outcome.STARTED
+
+    def _step(self, part: Job, free: NodeBits, earlier: Sequence[Job]) -> _Step | None:
+        """Return where a component can start, once others have made way if need be; None: nowhere."""
+        found = self._probe(part, free, earlier)
+        if isinstance(found, Placement):
+            return _Step(part, found.allocation, None)
+        self._short = part.id, found
+        if outcome_of(found) is Outcome.LIMITED and not found.liftable:
+            return None
+        answer = self._placer.search.find_room(part, free & ~self.required_by_others(part))
+        return None if answer is None else _Step(part, *answer)
+
+    def _tell(self, step: _Step) -> bool:
+        """Have others make way for a component; say whether it has to wait for them."""
+        part, room = step.part, step.room
+        if room is None:
+            return False
+        still = [at for at, victim in enumerate(room.victims) if self._ledger.is_active(victim)]
+        victims = [room.victims[at] for at in still]
+        modes = [room.modes[at] for at in still]
+        reasons = [room.reasons[at] for at in still if room.reasons]
+        told = self._placer.making_way.tell(part, victims, modes, reasons)
+        if told:
+            self._note(part, "preempts", room.nodes, "", list(zip(victims, modes, strict=True)))
+        return told
+
+    def _start(self, steps: Sequence[_Step]) -> None:
+        for step in steps:
+            self._note(step.part, "starts", step.nodes, "with its other components")
+            self._placer.action.start_on(step.part, step.allocation)
+
+    def _take_back(self, started: Sequence[Job], part: Job, step: _Step | None) -> Outcome:
+        """Have others make way for a component that cannot start, and let those that could have wait again."""
+        ledger, transitions = self._ledger, self._placer.transitions
+        told = step is not None and self._tell(step)
+        if step is not None and part.asked_at == ledger.now:
+            put(part, asked_nodes=step.nodes)
+        ledger.wait_for(part, "Resources")
+        if step is None:
+            self._note_waiting([part], "having others make way would not help")
+        clockwork = transitions.clockwork
+        again = clockwork.whole_second(ledger.now) + clockwork.requeue_delay
+        for other in started:
+            if again > ledger.now:
+                transitions.queue.begin_at(other, again, ledger.now)
+            text = f"component {part.id} cannot start with it; it is taken back and waits again"
+            self._note(other, "waits", 0, text)
+        return Outcome.PREEMPTING if told else Outcome.BUSY
+
+
+class _Step(NamedTuple):
+    """Where a component starts, and who makes way for it."""
+
+    part: Job
+    allocation: Allocation
+    room: Room | None
+    """None: it fits beside all who are there."""
+
+    @property
+    def nodes(self) -> NodeBits:
+        return self.allocation.nodes
 
 
 def refuse(jobs: Sequence[Job], problem: str, transitions: Transitions) -> None:
