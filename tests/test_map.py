@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import io
+import tokenize
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +13,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+MOST_CODE = 17_000
+"""Lines of code that the core may have (docs/map.md)."""
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.INDENT,
+    tokenize.NEWLINE,
+    tokenize.NL,
+}
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +94,55 @@ def test_no_room_imports_itself_by_way_of_others(generator: types.ModuleType) ->
 def test_the_picture_is_current(generator: types.ModuleType) -> None:
     """Run docs/generate_map.py if this fails."""
     assert generator.PICTURE.read_text(encoding="utf-8") == generator.render()
+
+
+# --------------------------------------------------------------------------------------- how large it is
+def lines_of_code(source: str) -> int:
+    """Count the lines that hold code: neither blank, nor a comment, nor part of a docstring.
+
+    A string below an attribute says what it is for, and counts as its docstring.
+    """
+    told = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in _NO_CODE:
+            code.update(range(token.start[0], token.end[0] + 1))
+    return len(code - told)
+
+
+COUNTED = '''"""Docstring
+of two lines."""
+
+# A comment.
+A = """a string
+that is code"""  # and a comment
+"""What it is for."""
+
+
+class B:
+    """Docstring."""
+
+    c: int = (
+        1
+    )
+'''
+
+
+def test_code_is_counted() -> None:
+    """Six lines: two of A, the class, and three of c."""
+    assert lines_of_code(COUNTED) == 6
+
+
+def test_the_core_is_small(generator: types.ModuleType) -> None:
+    """What does not fit belongs to a distribution of its own."""
+    sizes = {
+        one: lines_of_code(path.read_text(encoding="utf-8")) for one, path in generator.modules().items()
+    }
+    assert sum(sizes.values()) <= MOST_CODE
