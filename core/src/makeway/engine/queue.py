@@ -146,7 +146,7 @@ class Queue:
             if not (partition.up and partition.accepts):
                 continue
             tried = True
-            entry = (self._key(job, partition), job, partition)
+            entry = (self.place(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
             for listener in self.listeners:
@@ -166,7 +166,8 @@ class Queue:
         """Let `rank` say who comes first, as long as it has a rank for everybody."""
         self._rank = rank
 
-    def _key(self, job: Job, partition: Partition) -> Key:
+    def place(self, job: Job, partition: Partition) -> Key:
+        """Return the place of a job in the order of the queue, in one of its partitions."""
         if self._rank is None and not self._in_partition:
             return key_of(job, partition)
         if self._in_partition and job.id in self._in_partition:
@@ -248,7 +249,7 @@ class Queue:
         """Return the entries of a job, in the order of the queue; empty: it is not eligible."""
         found = []
         for partition in job.partitions:
-            at = bisect.bisect_left(self.entries, (self._key(job, partition),))
+            at = bisect.bisect_left(self.entries, (self.place(job, partition),))
             if at < len(self.entries) and self.entries[at][1] is job:
                 found.append(self.entries[at])
         return sorted(found)
@@ -266,7 +267,7 @@ class Queue:
             del entries[0]
         else:
             for partition in job.partitions:
-                at = bisect.bisect_left(entries, (self._key(job, partition),))
+                at = bisect.bisect_left(entries, (self.place(job, partition),))
                 if at < len(entries) and entries[at][1] is job:
                     del entries[at]
         if self._rank is not None:
@@ -329,7 +330,7 @@ class Queue:
             listener.reordered()
         moved = False
         for entries in (self.entries, self.arrivals):
-            entries[:] = [(self._key(job, partition), job, partition) for _, job, partition in entries]
+            entries[:] = [(self.place(job, partition), job, partition) for _, job, partition in entries]
             if any(one[0] > other[0] for one, other in itertools.pairwise(entries)):
                 entries.sort(key=_first)
                 moved = moved or entries is self.entries

@@ -38,6 +38,7 @@ class Attempts:
         self.placer = placer
         self.policies = policies
         self.het = het
+        het.in_order = self.in_order
         self.raw = raw
         self.again = True
         """Whether the answers of policies may have changed by time alone."""

@@ -10,6 +10,7 @@ from makeway.bitmap import NodeBits
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Room
 from makeway.engine.placing.question import outcome_of
+from makeway.engine.queue import Entry
 from makeway.engine.transitions import Transitions
 from makeway.model import Allocation, Blocked, Job, JobState, Partition, Placement, PreemptMode
 from makeway.record import Decision
@@ -21,6 +22,8 @@ class HetStarter:
     def __init__(self, ledger: Ledger, placer: Placer) -> None:
         self._ledger = ledger
         self._placer = placer
+        self.in_order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries
+        """Puts entries of the queue in the order in which policies want jobs to be tried."""
         self._short: tuple[str, Blocked] = ("", Blocked())
         """Which component found no room in the last attempt, and what it lacked."""
 
@@ -40,7 +43,7 @@ class HetStarter:
         """
         if job.partition is not partition:
             put(job, partition=partition)
-        components = sorted(self._ledger.components(job), key=_place_in_queue)
+        components = self._in_queue_order(job)
         if not self.eligible(components):
             return Outcome.BUSY
         if self._never(components):
@@ -67,6 +70,13 @@ class HetStarter:
             self._note(part, "starts", placement.allocation.nodes, "with its other components")
             self._placer.action.start_on(part, placement.allocation)
         return Outcome.STARTED
+
+    def _in_queue_order(self, job: Job) -> list[Job]:
+        """Return the components as they stand in the queue (recorded: backfill_het_preemptor_first)."""
+        queue = self._placer.transitions.queue
+        parts = [(part, part.partition) for part in self._ledger.components(job)]
+        entries = sorted((queue.place(part, partition), part, partition) for part, partition in parts)
+        return [part for _, part, _ in self.in_order(entries)]
 
     # -------------------------------------------------------------------------- what is told
     def _note(
@@ -218,7 +228,7 @@ class HetStarter:
         At the first that cannot start the others are taken back: they wait for as long as a requeued job does, though
         no restart counts. Others make way for this one only (recorded: backfill_het_taken_back).
         """
-        components = sorted(self._ledger.components(job), key=_place_in_queue)
+        components = self._in_queue_order(job)
         if not self.eligible(components):
             return Outcome.BUSY
         free = allowed
@@ -301,10 +311,6 @@ def refuse(jobs: Sequence[Job], problem: str, transitions: Transitions) -> None:
     for job in tuple(jobs):
         transitions.recorder.rejected(job, problem, transitions.ledger.now)
         transitions.cancel_pending(job, JobState.FAILED)
-
-
-def _place_in_queue(part: Job) -> tuple[int, int, float, int]:
-    return (-part.partition.priority_tier, -part.priority, part.submit_at, part.index)
 
 
 def _taken(parts: Sequence[Job], free: Mapping[str, int]) -> Mapping[str, int]:
