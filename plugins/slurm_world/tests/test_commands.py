@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from makeway.cli import cli
-from makeway_slurm_world.driving.preconditions import left_to_slurm
-from makeway_slurm_world.reading.jobs import Zone, live_jobs
-from makeway_slurm_world.reading.records import job_lines, job_record
-
-RECORDED = Path(__file__).parent / "data" / "22.05" / "job.txt"
+from makeway_slurm_world.driving.preconditions import slow_backfill
 
 
 def test_a_misspelt_command_is_refused_with_the_nearest() -> None:
@@ -33,11 +30,16 @@ def test_a_board_needs_its_folder(tmp_path: Path) -> None:
     assert f"--board: {board}: its folder is not there, or cannot be written to" in found.output
 
 
-def test_it_is_said_which_jobs_are_left_to_slurm() -> None:
-    """Of the recorded jobs, 7 and 8 are one heterogeneous job that waits."""
-    lines = job_lines(RECORDED.read_text(encoding="utf-8"))
-    jobs = [job for line in lines for job in live_jobs(job_record(line), Zone(wall=0.0), 0.0)]
-    told = left_to_slurm(jobs)
-    assert len(told) == 1
-    assert told[0].startswith("1 heterogeneous job waits, and Slurm starts it elsewhere: ")
-    assert left_to_slurm(job for job in jobs if job.spec.het_id is None) == []
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("", []),
+        ("batch_sched_delay=0,bf_interval=45", []),
+        ("bf_interval=60,bf_max_job_test=500", ["60 s", "120 or more"]),
+    ],
+)
+def test_a_slow_backfill_is_named(parameters: str, said: list[str]) -> None:
+    """Slurm starts heterogeneous jobs at its backfill's turns alone; a start is taken back after 90 s."""
+    told = slow_backfill(parameters, 90.0)
+    assert len(told) == (1 if said else 0)
+    assert all(word in told[0] for word in said)

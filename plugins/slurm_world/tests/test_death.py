@@ -57,6 +57,14 @@ class FakeJob:
     started: float = 0.0
     ran: float = 0.0
     since: float = 0.0
+    excluded: str = ""
+    het: int = 0
+    """Number of the leader; 0: an ordinary job."""
+
+    @property
+    def name(self) -> str:
+        """Its id as people see it."""
+        return f"{self.het}+{self.number - self.het}" if self.het else str(self.number)
 
     @property
     def there(self) -> bool:
@@ -77,6 +85,8 @@ class FakeSlurm(Hand):
         self.orders: list[str] = []
         self.kill_at: set[tuple[int, str]] = set()
         """Number of an order, and whether the daemon dies before or after it."""
+        self.slow = 0.0
+        """Seconds from an order to start until the job starts."""
 
     # ------------------------------------------------------------------------------------- time
     def submit(self, partition: str, seconds: float, count: int = 1) -> FakeJob:
@@ -86,6 +96,18 @@ class FakeSlurm(Hand):
         job.priority = 100_000 - number
         self.jobs[number] = job
         return job
+
+    def submit_het(self, partition: str, seconds: float, parts: int, excluded: str = "") -> list[FakeJob]:
+        """Submit a heterogeneous job of components of one node each; its user keeps the leader from nodes."""
+        jobs = [self.submit(partition, seconds) for _ in range(parts)]
+        for job in jobs:
+            job.het = jobs[0].number
+        jobs[0].excluded = excluded
+        return jobs
+
+    def parts(self, job: FakeJob) -> list[FakeJob]:
+        """Return all components of a job."""
+        return [each for each in self.jobs.values() if each.het == job.het] if job.het else [job]
 
     def advance(self) -> None:
         """Let happen what has happened by now: ends first, then starts, the highest priority first."""
@@ -98,26 +120,38 @@ class FakeSlurm(Hand):
                 if job.ran >= job.seconds:
                     job.state = "COMPLETED"
         for job in sorted(self.jobs.values(), key=lambda job: -job.priority):
-            if job.state == "PENDING" and job.priority and job.begin <= now:
-                self._try(job, now)
+            if job.state == "PENDING" and job.het in (0, job.number):
+                self._try(self.parts(job), now)
         self._check()
 
-    def _try(self, job: FakeJob, now: float) -> None:
-        leased = {name for nodes, _ in self.leases.values() for name in nodes}
-        if job.lease:
-            if job.lease not in self.leases:
+    def _try(self, parts: list[FakeJob], now: float) -> None:
+        """Start all components or none."""
+        if any(job.state != "PENDING" or not job.priority or job.begin > now for job in parts):
+            return
+        places: list[list[str]] = []
+        for job in parts:
+            found = self._place(job, {name for place in places for name in place})
+            if found is None:
                 return
-            allowed = set(self.leases[job.lease][0])
-        else:
-            allowed = set(self.node_names) - leased
+            places.append(found)
+        for job, place in zip(parts, places, strict=True):
+            job.nodes = place
+            job.state, job.started, job.since, job.ran = "RUNNING", now, now, 0.0
+
+    def _place(self, job: FakeJob, taken: set[str]) -> list[str] | None:
+        """Return where a job could start; with a lease that is FLEX, outside of it, too."""
+        leased = {name for nodes, _ in self.leases.values() for name in nodes}
+        if job.lease and job.lease not in self.leases:
+            return None
+        mine = set(self.leases[job.lease][0]) if job.lease else set()
+        allowed = (set(self.node_names) - leased | mine) - set(expand_hostlist(job.excluded)) - taken
         wanted = set(expand_hostlist(job.required))
         busy = {name for other in self.jobs.values() if other.state == "RUNNING" for name in other.nodes}
         free = [name for name in self.node_names if name in allowed and name not in busy | self.down]
         if not wanted <= set(free) or len(wanted) > job.most or len(free) < job.least:
-            return
+            return None
         rest = [name for name in free if name not in wanted]
-        job.nodes = sorted([*wanted, *rest[: job.least - len(wanted)]])
-        job.state, job.started, job.since, job.ran = "RUNNING", now, now, 0.0
+        return sorted([*wanted, *rest[: job.least - len(wanted)]])
 
     def _check(self) -> None:
         seen: dict[str, int] = {}
@@ -141,7 +175,11 @@ class FakeSlurm(Hand):
         if words[1:3] == ["show", "res"]:
             return self._say("".join(self._reservation(name) for name in self.leases))
         assert words[1:3] == ["show", "job"], words
-        chosen = [job for job in self.jobs.values() if len(words) == 3 or str(job.number) == words[3]]
+        chosen = [
+            job
+            for job in self.jobs.values()
+            if len(words) == 3 or words[3] in (str(job.number), str(job.het))
+        ]
         return self._say("".join(self._record(job) for job in chosen))
 
     def _say(self, text: str) -> Answer:
@@ -155,7 +193,7 @@ class FakeSlurm(Hand):
             fold_hostlist(job.nodes if job.there else []),
             _time(job.started) if job.there else "N/A",
         )
-        return f"{job.number}|{job.state}|{self._reason(job)}|{nodes}|{start}|{job.number}\n"
+        return f"{job.number}|{job.state}|{self._reason(job)}|{nodes}|{start}|{job.name}\n"
 
     def _reason(self, job: FakeJob) -> str:
         if job.state != "PENDING":
@@ -176,14 +214,18 @@ class FakeSlurm(Hand):
             "".join(f"  Nodes={name} CPU_IDs=0-3 Mem=400 GRES= " for name in job.nodes) if job.there else ""
         )
         lease = f"Reservation={job.lease} " if job.lease else ""
+        het, whole = "", ""
+        if job.het:
+            het = f"HetJobId={job.het} HetJobOffset={job.number - job.het} "
+            whole = f"HetJobIdSet={job.het}-{max(each.number for each in self.parts(job))} "
         return (
-            f"JobId={job.number} JobName=wrap UserId=alice(1001) GroupId=alice(1001) MCS_label=N/A "
+            f"JobId={job.number} {het}JobName=wrap {whole}UserId=alice(1001) GroupId=alice(1001) MCS_label=N/A "
             f"Priority={job.priority} Nice=0 Account=(null) QOS=(null) JobState={job.state} "
             f"Reason={self._reason(job)} Dependency=(null) Requeue=1 Restarts={job.restarts} BatchFlag=1 "
             f"RunTime={int(job.ran) // 60:02}:{int(job.ran) % 60:02} TimeLimit=UNLIMITED "
             f"SubmitTime={_time(job.submitted)} EligibleTime={_time(max(job.begin, job.submitted))} "
             f"StartTime={_time(job.started) if there else 'Unknown'} Partition={job.partition} {lease}"
-            f"ReqNodeList={job.required or '(null)'} ExcNodeList=(null) "
+            f"ReqNodeList={job.required or '(null)'} ExcNodeList={job.excluded or '(null)'} "
             f"NodeList={fold_hostlist(job.nodes) if there else ''} NumNodes={count} NumCPUs={cpus} NumTasks={cpus} "
             f"CPUs/Task=1 {held}MinCPUsNode=1 MinMemoryCPU=100M Features=(null) OverSubscribe=OK Command=(null)\n"
         )
@@ -210,24 +252,33 @@ class FakeSlurm(Hand):
         if words[1] in ("create", "delete") or ("JobId" not in options and words[1] == "update"):
             return self._lease(words[1], options)
         if words[1] == "update":
-            return self._update(self.jobs[int(options.pop("JobId"))], options)
-        job = self.jobs[int(words[-1])]
+            return self._update(options.pop("JobId"), options)
+        job = self._named(words[-1])
         if words[1] == "requeue":
             assert words[2] == "Incomplete", "finished work would run again (spec 2.1)"
             return self._requeue(job)
+        if words[1] == "release":
+            job.priority = 100_000 - job.number
+            return ""
+        if job.het not in (0, job.number):
+            return "Operation not permitted on individual component of heterogeneous job"
         if words[1] == "suspend":
             if job.state != "RUNNING":
                 return "Job is not running"
-            job.state = "SUSPENDED"
+            for part in self.parts(job):
+                part.state = "SUSPENDED"
         elif words[1] == "resume":
             if job.state != "SUSPENDED":
                 return "Job is not suspended"
-            job.state, job.since = "RUNNING", self.clock.wall()
-        elif words[1] == "release":
-            job.priority = 100_000 - job.number
+            for part in self.parts(job):
+                part.state, part.since = "RUNNING", self.clock.wall()
         else:
             raise AssertionError(words)
         return ""
+
+    def _named(self, name: str) -> FakeJob:
+        leader, _, offset = name.partition("+")
+        return self.jobs[int(leader) + int(offset or 0)]
 
     def _lease(self, verb: str, options: dict[str, str]) -> str:
         if verb == "delete":
@@ -246,18 +297,30 @@ class FakeSlurm(Hand):
         self.leases[name] = nodes, end
         return ""
 
-    def _update(self, job: FakeJob, options: dict[str, str]) -> str:
-        if job.state == "COMPLETED":
+    def _update(self, name: str, options: dict[str, str]) -> str:
+        first = self._named(name)
+        binds = "ReqNodeList" in options or "NumNodes" in options
+        if binds and "+" in name:
+            return f"Invalid job ID {name}"
+        if binds and first.het == first.number:
+            return "Job resizing not supported for job arrays"
+        whole = first.het == first.number and "+" not in name
+        jobs = self.parts(first) if whole else [first]
+        if all(job.state == "COMPLETED" for job in jobs):
             return "Job/step already completing or completed"
-        if "ReqNodeList" in options and job.state != "PENDING":
+        if binds and first.state != "PENDING":
             return "Invalid node name specified"  # spec 1.3: it cannot be cleared while the job runs
-        job.lease = options.get("ReservationName", job.lease)
-        job.required = options.get("ReqNodeList", job.required)
-        if "NumNodes" in options:
-            least, _, most = options["NumNodes"].partition("-")
-            job.least, job.most = int(least), int(most or least)
-        if "StartTime" in options:
-            job.begin = 0.0
+        if "ExcNodeList" in options and first.state != "PENDING":
+            return "Job is no longer pending execution"
+        for job in jobs:
+            job.lease = options.get("ReservationName", job.lease)
+            job.required = options.get("ReqNodeList", job.required)
+            job.excluded = options.get("ExcNodeList", job.excluded)
+            if "NumNodes" in options:
+                least, _, most = options["NumNodes"].partition("-")
+                job.least, job.most = int(least), int(most or least)
+            if "StartTime" in options:
+                job.begin = self.clock.wall() + self.slow
         return ""
 
     def fail(self, node: str) -> None:
@@ -266,15 +329,18 @@ class FakeSlurm(Hand):
         self.down.add(node)
         for job in self.jobs.values():
             if job.there and node in job.nodes:
-                self._requeue(job)
+                self._requeue(self.parts(job)[0])
 
     def _requeue(self, job: FakeJob) -> str:
-        if job.there:
-            if job.state == "SUSPENDED":
-                job.priority = 0  # spec 2.1: JobHeldAdmin
-            job.state, job.nodes = "PENDING", []
-            job.restarts += 1
-            job.begin = self.clock.wall() + REQUEUE_DELAY
+        if job.het not in (0, job.number):
+            return "Job not heterogeneous job leader"
+        for part in self.parts(job):
+            if part.there:
+                if part.state == "SUSPENDED":
+                    part.priority = 0  # spec 2.1: JobHeldAdmin
+                part.state, part.nodes = "PENDING", []
+                part.restarts += 1
+                part.begin = self.clock.wall() + REQUEUE_DELAY
         return ""
 
 
@@ -545,6 +611,32 @@ def test_a_start_that_was_undone_before_it_was_seen(tmp_path: Path) -> None:
     run.hand_back()
 
 
+@pytest.mark.parametrize("starts", [False, True], ids=["it waits still", "it starts just then"])
+def test_whoever_has_to_leave_before_it_was_seen_to_start(tmp_path: Path, starts: bool) -> None:
+    """Its start is taken back; where Slurm was quicker, it is requeued. Never do two jobs want one node at once."""
+    run = Run(tmp_path, "requeue")
+    run.slurm = slurm = Meddled(run.clock, ["n1", "n2"])
+    slurm.down = {"n2"}
+    run.until(2.0)
+    slurm.slow = 3.0
+    first = slurm.submit("low", 20.0)
+    run.until(2.0)
+    assert "JobId=1 ReservationName=makeway ReqNodeList=n1" in slurm.orders[-1]
+    assert first.state == "PENDING"
+    if starts:
+        slurm.meddle, slurm.verb = (
+            lambda _: setattr(first, "begin", 0.0),
+            "JobId=1 ReservationName= ReqNodeList=",
+        )
+    urgent = slurm.submit("high", 10.0)
+    run.until(2.0)
+    assert (first.state, first.restarts) == ("PENDING", 1 if starts else 0)
+    run.until(60.0)
+    assert [job.state for job in (first, urgent)] == ["COMPLETED"] * 2
+    assert urgent.started < first.started
+    run.hand_back()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_handed_back_at_any_moment(tmp_path: Path, mode: str) -> None:
     """Killed for good after any command: `release` leaves nothing behind, and all jobs complete under Slurm."""
@@ -578,3 +670,164 @@ def test_handed_back_at_any_moment(tmp_path: Path, mode: str) -> None:
             run.clock.advance(2.0)
             slurm.advance()
         assert {job.state for job in jobs} == {"COMPLETED"}, slurm.orders
+
+
+# ---------------------------------------------------------------------------- heterogeneous jobs
+def _het(folder: Path, mode: str, kills: set[tuple[int, str]]) -> tuple[Run, list[FakeJob], list[FakeJob]]:
+    """An urgent heterogeneous job takes both nodes of two others, while n3 becomes free for one of its halves."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(folder, mode)
+    run.slurm = slurm = FakeSlurm(run.clock, ["n1", "n2", "n3", "n4"])
+    slurm.down = {"n4"}
+    victims = [slurm.submit("low", 20.0), slurm.submit("low", 20.0)]
+    slurm.submit("low", 5.0)
+    slurm.advance()
+    run.clock.advance(2.0)
+    slurm.kill_at = kills
+    run.until(3.0)
+    urgent = slurm.submit_het("high", 8.0, 2, excluded="n4")
+    run.until(70.0)
+    return run, urgent, victims
+
+
+def _het_holds(run: Run, mode: str, urgent: list[FakeJob], victims: list[FakeJob]) -> None:
+    assert [job.state for job in (*urgent, *victims)] == ["COMPLETED"] * 4
+    assert sorted(job.nodes for job in urgent) == [["n1"], ["n2"]]
+    assert [job.restarts for job in urgent] == [0, 0]
+    assert [job.restarts for job in victims] == ([1, 1] if mode == "requeue" else [0, 0])
+    run.hand_back()
+    assert run.slurm.leases == {}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_heterogeneous_job_displaces_and_starts_as_one(tmp_path: Path, mode: str) -> None:
+    """Each component is bound first, the leader by all nodes but its own; then one call starts both."""
+    run, urgent, victims = _het(tmp_path, mode, set())
+    _het_holds(run, mode, urgent, victims)
+    leader = urgent[0].nodes[0]
+    others = fold_hostlist([name for name in run.slurm.node_names if name != leader])
+    at = run.slurm.orders.index(f"scontrol update JobId=4+0 ExcNodeList={others}")
+    assert run.slurm.orders[at + 1 : at + 3] == [
+        f"scontrol update JobId=5 ReqNodeList={urgent[1].nodes[0]} NumNodes=1-1",
+        "scontrol update JobId=4 ReservationName=makeway StartTime=now",
+    ]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("mode", MODES)
+def test_death_between_the_calls_for_components(tmp_path: Path, mode: str, when: str) -> None:
+    """No half ever starts, neither here nor on n3, and the job starts once."""
+    plain, _, _ = _het(tmp_path / "plain", mode, set())
+    plain.end()
+    for at in range(len(plain.slurm.orders)):
+        run, urgent, victims = _het(tmp_path / f"{at}", mode, {(at, when)})
+        try:
+            _het_holds(run, mode, urgent, victims)
+        except AssertionError as error:
+            raise AssertionError(f"killed {when} order {at}:\n" + "\n".join(run.slurm.orders)) from error
+
+
+def _het_victim(folder: Path, kills: set[tuple[int, str]]) -> tuple[Run, list[FakeJob], FakeJob]:
+    """A heterogeneous job that makeway started makes way, and starts again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(folder, "requeue")
+    run.slurm = slurm = FakeSlurm(run.clock, ["n1", "n2", "n3", "n4"])
+    slurm.down = {"n3", "n4"}
+    slurm.kill_at = kills
+    run.until(2.0)
+    victim = slurm.submit_het("low", 15.0, 2, excluded="n[3-4]")
+    run.until(8.0)
+    urgent = slurm.submit("high", 5.0)
+    run.until(60.0)
+    return run, victim, urgent
+
+
+def test_a_heterogeneous_job_makes_way_as_one(tmp_path: Path) -> None:
+    """Its leader is told, once; both wait again, and its user's list of nodes is back before it starts again."""
+    run, victim, urgent = _het_victim(tmp_path, set())
+    assert [job.state for job in (*victim, urgent)] == ["COMPLETED"] * 3
+    assert [job.restarts for job in victim] == [1, 1]
+    orders = run.slurm.orders
+    at = orders.index("scontrol requeue Incomplete 1")
+    assert [each for each in orders if "requeue" in each] == [orders[at]]
+    assert "scontrol update JobId=1+0 ExcNodeList=n[3-4]" in orders[at:]
+    assert [each for each in orders if each.endswith("ReservationName=makeway StartTime=now")] == [
+        "scontrol update JobId=1 ReservationName=makeway StartTime=now"
+    ] * 2
+    run.hand_back()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_death_while_a_heterogeneous_job_makes_way(tmp_path: Path, when: str) -> None:
+    """Both components wait again, and start again together."""
+    plain, _, _ = _het_victim(tmp_path / "plain", set())
+    plain.end()
+    for at in range(len(plain.slurm.orders)):
+        run, victim, urgent = _het_victim(tmp_path / f"{at}", {(at, when)})
+        told = f"killed {when} order {at}:\n" + "\n".join(run.slurm.orders)
+        assert [job.state for job in (*victim, urgent)] == ["COMPLETED"] * 3, told
+        assert [job.restarts for job in victim] == [1, 1], told
+        run.hand_back()
+
+
+def test_components_are_handed_back_as_they_were(tmp_path: Path) -> None:
+    """Killed for good at any command: whoever waits has the user's own list, and no nodes of makeway's."""
+    plain, _, _ = _het_victim(tmp_path / "plain", set())
+    plain.end()
+    for at in range(len(plain.slurm.orders)):
+        folder = tmp_path / f"{at}"
+        folder.mkdir()
+        run = Run(folder, "requeue")
+        run.slurm = slurm = FakeSlurm(run.clock, ["n1", "n2", "n3", "n4"])
+        slurm.down = {"n3", "n4"}
+        slurm.kill_at = {(at, "after")}
+        parts: list[FakeJob] = []
+        try:
+            run.begin()
+            assert run.live is not None
+            parts = slurm.submit_het("low", 15.0, 2, excluded="n[3-4]")
+            while run.clock.now() < 8.0:
+                run.live.turn()
+            slurm.submit("high", 5.0)
+            while run.clock.now() < 50.0:
+                run.live.turn()
+        except Killed:
+            pass
+        run.hand_back()
+        told = f"killed after order {at}:\n" + "\n".join(slurm.orders)
+        assert slurm.leases == {}, told
+        if parts and parts[0].state == "PENDING":
+            assert [(job.excluded, job.required, job.lease) for job in parts] == [
+                ("n[3-4]", "", ""),
+                ("", "", ""),
+            ], told
+        for _ in range(100):
+            run.clock.advance(3.0)
+            slurm.advance()
+        assert {job.state for job in slurm.jobs.values()} <= {"COMPLETED"}, told
+
+
+def test_a_refused_component_takes_the_others_back(tmp_path: Path) -> None:
+    """Slurm takes no node list for the second component: the first is as it was, and nothing has started."""
+
+    class Refusing(FakeSlurm):
+        def _update(self, name: str, options: dict[str, str]) -> str:
+            if name == "2" and options.get("ReqNodeList"):
+                return "Requested node configuration is not available"
+            return super()._update(name, options)
+
+    run = Run(tmp_path, "requeue")
+    run.slurm = slurm = Refusing(run.clock, ["n1", "n2", "n3", "n4"])
+    slurm.down = {"n3", "n4"}
+    run.until(2.0)
+    parts = slurm.submit_het("low", 30.0, 2, excluded="n[3-4]")
+    run.until(5.0)
+    assert [job.state for job in parts] == ["PENDING", "PENDING"]
+    first = slurm.orders.index("scontrol update JobId=2 ReqNodeList=n2 NumNodes=1-1")
+    assert slurm.orders[first + 1 : first + 3] == [
+        "scontrol update JobId=1 ReservationName=",
+        "scontrol update JobId=1+0 ExcNodeList=n[3-4]",
+    ]
+    assert not any("JobId=1 ReservationName=makeway" in order for order in slurm.orders)
+    run.hand_back()
+    assert [(job.excluded, job.required) for job in parts] == [("n[3-4]", ""), ("", "")]

@@ -325,6 +325,30 @@ def test_makeway_is_killed_while_it_displaces(site: Site, after: float) -> None:
     site.given_back()
 
 
+def test_a_heterogeneous_job_starts_and_makes_way_as_one(site: Site) -> None:
+    """R1, R4, R8: both components on makeway's nodes though another is free, also over a kill -9."""
+    low = _fill(site)
+    site.drive()
+    words = ["-p", "high", "-N1", "-n4", "-x", "n4", ":", "-p", "high", "-N1", "-n4"]
+    urgent = site.submit(*words, seconds=15)
+    site.slurm("scancel", low[2])
+    site.until("somebody makes way", lambda: "PENDING" in {site.word(job) for job in low[:2]})
+    site.end(signal.SIGKILL)
+    site.drive()
+    site.runs(urgent)
+    parts = [job for job in site.jobs().values() if job.spec.het_id == urgent]
+    assert sorted(job.nodes for job in parts) == [("n1",), ("n2",)]
+    site.slurm("scontrol", "requeue", "Incomplete", urgent)
+    site.until("its user's list is back", lambda: site.jobs()[f"{urgent}+0"].fields["ExcNodeList"] == "n4")
+    site.runs(urgent)
+    assert [job.restarts for job in site.jobs().values() if job.spec.het_id == urgent] == [1, 1]
+    site.until("the urgent job is done", lambda: site.word(urgent) == "COMPLETED")
+    for job in low[:2]:
+        site.runs(job)
+    assert site.end(signal.SIGTERM) == 0
+    site.given_back()
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "restarted"])
 def test_the_controller_goes_and_comes_back(site: Site, number: int) -> None:
     """R5: what was asked meanwhile is done afterwards, and nothing twice."""

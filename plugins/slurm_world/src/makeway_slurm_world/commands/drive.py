@@ -26,6 +26,7 @@ from makeway_slurm_world.commands import options
 from makeway_slurm_world.commands.places import Lock, directory, state_option
 from makeway_slurm_world.commands.release import hand_back
 from makeway_slurm_world.driving import orders, preconditions
+from makeway_slurm_world.driving.components import parts_of, start_together
 from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.people.board import Board
 from makeway_slurm_world.people.service import Service
@@ -109,9 +110,11 @@ def drive(
     chosen = slowed(chosen, limit_of(found.settings))
     options.tell(found)
     preconditions.check(Hand(), found, chosen, names)
-    note("note", preconditions.left_to_slurm(found.jobs))
+    wishes = structure(chosen.world.settings, Settings, "world.settings")
+    parameters = found.settings.get("SchedulerParameters", "")
+    note("note", preconditions.slow_backfill(parameters, wishes.het_start_limit))
     if dry_run:
-        _dry(found, chosen, names, structure(chosen.world.settings, Settings, "world.settings"))
+        _dry(found, chosen, names, wishes)
         return
     lock = Lock(place)
     try:
@@ -181,11 +184,15 @@ def _dry(found: Look, config: Config, names: list[str], settings: Settings) -> N
     for each in advice.displaced:
         verb = {"requeue": orders.requeue, "suspend": orders.suspend}.get(each.mode, orders.cancel)
         hand.tell(verb(each.job))
+    places = {start.job: tuple(expand_hostlist(start.nodes)) for start in advice.starts}
+    everything = [name for table in found.config.node for name in expand_hostlist(table.name)]
     for start in advice.starts:
-        if jobs[start.job].spec.het_id is None:
-            hand.tell(
-                orders.start(start.job, settings.reservation, start.nodes, len(expand_hostlist(start.nodes)))
-            )
+        parts = parts_of(jobs[start.job], jobs)
+        if parts[0].spec.het_id is None:
+            hand.tell(orders.start(start.job, settings.reservation, start.nodes, len(places[start.job])))
+        elif parts[0].id == start.job and all(part.id in places for part in parts):
+            for order in start_together(parts, places, settings.reservation, everything):
+                hand.tell(order)
 
 
 # -------------------------------------------------------------------------------------- really

@@ -7,7 +7,7 @@ looked at again at the next look.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -28,7 +28,14 @@ from makeway.worlds.events import (
     Suspend,
 )
 from makeway_slurm_world.driving import orders
-from makeway_slurm_world.driving.eyes import Eyes, overlap
+from makeway_slurm_world.driving.components import (
+    is_leader,
+    is_whole,
+    restore,
+    start_together,
+    take_back_together,
+)
+from makeway_slurm_world.driving.eyes import Eyes, in_use
 from makeway_slurm_world.driving.notebook import Notebook, Open, Request
 from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.reading.conf import out_of_service
@@ -39,7 +46,6 @@ from makeway_slurm_world.talking.words import Order
 _log = logging.getLogger("makeway")
 _HOPELESS = ("BadConstraints", "InvalidAccount", "InvalidQOS", "PartitionNodeLimit", "PartitionTimeLimit")
 """Reasons with which Slurm will not start a job where it was told to."""
-_AT_WORK = (JobState.RUNNING, JobState.COMPLETING)
 
 
 @attrs.define(eq=False)
@@ -66,18 +72,24 @@ class Desk:
     """Has the tasks that are not over."""
 
     def __init__(
-        self, cluster: Cluster, settings: Settings, hand: Hand, eyes: Eyes, notebook: Notebook, nodes: int
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        hand: Hand,
+        eyes: Eyes,
+        notebook: Notebook,
+        everything: Collection[str],
     ) -> None:
         """Begin with no task.
 
-        :param nodes: how many nodes the whole cluster has.
+        :param everything: the nodes of the whole cluster.
         """
         self._cluster = cluster
         self._settings = settings
         self._hand = hand
         self._eyes = eyes
         self._notebook = notebook
-        self._all_nodes = nodes
+        self._everything = everything
         self.tasks: dict[int, Task] = {}
         """By serial."""
         self.left: dict[str, tuple[frozenset[str], Seconds]] = {}
@@ -188,7 +200,9 @@ class Desk:
 
     def _tell(self, order: Order, job_id: str) -> Answer:
         _log.info("%s", order)
-        self._eyes.again(job_id)
+        job = self._eyes.jobs.get(job_id)
+        for each in (job_id,) if job is None else (part.id for part in self._eyes.parts(job)):
+            self._eyes.again(each)
         answer = self._hand.tell(order)
         if not answer.good:
             _log.warning("%s: %s", order, answer.text)
@@ -203,76 +217,152 @@ class Desk:
 
     # ----------------------------------------------------------------------------------- starts
     def _start(self, task: Task, action: Start, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
-        job_id = action.job.id
         if job is None or job.state is not JobState.PENDING:
             where = f"Slurm started it on {fold_hostlist(job.nodes)}" if job is not None else "it is gone"
             yield self._fail(task, now, where)
             return
-        out = [name for name in task.nodes if out_of_service(self._eyes.nodes.get(name, "DOWN"))]
+        out = self._out_of(task)
         if out:
             yield self._fail(task, now, f"{fold_hostlist(out)} went out of service", nodes=out)
             return
-        nodes, at = self.left.get(job_id, (frozenset(), 0.0))
-        if nodes & set(task.nodes) and now < at + self._settings.restart_margin:
-            return  # its credential there is still being revoked (spec 2.1)
-        folded = fold_hostlist(task.nodes)
-        request = Request(required=job.fields.get("ReqNodeList", ""), count=self._count(job))
+        parts = self._eyes.parts(job)
+        found = {part.id: self.of(part.id, Start) for part in parts}
+        tasks = {job_id: each for job_id, each in found.items() if each is not None}
+        if len(tasks) < len(parts) or not is_whole(parts):
+            yield self._fail(task, now, "its other components do not start")
+        elif not any(
+            self._blocked(each) or self._out_of(each) or self._too_soon(each, now) for each in tasks.values()
+        ):
+            yield from self._ask(parts, tasks, now)
+
+    def _out_of(self, task: Task) -> list[str]:
+        """Return the nodes of a start that went out of service."""
+        return [name for name in task.nodes if out_of_service(self._eyes.nodes.get(name, "DOWN"))]
+
+    def _too_soon(self, task: Task, now: Seconds) -> bool:
+        """Whether its credential on a node that it has left is still being revoked (spec 2.1)."""
+        nodes, at = self.left.get(task.action.job.id, (frozenset(), 0.0))
+        return bool(nodes & set(task.nodes)) and now < at + self._settings.restart_margin
+
+    def _ask(self, parts: Sequence[LiveJob], tasks: Mapping[str, Task], now: Seconds) -> Iterator[Event]:
+        """Ask for a start: of a job, or of all components together."""
+        first, lease = parts[0], self._settings.reservation
+        places = {job_id: task.nodes for job_id, task in tasks.items()}
         self._notebook.start(
-            job_id, Open(incarnation=action.incarnation, serial=action.serial, nodes=folded), request
+            {job_id: _opened(task) for job_id, task in tasks.items()},
+            {part.id: self._request(part) for part in parts},
         )
-        answer = self._tell(orders.start(job_id, self._settings.reservation, folded, len(task.nodes)), job_id)
-        task.phase, task.since, task.restarts = "asked", now, job.restarts
-        if not answer.good:
-            yield from self.give_back(task, job, now, answer.text)
+        if first.spec.het_id is None:
+            nodes = places[first.id]
+            asked = iter([orders.start(first.id, lease, fold_hostlist(nodes), len(nodes))])
+        else:
+            asked = start_together(parts, places, lease, self._everything)
+        answers = (self._tell(order, first.id) for order in asked)
+        refused = next((answer for answer in answers if not answer.good), None)
+        for part in parts:
+            task = tasks[part.id]
+            task.phase, task.since, task.restarts = "asked", now, part.restarts
+        if refused is not None:
+            yield from self.give_back(tasks[first.id], first, now, refused.text)
+
+    def _request(self, job: LiveJob) -> Request:
+        """Return what a start changes of a job's request."""
+        excluded = job.fields.get("ExcNodeList", "") if is_leader(job) else None
+        required = job.fields.get("ReqNodeList", "")
+        return Request(required=required, count=self._count(job), excluded=excluded)
 
     def _count(self, job: LiveJob) -> str:
         """Return the number of nodes that a job asked for, as it can be given back: any number is up to all."""
         spec = job.spec
-        return f"{spec.min_nodes}-{spec.max_nodes or max(self._all_nodes, spec.min_nodes)}"
+        return f"{spec.min_nodes}-{spec.max_nodes or max(len(self._everything), spec.min_nodes)}"
 
     def _overdue(self, task: Task, action: Start, now: Seconds) -> Iterator[Event]:
         job = self._eyes.jobs.get(action.job.id)
         if job is None or job.state is not JobState.PENDING:
             return  # the look says what became of it
-        out = [name for name in task.nodes if out_of_service(self._eyes.nodes.get(name, "DOWN"))]
+        out = self._out_of(task)
+        limit = self._settings.start_limit if job.spec.het_id is None else self._settings.het_start_limit
         hopeless = job.reason in _HOPELESS and now > task.since + 2 * self._settings.poll
         if out:
             yield from self.give_back(task, job, now, f"{fold_hostlist(out)} went out of service", out)
-        elif hopeless or now > task.since + self._settings.start_limit:
+        elif hopeless or now > task.since + limit:
             yield from self.give_back(task, job, now, f"Slurm did not start it: {job.reason}")
 
     def give_back(
         self, task: Task, job: LiveJob, now: Seconds, why: str, nodes: Sequence[str] = ()
     ) -> Iterator[Event]:
-        """Take a start back: a job that still names its nodes would start when they come back (spec 1.3)."""
-        request = self._notebook.pages.requests.get(job.id)
-        answer = self._tell(
-            orders.take_back(job.id, request.required if request else "", request.count if request else "1"),
-            job.id,
-        )
-        if not answer.good:
-            return  # it may have started just now; the next look says so
-        self._notebook.restored(job.id)
-        yield self._fail(task, now, why, nodes=nodes)
+        """Take a start back: a job that still names its nodes would start when they come back (spec 1.3).
+
+        :param nodes: those to blame.
+        """
+        if self._undo(job):
+            for part in self._eyes.parts(job):
+                other = self.of(part.id, Start)
+                if other is not None:
+                    yield self._fail(other, now, why, nodes=nodes if other is task else ())
+
+    def _undo(self, job: LiveJob) -> bool:
+        """Give a job and its components their own requests back; False: it may have started, the next look says so."""
+        parts, requests = self._eyes.parts(job), self._notebook.pages.requests
+        if any(part.state is not JobState.PENDING for part in parts):
+            return False
+        if job.spec.het_id is None:
+            request = requests.get(job.id, Request(count="1"))
+            undone = iter([orders.take_back(job.id, request.required, request.count)])
+        else:
+            undone = take_back_together(parts, requests)
+        if not all(self._tell(order, job.id).good for order in undone):
+            return False
+        for part in parts:
+            self._notebook.restored(part.id)
+        return True
 
     # ------------------------------------------------------------------------------- displacing
     def _kill(self, task: Task, action: Kill, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
         job_id = action.job.id
         if job is None or job.state is JobState.PENDING:
+            if job is not None and not (yield from self._drop_start(job, now)):
+                return
             self.finish(task, now)
             yield Cleaned(job_id, None, action.incarnation)
             return
         task.phase, task.since = "asked", now
         if job.state is JobState.COMPLETING or action.becomes is JobState.TIMEOUT:
             return  # it ends by itself: Slurm keeps time limits
+        if self._is_asked(task, job):
+            return
         if action.becomes is JobState.PENDING:
-            if job.state is JobState.SUSPENDED:
-                self._notebook.hold(job_id)
+            for part in self._eyes.parts(job):
+                if part.state is JobState.SUSPENDED:
+                    self._notebook.hold(part.id)
             answer = self._tell(orders.requeue(job_id), job_id)
         else:
             answer = self._tell(orders.cancel(job_id), job_id)
         if not answer.good:
             yield self._fail(task, now, answer.text)
+
+    def _drop_start(self, job: LiveJob, now: Seconds) -> Generator[Event, None, bool]:
+        """See to it that a job which has to leave before it was seen to start does not start; say whether that is so.
+
+        Other components lose their starts with it; those that need not leave are told so.
+        """
+        start = self.of(job.id, Start)
+        if start is None:
+            return True
+        if start.phase == "asked" and not self._undo(job):
+            return False
+        for part in self._eyes.parts(job):
+            other = self.of(part.id, Start)
+            if other is not None and self.of(part.id, Kill) is not None:
+                self.finish(other, now, failed=True)
+            elif other is not None:
+                yield self._fail(other, now, "its other components do not start")
+        return True
+
+    def _is_asked(self, task: Task, job: LiveJob) -> bool:
+        """Whether another component was told already what Slurm does to all of them."""
+        others = (self.of(part.id, type(task.action)) for part in self._eyes.parts(job) if part.id != job.id)
+        return any(other is not None and other.phase in ("asked", "stopping") for other in others)
 
     def _suspend(self, task: Task, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
         job_id = task.action.job.id
@@ -280,13 +370,15 @@ class Desk:
             yield self._fail(task, now, "the job does not run")
         elif job.state is JobState.SUSPENDED:
             task.phase, task.since = "stopping", now
+        elif self._is_asked(task, job):
+            task.phase, task.since = "asked", now
         else:
-            self._notebook.suspend(job_id)
+            self._notebook.suspend(*(part.id for part in self._eyes.parts(job)))
             answer = self._tell(orders.suspend(job_id), job_id)
             if answer.good:
                 task.phase, task.since = "asked", now
             else:
-                self._notebook.resumed(job_id)
+                self._notebook.resumed(*(part.id for part in self._eyes.parts(job)))
                 yield self._fail(task, now, answer.text)
 
     def _resume(self, task: Task, job: LiveJob | None, now: Seconds) -> Iterator[Event]:
@@ -296,18 +388,15 @@ class Desk:
         elif job.state is JobState.RUNNING:
             self.resumed(task, now)
             yield Performed(task.action.serial)
-        elif self.in_use(job):
+        elif in_use(job, self._eyes):
             return  # Slurm would let both run on the same CPUs (spec 2.2)
+        elif self._is_asked(task, job):
+            task.phase, task.since = "asked", now
         else:
             answer = self._tell(orders.resume(job_id), job_id)
             task.phase, task.since = "asked", now
             if not answer.good and "not suspended" not in answer.text:
                 yield self._fail(task, now, answer.text)
-
-    def in_use(self, job: LiveJob) -> bool:
-        """Whether somebody else is at work on the CPUs of a job."""
-        others = (other for name in job.nodes for other in self._eyes.holders(name) if other.id != job.id)
-        return any(other.state in _AT_WORK and overlap(job, other) for other in others)
 
     def resumed(self, task: Task, now: Seconds) -> None:
         """A job goes on."""
@@ -329,10 +418,7 @@ class Desk:
             )  # its node went down while it was stopped: Slurm holds it then (spec 2.2)
         self._notebook.resumed(job.id)
         request = self._notebook.pages.requests.get(job.id)
-        if (
-            request is not None
-            and self._tell(orders.restore(job.id, request.required, request.count), job.id).good
-        ):
+        if request is not None and self._tell(restore(job, request), job.id).good:
             self._notebook.restored(job.id)
         if job.id in self._notebook.pages.held and self._tell(orders.release(job.id), job.id).good:
             self._notebook.released(job.id)
@@ -344,6 +430,11 @@ class Desk:
                 action=make(), phase="asked", since=now, nodes=tuple(expand_hostlist(opened.nodes))
             )
             self._eyes.again(job_id)
+
+
+def _opened(task: Task) -> Open:
+    action = task.action
+    return Open(incarnation=action.incarnation, serial=action.serial, nodes=fold_hostlist(task.nodes))
 
 
 __all__ = ["Desk", "Task"]

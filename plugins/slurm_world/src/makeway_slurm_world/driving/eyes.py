@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobState, Seconds
+from makeway_slurm_world.driving.components import parts_of
 from makeway_slurm_world.reading.jobs import LIVE, LiveJob, Zone, ids_of, live_jobs
 from makeway_slurm_world.reading.look import reserved_nodes
 from makeway_slurm_world.reading.records import UnreadableError, job_lines, job_record
@@ -18,6 +19,7 @@ from makeway_slurm_world.talking.words import QUEUE, Question, show, show_jobs
 
 _ONE_BY_ONE = 8
 """Changed jobs that are asked for one by one; more are read with everything."""
+_AT_WORK = (JobState.RUNNING, JobState.COMPLETING)
 ENDS = {
     "COMPLETED": JobState.COMPLETED,
     "CANCELLED": JobState.CANCELLED,
@@ -150,6 +152,10 @@ class Eyes:
             found = [each for each in found if each[0] != self._lease]
             self.reserved = frozenset(name for _, nodes in found for name in nodes if name in self._nodes)
 
+    def parts(self, job: LiveJob) -> tuple[LiveJob, ...]:
+        """Return all components of a job, the leader first; an ordinary job alone."""
+        return parts_of(job, self.jobs)
+
     def holders(self, node: str) -> list[LiveJob]:
         """Return the jobs that hold something of a node."""
         return [job for job in self.jobs.values() if node in job.nodes]
@@ -169,10 +175,23 @@ def cores_of(job: LiveJob) -> dict[str, set[int]]:
     return found
 
 
+def in_use(job: LiveJob, eyes: Eyes) -> bool:
+    """Whether somebody else is at work on CPUs of a job, or of one of its components."""
+    parts = eyes.parts(job)
+    ours = {part.id for part in parts}
+    return any(
+        other.state in _AT_WORK and overlap(part, other)
+        for part in parts
+        for name in part.nodes
+        for other in eyes.holders(name)
+        if other.id not in ours
+    )
+
+
 def overlap(one: LiveJob, other: LiveJob) -> bool:
     """Whether two jobs hold a CPU in common."""
     mine, its = cores_of(one), cores_of(other)
     return any(mine[name] & its[name] for name in mine.keys() & its.keys())
 
 
-__all__ = ["Eyes", "cores_of", "overlap"]
+__all__ = ["Eyes", "cores_of", "in_use", "overlap"]

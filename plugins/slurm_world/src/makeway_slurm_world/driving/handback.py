@@ -13,14 +13,13 @@ import attrs
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.model import JobState, Seconds
 from makeway_slurm_world.driving import orders
-from makeway_slurm_world.driving.eyes import Eyes, overlap
+from makeway_slurm_world.driving.components import take_back_together
+from makeway_slurm_world.driving.eyes import Eyes, in_use
 from makeway_slurm_world.driving.lease import reservation
 from makeway_slurm_world.driving.notebook import Notebook
 from makeway_slurm_world.reading.jobs import LiveJob, Zone
 from makeway_slurm_world.talking.runner import Hand
 from makeway_slurm_world.talking.words import Order
-
-_AT_WORK = (JobState.RUNNING, JobState.COMPLETING)
 
 
 @attrs.define(eq=False)
@@ -48,7 +47,7 @@ class HandBack:
         eyes = Eyes(self.hand, Zone(wall=0.0), frozenset(nodes), self.name, 0.0)
         eyes.look(now)
         for job in list(eyes.jobs.values()):
-            self._out_of_lease(job)
+            self._out_of_lease(job, eyes)
         left = list(self._go_on(eyes))
         for job_id in self.notebook.pages.held:
             if job_id not in eyes.jobs or self._tell(orders.release(job_id)):
@@ -75,7 +74,7 @@ class HandBack:
         if not self.dry:
             note(job_id)
 
-    def _out_of_lease(self, job: LiveJob) -> None:
+    def _out_of_lease(self, job: LiveJob, eyes: Eyes) -> None:
         """Take plans back, and give jobs that wait their own request."""
         pages = self.notebook.pages
         ours = job.spec.reservation == self.name
@@ -83,8 +82,12 @@ class HandBack:
         if job.state is JobState.PENDING and (ours or request is not None):
             if request is None:
                 done = self._tell(orders.leave_lease(job.id))
-            else:
+            elif job.spec.het_id is None:
                 done = self._tell(orders.take_back(job.id, request.required, request.count))
+            else:
+                done = all(
+                    self._tell(order) for order in take_back_together(eyes.parts(job), {job.id: request})
+                )
             if done:
                 self._forget(self.notebook.restored, job.id)
         elif ours and self._tell(orders.leave_lease(job.id)):
@@ -96,17 +99,22 @@ class HandBack:
             job = eyes.jobs.get(job_id)
             if job is None or job.state is not JobState.SUSPENDED:
                 self._forget(self.notebook.resumed, job_id)
-            elif not _in_use(job, eyes):
+            elif not in_use(job, eyes):
                 if self._tell(orders.resume(job_id)):
-                    self._forget(self.notebook.resumed, job_id)
-                    eyes.jobs[job_id] = attrs.evolve(job, state=JobState.RUNNING)
+                    for part in eyes.parts(job):
+                        self._forget(self.notebook.resumed, part.id)
+                        eyes.jobs[part.id] = attrs.evolve(part, state=JobState.RUNNING)
                 else:
                     yield job
             elif self.requeue:
-                self._forget(self.notebook.hold, job_id)
+                parts = eyes.parts(job)
+                for part in parts:
+                    self._forget(self.notebook.hold, part.id)
                 if self._tell(orders.requeue(job_id)):
-                    self._forget(self.notebook.resumed, job_id)
-                    self._tell(orders.release(job_id))
+                    for part in parts:
+                        self._forget(self.notebook.resumed, part.id)
+                        self._tell(orders.release(part.id))
+                        eyes.jobs[part.id] = attrs.evolve(part, state=JobState.PENDING)
                 else:
                     yield job
             else:
@@ -124,11 +132,6 @@ class HandBack:
             f"{', '.join(job.id for job in left)}: suspended, and others run on the CPUs; waiting for these"
         )
         return False
-
-
-def _in_use(job: LiveJob, eyes: Eyes) -> bool:
-    others = (other for name in job.nodes for other in eyes.holders(name) if other.id != job.id)
-    return any(other.state in _AT_WORK and overlap(job, other) for other in others)
 
 
 __all__ = ["HandBack"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -27,6 +28,8 @@ class Request:
     """ReqNodeList, a host list; empty: none."""
     count: str
     """NumNodes, as ``1-4``."""
+    excluded: str | None = None
+    """ExcNodeList, a host list; None: it was not changed, as it is for leaders of heterogeneous jobs alone."""
 
 
 @attrs.frozen(kw_only=True)
@@ -104,10 +107,19 @@ class Notebook:
         self._write(attrs.evolve(self.pages, lease=name, nodes=nodes))
 
     # ---------------------------------------------------------------------------------- starts
-    def start(self, job: str, opened: Open, request: Request) -> None:
-        """A start is about to be asked for; the first request of a job is the one that it is given back."""
-        requests = {job: request, **self.pages.requests}
-        self._write(attrs.evolve(self.pages, starts={**self.pages.starts, job: opened}, requests=requests))
+    def start(self, opened: Mapping[str, Open], requests: Mapping[str, Request]) -> None:
+        """A start is about to be asked for; the first request of a job is the one that it is given back.
+
+        :param opened: by job; the components of a heterogeneous job start together.
+        :param requests: by job.
+        """
+        self._write(
+            attrs.evolve(
+                self.pages,
+                starts={**self.pages.starts, **opened},
+                requests={**requests, **self.pages.requests},
+            )
+        )
 
     def started(self, job: str) -> None:
         """A start was made, or is given up."""
@@ -127,13 +139,13 @@ class Notebook:
             )
 
     # -------------------------------------------------------------------------------- suspended
-    def suspend(self, job: str) -> None:
-        """A job is about to be stopped."""
-        self._write(attrs.evolve(self.pages, suspended=_with(self.pages.suspended, job)))
+    def suspend(self, *jobs: str) -> None:
+        """Jobs are about to be stopped: one, or the components of a heterogeneous one."""
+        self._write(attrs.evolve(self.pages, suspended=tuple(dict.fromkeys((*self.pages.suspended, *jobs)))))
 
-    def resumed(self, job: str) -> None:
-        """A job goes on, or has ended."""
-        self._write(attrs.evolve(self.pages, suspended=_without(self.pages.suspended, job)))
+    def resumed(self, *jobs: str) -> None:
+        """Jobs go on, or have ended."""
+        self._write(attrs.evolve(self.pages, suspended=_without(self.pages.suspended, *jobs)))
 
     def hold(self, job: str) -> None:
         """A stopped job is about to be requeued, and will be held by that."""
@@ -162,8 +174,8 @@ def _with(jobs: tuple[str, ...], job: str) -> tuple[str, ...]:
     return jobs if job in jobs else (*jobs, job)
 
 
-def _without(jobs: tuple[str, ...], job: str) -> tuple[str, ...]:
-    return tuple(each for each in jobs if each != job)
+def _without(jobs: tuple[str, ...], *gone: str) -> tuple[str, ...]:
+    return tuple(each for each in jobs if each not in gone)
 
 
 __all__ = ["NAME", "Notebook", "Open", "Pages", "Request"]

@@ -47,6 +47,12 @@ def give_up_lease(name: str) -> Order:
     return Order(("scontrol", "delete", f"reservation={name}"))
 
 
+# --------------------------------------------------------------------------------------- whole
+def whole(job: str) -> str:
+    """Return the name by which Slurm takes all components of a heterogeneous job; an ordinary job's own."""
+    return job.partition("+")[0]
+
+
 # --------------------------------------------------------------------------------------- start
 def start(job: str, lease: str, nodes: str, count: int) -> Order:
     """Start a job on exactly these nodes, in one call: ReqNodeList alone would be a minimum (spec 1.3)."""
@@ -72,25 +78,45 @@ def take_back(job: str, required: str, count: str) -> Order:
     return _update(f"JobId={job}", "ReservationName=", f"ReqNodeList={required}", f"NumNodes={count}")
 
 
-def restore(job: str, required: str, count: str) -> Order:
-    """Give a job that waits again its own request back."""
+def bind(job: str, required: str, count: str) -> Order:
+    """Bind a job that waits to nodes, or give it its own request back; scontrol takes no leader of a het job.
+
+    :param job: its number, for a component of a heterogeneous job.
+    :param required: a host list; empty: none.
+    :param count: as ``1-4``.
+    """
     return _update(f"JobId={job}", f"ReqNodeList={required}", f"NumNodes={count}")
 
 
+def keep_from(job: str, excluded: str) -> Order:
+    """Keep one component that waits from nodes, or give it its own list back: the way to bind a leader.
+
+    :param job: as ``12+0``; without the offset, it would count for all components.
+    :param excluded: a host list; empty: none.
+    """
+    return _update(f"JobId={job}", f"ExcNodeList={excluded}")
+
+
+def start_bound(job: str, lease: str) -> Order:
+    """Start all components of a heterogeneous job in one call, each on the nodes that it is bound to."""
+    return _update(f"JobId={whole(job)}", f"ReservationName={lease}", "StartTime=now")
+
+
 # ------------------------------------------------------------------------------------ displace
+# Slurm displaces a heterogeneous job as a whole, and takes the leader's name alone for that.
 def requeue(job: str) -> Order:
     """Let a job wait again; without Incomplete, finished work would run again (spec 2.1)."""
-    return Order(("scontrol", "requeue", "Incomplete", job))
+    return Order(("scontrol", "requeue", "Incomplete", whole(job)))
 
 
 def suspend(job: str) -> Order:
     """Stop a job; it keeps memory, licences and counted resources (spec 2.2)."""
-    return Order(("scontrol", "suspend", job))
+    return Order(("scontrol", "suspend", whole(job)))
 
 
 def resume(job: str) -> Order:
     """Let a stopped job go on; Slurm does not look whether its CPUs are free."""
-    return Order(("scontrol", "resume", job))
+    return Order(("scontrol", "resume", whole(job)))
 
 
 def release(job: str) -> Order:
@@ -100,7 +126,7 @@ def release(job: str) -> Order:
 
 def cancel(job: str) -> Order:
     """End a job for good."""
-    return Order(("scancel", job))
+    return Order(("scancel", whole(job)))
 
 
 def signal(job: str, name: str, *, steps_only: bool) -> Order:
@@ -109,18 +135,21 @@ def signal(job: str, name: str, *, steps_only: bool) -> Order:
 
 
 __all__ = [
+    "bind",
     "cancel",
     "give_up_lease",
+    "keep_from",
     "leave_lease",
     "release",
     "renew_lease",
     "requeue",
-    "restore",
     "resume",
     "shrink_lease",
     "signal",
     "start",
+    "start_bound",
     "suspend",
     "take_back",
     "take_lease",
+    "whole",
 ]

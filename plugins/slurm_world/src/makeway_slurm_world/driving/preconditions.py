@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
-from makeway.model import JobState
-from makeway_slurm_world.reading.jobs import LiveJob
 from makeway_slurm_world.reading.look import Look
 from makeway_slurm_world.reading.records import known, pairs
 from makeway_slurm_world.talking.runner import Asker, SlurmError
@@ -19,6 +17,8 @@ from makeway_slurm_world.talking.words import Question, show
 _SUSPEND_CRASHES = (((23, 11, 0), (24, 5, 5)), ((24, 11, 0), (24, 11, 1)))
 _CLEARING_CRASHES = ((23, 2, 0), (23, 2, 1))
 _OLDEST = (21, 8, 0)
+_BF_INTERVAL = 30
+"""Seconds between two turns of Slurm's backfill where slurm.conf does not say (slurm-gang-and-select)."""
 _MAY = ("operator", "administrator")
 
 
@@ -46,18 +46,18 @@ def suspends(config: Config) -> bool:
     return any("suspend" in words for words in (*tables, config.policy.preempt_mode))
 
 
-def left_to_slurm(jobs: Iterable[LiveJob]) -> list[str]:
-    """Say in sentences which waiting jobs are not makeway's to start, and why."""
-    het = {job.spec.het_id for job in jobs if job.state is JobState.PENDING and job.spec.het_id is not None}
-    if not het:
+def slow_backfill(parameters: str, limit: float) -> list[str]:
+    """Say if starts of heterogeneous jobs would be taken back before Slurm gets to them: only its backfill does that.
+
+    :param parameters: SchedulerParameters of slurm.conf.
+    :param limit: seconds after which such a start is taken back.
+    """
+    found = re.search(r"(?:^|,)bf_interval=([0-9]+)", parameters)
+    interval = int(found[1]) if found else _BF_INTERVAL
+    if 2 * interval <= limit:
         return []
-    one = len(het) == 1
-    who = (
-        "1 heterogeneous job waits, and Slurm starts it"
-        if one
-        else f"{len(het):,} heterogeneous jobs wait, and Slurm starts them"
-    )
-    return [f"{who} elsewhere: scontrol cannot name nodes for the leader of such a job"]
+    text = f"heterogeneous jobs start at a turn of Slurm's backfill, every {interval} s (bf_interval)"
+    return [f"{text}; set world.settings.het_start_limit to {2 * interval} or more"]
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -124,4 +124,4 @@ def _of_rights(asker: Asker, found: Look, user: str) -> Iterator[Problem]:
         yield Problem("rights", text)
 
 
-__all__ = ["check", "left_to_slurm", "suspends"]
+__all__ = ["check", "slow_backfill", "suspends"]

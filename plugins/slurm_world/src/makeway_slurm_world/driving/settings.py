@@ -26,6 +26,8 @@ class Settings:
     """A file that a site's hook script touches; then the next look is taken at once. Empty: there is none."""
     start_limit: float = attrs.field(default=15.0, validator=_positive)
     """Seconds after which a start that Slurm has not made is taken back."""
+    het_start_limit: float = attrs.field(default=90.0, validator=_positive)
+    """The same for heterogeneous jobs, which Slurm starts in its backfill turns alone: every bf_interval, 30 s."""
     suspend_wait: float = attrs.field(default=2.0, validator=_not_negative)
     """Seconds from a suspension until somebody else is started there: a job may catch SIGTSTP that long (spec 2.2)."""
     restart_margin: float = attrs.field(default=10.0, validator=attrs.validators.ge(2.0))

@@ -14,8 +14,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import fold_hostlist
-from makeway.model import Cluster, JobSpec, JobState, Seconds
-from makeway.state import Standing
+from makeway.model import Cluster, JobState, Seconds
 from makeway.worlds.api import Moment, Seen, State, Survey
 from makeway.worlds.events import (
     Action,
@@ -35,14 +34,16 @@ from makeway.worlds.events import (
     Submitted,
     Suspend,
 )
+from makeway_slurm_world.driving.components import is_whole
 from makeway_slurm_world.driving.desk import Desk, Task
+from makeway_slurm_world.driving.door import Door
 from makeway_slurm_world.driving.eyes import Eyes
 from makeway_slurm_world.driving.lease import Lease
 from makeway_slurm_world.driving.notebook import Notebook
 from makeway_slurm_world.driving.nudge import Nudge
 from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.reading.conf import out_of_service
-from makeway_slurm_world.reading.jobs import LiveJob, Zone, standing
+from makeway_slurm_world.reading.jobs import LiveJob, Zone
 from makeway_slurm_world.talking.runner import Away, Hand, SlurmError
 from makeway_slurm_world.talking.words import Question
 
@@ -90,14 +91,14 @@ class SlurmWorld:
         self._hand = hand or Hand()
         self._zone = Zone(wall=state.clock.wall() - state.clock.now())
         self._mine = frozenset(node.name for node in cluster.nodes)
-        self._partitions = frozenset(partition.name for partition in cluster.partitions)
         self.notebook = Notebook(state.directory)
+        self._door = Door(cluster, self.notebook)
         name, nodes = self._settings.reservation, fold_hostlist(sorted(self._mine))
         self._lease = Lease(self._hand, self.notebook, name, nodes, self._settings.lease)
         self._eyes = Eyes(self._hand, self._zone, self._mine, name, self._settings.full_look)
         everything = self._hand.ask(_ALL_NODES).out.split()
         self._desk = Desk(
-            cluster, self._settings, self._hand, self._eyes, self.notebook, len(set(everything))
+            cluster, self._settings, self._hand, self._eyes, self.notebook, frozenset(everything)
         )
         self._told: dict[str, Told] = {}
         self._out: NodeBits = 0
@@ -234,63 +235,54 @@ class SlurmWorld:
 
     def _stranger(self, job: LiveJob, now: Seconds) -> Iterator[Event]:
         """A job of which this world has told nothing yet."""
+        parts = self._eyes.parts(job)
         opened = self.notebook.pages.starts.get(job.id)
-        if opened is not None and job.state is JobState.PENDING and job.spec.reservation:
+        if opened is not None and all(self._is_asked(part) for part in parts):
             self._told[job.id] = Told(JobState.RUNNING, opened.incarnation)
             start = _StartAgain(job.id, opened.serial, opened.incarnation)
             self._desk.recall(job.id, opened, start, now)
             return
         if job.state is JobState.PENDING:
-            yield from self._newcomer(job, now)
-        elif job.state is not JobState.COMPLETING and job.nodes and set(job.nodes) <= self._mine:
+            yield from self._newcomer(job, parts, now)
+        elif job.state is not JobState.COMPLETING and self._door.holds(parts):
             self._told[job.id] = Told(job.state, nodes=job.nodes)
             if opened is not None or job.spec.reservation == self._settings.reservation:
                 self._desk.leave_lease(job.id)
-            yield Adopted(self._standing(job))
+            yield Adopted(self._door.standing(job))
             if self._fresh:
                 yield Started(job.id, 0, job.started_at)
 
-    def _newcomer(self, job: LiveJob, now: Seconds) -> Iterator[Event]:
-        """A job that waits, and could run here."""
+    def _is_asked(self, job: LiveJob) -> bool:
+        """Whether an earlier daemon asked for the start of a job that waits."""
+        waits = job.state is JobState.PENDING and job.spec.reservation is not None
+        return waits and job.id in self.notebook.pages.starts
+
+    def _newcomer(self, job: LiveJob, parts: Sequence[LiveJob], now: Seconds) -> Iterator[Event]:
+        """A job that waits, and could run here; the engine gets all components or none."""
         if job.spec.reservation == self._settings.reservation:
             self._throw_out(job)
-        elif job.spec.reservation is not None:
-            return
-        if not self._suits(job):
-            return
-        self._told[job.id] = Told(JobState.PENDING, held=job.waits_for_slurm, priority=job.priority)
+        requests = {part.id: self._door.request(part) for part in parts}
         if self._fresh:
-            self._desk.waits_again(job, (), now)
-        yield Submitted(self._request(job))
-        if self._fresh:  # the engine may know it: as one that leaves, or runs
-            yield Cleaned(job.id)
-            yield Noticed(job.id, JobState.PENDING, 0, _BY)
-
-    def _suits(self, job: LiveJob) -> bool:
-        """Whether makeway may decide about a job: components that start together are left to Slurm."""
-        spec = job.spec
-        if spec.het_id is not None or not self._partitions & set(spec.partitions):
-            return False
-        return set(spec.required_nodes) <= self._mine and spec.min_nodes <= len(self._mine)
-
-    def _request(self, job: LiveJob) -> JobSpec:
-        partitions = tuple(name for name in job.spec.partitions if name in self._partitions)
-        excluded = tuple(name for name in job.spec.excluded_nodes if name in self._mine)
-        return attrs.evolve(
-            job.spec,
-            partitions=partitions,
-            excluded_nodes=excluded,
-            reservation=None,
-            priority=0 if job.waits_for_slurm else (job.spec.priority or None),
-            depends_on=(),
-            begin_at=None if job.waits_for_slurm else job.spec.begin_at,
-        )
+            for part in parts:
+                self._desk.waits_again(part, (), now)
+        if any(part.spec.reservation not in (None, self._settings.reservation) for part in parts):
+            return
+        if not is_whole(parts) or not all(self._door.suits(request) for request in requests.values()):
+            return
+        for part in parts:
+            if part.id in self._told:
+                continue
+            self._told[part.id] = Told(JobState.PENDING, held=part.waits_for_slurm, priority=part.priority)
+            yield Submitted(requests[part.id])
+            if self._fresh:  # the engine may know it: as one that leaves, or runs
+                yield Cleaned(part.id)
+                yield Noticed(part.id, JobState.PENDING, 0, _BY)
 
     def _throw_out(self, job: LiveJob) -> None:
         """A user put his job into the lease (spec 1.2): take it out again."""
         if job.id not in self.notebook.pages.starts:
             _log.warning("job %s names the reservation of makeway; it is taken out", job.id)
-            self._desk.leave_lease(job.id)
+        self._desk.leave_lease(job.id)
 
     def _of_waiting(self, job_id: str, job: LiveJob | None, told: Told) -> Iterator[Event]:
         """The engine believes that it waits."""
@@ -339,6 +331,7 @@ class SlurmWorld:
             return
         self._desk.finish(start, now)
         if job is not None and waits:  # it ran and was requeued between two looks, as when its node went down
+            self._desk.leave_lease(job_id)
             self._desk.waits_again(job, start.nodes, now)
             told.state, told.held, told.priority = JobState.PENDING, job.held, job.priority
             yield Started(job_id, told.incarnation, now)
@@ -468,12 +461,6 @@ class SlurmWorld:
             started_at=job.started_at,
             ran=job.ran,
         )
-
-    def _standing(self, job: LiveJob) -> Standing:
-        threads = {node.name: node.threads_per_core for node in self._cluster.nodes}
-        found = standing(job, cores=True, memory=True, threads=lambda name: threads.get(name, 1))
-        spec = attrs.evolve(job.spec, partitions=(job.partition,), reservation=None, depends_on=())
-        return attrs.evolve(found, spec=spec)
 
     def close(self) -> None:
         """Let go; jobs go on, and the lease ends by itself."""
