@@ -10,13 +10,15 @@ module     what it owns
 books      who is on which node (4.2.1), memory (4.2.5 end, 4.2.6)
 request    what a job asks of a node, and whether it shares (4.1)
 best_fit   which of the usable nodes are taken (4.2.5)
-selector   node sets, and what makes a node usable (4.1.4, 4.2.2)
+nodes      node sets, and what makes a node usable (4.1.4, 4.2.2)
+asked      what one attempt is about
 attempt    one job placed: load levels, job mate (4.2.3, 4.2.4)
 thought    the books without some jobs (5.1.3 no. 1)
 counting   the same where only the number of jobs per node counts
 forecast   when a job could start (4.2.9)
 cover      a blocked attempt as a count of nodes, for exact searches
 search     the two passes over the candidates (5.1.3)
+selector   the whole
 ========== ===============================================================
 """
 

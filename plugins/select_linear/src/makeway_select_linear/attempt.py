@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from makeway import bitmap, licences
 from makeway.bitmap import NodeBits
@@ -21,52 +20,34 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway.obstacle import counted
+from makeway_select_linear.asked import Asked
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
+from makeway_select_linear.nodes import LinearNodes
 from makeway_select_linear.request import Request, memory_need
 from makeway_select_linear.thought import Thought
-
-if TYPE_CHECKING:
-    from makeway_select_linear.selector import LinearSelector
 
 _UNLIMITED = 1 << 30
 
 
-class LinearAttempt:
+class LinearAttempt(Asked):
     """One job against the books. See `makeway.model.Attempt`."""
 
-    __slots__ = (
-        "_thought",
-        "in_one_look",
-        "job",
-        "most",
-        "nodes",
-        "planning",
-        "removed",
-        "request",
-        "selector",
-        "view",
-    )
+    __slots__ = ("_thought", "in_one_look", "planning", "removed")
 
     def __init__(
         self,
-        selector: LinearSelector,
+        selector: LinearNodes,
         job: Job,
         nodes: NodeBits,
         view: ClusterView,
         *,
         planning: bool = False,
     ) -> None:
-        self.selector = selector
-        self.job = job
-        self.nodes = nodes
-        self.view = view
+        super().__init__(selector, job, nodes, view)
         self.planning = planning
-        self.request = selector.request(job)
         self.removed: list[tuple[Job, PreemptMode]] = []
-        self.most = self.request.limit - 1
-        """How many jobs may run on a node beside this one, if all of them share."""
         self.in_one_look = planning and view.rule("linear_forecast_tolerates_one")
         """Whether nodes with so many jobs count as idle ones do, instead of only where idle ones do not suffice."""
         if self.in_one_look:

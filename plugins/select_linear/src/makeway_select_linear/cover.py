@@ -11,22 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Cover, Job, PreemptMode, SuspendedBy
+from makeway_select_linear.asked import Asked
+from makeway_select_linear.nodes import LinearNodes
 from makeway_select_linear.request import Request, memory_need
-
-if TYPE_CHECKING:
-    from makeway_select_linear.attempt import LinearAttempt
-    from makeway_select_linear.selector import LinearSelector
 
 _ANY_NUMBER = 1 << 30
 _Holders = Mapping[int, tuple[int, ...]]
 
 
-def cover_of(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
+def cover_of(attempt: Asked, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
     """Return the cover of `attempt`; None where shapes matter, or who leaves a node is open."""
     selector, request = attempt.selector, attempt.request
     choices = selector.alternatives(attempt.job)
@@ -44,7 +41,7 @@ def cover_of(attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[Preemp
     return Cover(wanted=wanted, free=free.bit_count(), blockers=blockers)
 
 
-def _nodes_wanted(selector: LinearSelector, request: Request, nodes: NodeBits) -> int | None:
+def _nodes_wanted(selector: LinearNodes, request: Request, nodes: NodeBits) -> int | None:
     """Return how many of `nodes` are enough, whichever they are; None if it depends on which."""
     smallest = largest = request.counted_cpus or selector.uniform
     if smallest is None or largest is None:
@@ -74,7 +71,7 @@ def _holders(busy: NodeBits, jobs: Sequence[Job], modes: Sequence[PreemptMode]) 
 class _Desk:
     """The books of single nodes, for one attempt."""
 
-    def __init__(self, attempt: LinearAttempt, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> None:
+    def __init__(self, attempt: Asked, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> None:
         selector = attempt.selector
         self._jobs, self._modes = jobs, modes
         self._books = selector.books

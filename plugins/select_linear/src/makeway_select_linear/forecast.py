@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,14 +11,12 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode, Seconds
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit, like_nodes
+from makeway_select_linear.nodes import LinearNodes
 from makeway_select_linear.request import Request
-
-if TYPE_CHECKING:
-    from makeway_select_linear.selector import LinearSelector
 
 
 def forecast(
-    selector: LinearSelector,
+    selector: LinearNodes,
     job: Job,
     nodes: NodeBits,
     view: ClusterView,
@@ -61,7 +58,7 @@ def forecast(
     return None
 
 
-def forecast_key(selector: LinearSelector, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
+def forecast_key(selector: LinearNodes, job: Job, view: ClusterView) -> tuple[Hashable, int] | None:
     """Return the nodes that could serve `job`, and how many it takes; None: it matters which ones it gets."""
     request = selector.request(job)
     if selector.spares_off or not _plain(
@@ -75,7 +72,7 @@ def forecast_key(selector: LinearSelector, job: Job, view: ClusterView) -> tuple
 
 
 def forecast_around(
-    selector: LinearSelector,
+    selector: LinearNodes,
     job: Job,
     nodes: NodeBits,
     view: ClusterView,
@@ -136,7 +133,7 @@ def _counting_forecast(
 
 
 def _plain_forecast(
-    selector: LinearSelector,
+    selector: LinearNodes,
     job: Job,
     request: Request,
     usable: NodeBits,
@@ -178,7 +175,7 @@ def _plain_forecast(
 
 
 def _plain_estimate(
-    selector: LinearSelector,
+    selector: LinearNodes,
     request: Request,
     usable: NodeBits,
     view: ClusterView,
@@ -212,12 +209,12 @@ def _plain_estimate(
     return None
 
 
-def _wanted(selector: LinearSelector, request: Request) -> int:
+def _wanted(selector: LinearNodes, request: Request) -> int:
     """Return how many nodes a plain request takes."""
     return max(request.target, -(-request.min_cpus // (selector.uniform or 1)))
 
 
-def _plain(request: Request, job: Job, selector: LinearSelector, *, tolerates: bool) -> bool:
+def _plain(request: Request, job: Job, selector: LinearNodes, *, tolerates: bool) -> bool:
     """Whether the job only wants so many free nodes, of whatever kind.
 
     :param tolerates: nodes on which a single job runs that shares count as usable.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from makeway.bitmap import NodeBits
 from makeway.model import Job, PreemptMode, SuspendedBy
-
-if TYPE_CHECKING:
-    from makeway_select_linear.attempt import LinearAttempt
+from makeway_select_linear.asked import Asked
 
 
 class Thought:
     """The books as if some jobs were gone."""
 
-    def __init__(self, attempt: LinearAttempt) -> None:
+    def __init__(self, attempt: Asked) -> None:
         selector = attempt.selector
         self._selector = selector
         self._job = attempt.job

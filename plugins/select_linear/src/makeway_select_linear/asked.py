@@ -1,0 +1,22 @@
+"""Say what one attempt is about: the job, where it may go, and the nodes as they are."""
+
+from __future__ import annotations
+
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Job
+from makeway_select_linear.nodes import LinearNodes
+
+
+class Asked:
+    """One job, to be placed against the books."""
+
+    __slots__ = ("job", "most", "nodes", "request", "selector", "view")
+
+    def __init__(self, selector: LinearNodes, job: Job, nodes: NodeBits, view: ClusterView) -> None:
+        self.selector = selector
+        self.job = job
+        self.nodes = nodes
+        self.view = view
+        self.request = selector.request(job)
+        self.most = self.request.limit - 1
+        """How many jobs may run on a node beside this one, if all of them share."""
