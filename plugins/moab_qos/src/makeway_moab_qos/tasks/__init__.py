@@ -12,6 +12,7 @@ request   what a job asks of a node
 books     free cores and memory per node
 attempt   one job against the books, as if some jobs were gone
 promises  which processors are kept for jobs that wait in front, and when
+nodes     which nodes could serve a job, in which order, and who is on them
 selector  the whole; forecasts
 ========= ===============================================================
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
@@ -19,11 +18,10 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway_moab_qos.tasks.books import cores_of
+from makeway_moab_qos.tasks.nodes import TaskNodes
+from makeway_moab_qos.tasks.promises import Promises
 from makeway_moab_qos.tasks.request import within
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
-
-if TYPE_CHECKING:
-    from makeway_moab_qos.tasks.selector import TaskSelector
 
 _Taken = list[tuple[int, int]]
 """Node index and tasks on it."""
@@ -33,14 +31,25 @@ class TaskAttempt:
     """One job against the books. See `makeway.model.Attempt`."""
 
     def __init__(
-        self, selector: TaskSelector, job: Job, nodes: NodeBits, view: ClusterView, *, promised: bool = True
+        self,
+        selector: TaskNodes,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        promises: Promises | None = None,
     ) -> None:
+        """Begin an attempt.
+
+        :param promises: what is kept for jobs that stand before `job`; None: nothing is.
+        """
         self.job = job
         self._selector = selector
         self._nodes = nodes
         self._view = view
         self._request = selector.request(job)
-        self._promises = selector.promises.before(job, view) if promised else None
+        self._promises = promises.before(job, view) if promises is not None else None
+        self._made = promises if self._promises is not None else None
+        """Whoever made the promises that bind this job."""
         self._cores: dict[int, CoreBits] = {}
         """Node -> cores that those taken out would give back."""
         self._memory: dict[int, int] = {}
@@ -52,9 +61,7 @@ class TaskAttempt:
 
     def fresh(self) -> TaskAttempt:
         """Return an attempt for the same job with nothing removed."""
-        return TaskAttempt(
-            self._selector, self.job, self._nodes, self._view, promised=self._promises is not None
-        )
+        return TaskAttempt(self._selector, self.job, self._nodes, self._view, self._made)
 
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
         """Return None: processors are counted, not nodes."""

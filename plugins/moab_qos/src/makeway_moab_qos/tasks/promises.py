@@ -9,7 +9,6 @@ could not start.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -19,10 +18,8 @@ from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.order import ahead_of, kept_reservations, reservation_holders
 from makeway_moab_qos.reservations import is_locked
 from makeway_moab_qos.tasks.books import cores_of
+from makeway_moab_qos.tasks.nodes import TaskNodes
 from makeway_moab_qos.tasks.request import Request, within
-
-if TYPE_CHECKING:
-    from makeway_moab_qos.tasks.selector import TaskSelector
 
 _FOREVER = 1e12
 
@@ -41,12 +38,17 @@ class Promise:
 class Kept:
     """What is left for one job beside the promises made to those before it."""
 
-    def __init__(self, selector: TaskSelector, promises: list[Promise], job: Job, view: ClusterView) -> None:
+    def __init__(
+        self, selector: TaskNodes, promises: list[Promise], known: dict[int, int], view: ClusterView
+    ) -> None:
+        """Begin with the promises that bind the job.
+
+        :param known: node -> cores left to jobs that the same promises bind, as far as it was found out.
+        """
         self._selector = selector
-        limit = job.time_limit if job.time_limit is not None else _FOREVER
-        self._promises = [each for each in promises if each.at < view.now + limit]
+        self._promises = promises
         self._view = view
-        self._known = selector.promises.known_left(self._promises)
+        self._known = known
 
     @property
     def nodes(self) -> Iterable[int]:
@@ -86,7 +88,7 @@ def _holds_at(job: Job, at: Seconds) -> bool:
 class Promises:
     """Finds out who was promised what."""
 
-    def __init__(self, selector: TaskSelector) -> None:
+    def __init__(self, selector: TaskNodes) -> None:
         self._selector = selector
         self._known: dict[tuple[str, ...], Promise | None] = {}
         """By the job, and those that were promised something before it."""
@@ -94,7 +96,7 @@ class Promises:
         """By the promises that bind a job: node -> cores that are left to it."""
         self._stamp: tuple[Seconds, int] = (-1.0, -1)
 
-    def known_left(self, promises: list[Promise]) -> dict[int, int]:
+    def _known_left(self, promises: list[Promise]) -> dict[int, int]:
         """Return what has been found out about nodes since anything changed, for jobs that these promises bind."""
         return self._left.setdefault(tuple(map(id, promises)), {})
 
@@ -119,7 +121,11 @@ class Promises:
             promise = self._promise(other, promises, view)
             if promise is not None:
                 promises.append(promise)
-        return Kept(self._selector, promises, job, view) if promises else None
+        if not promises:
+            return None
+        limit = job.time_limit if job.time_limit is not None else _FOREVER
+        binding = [each for each in promises if each.at < view.now + limit]
+        return Kept(self._selector, binding, self._known_left(binding), view)
 
     def _promise(self, job: Job, before: list[Promise], view: ClusterView) -> Promise | None:
         key = (job.id, *(each.job for each in before))
