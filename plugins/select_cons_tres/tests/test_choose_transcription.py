@@ -13,8 +13,8 @@ import pytest
 
 from makeway import bitmap
 from makeway.model import Cluster, Partition
-from makeway_select_cons_tres.books import Layout
 from makeway_select_cons_tres.choose import Pool, choose
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import ONE_ROW, NodeNeed, Request
 from makeway_testing.builders import build_cluster, config, node

@@ -12,6 +12,7 @@ parameters what SelectTypeParameters mean (4.6)
 request    what a job asks for, with whom it shares (4.1)
 cpus       how many CPUs of a node a job can use (4.3.6, 4.3.8)
 rows       who shares a core over time (4.3.1, 4.3.5)
+layout     what does not change of the nodes
 table      what each node has left, kept up to date
 books      who holds what (4.3.1, 4.3.10)
 kinds      what jobs with the same request have in common

@@ -8,8 +8,8 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway_select_cons_tres.books import Layout
 from makeway_select_cons_tres.cpus import threads_for
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.parameters import Unit
 from makeway_select_cons_tres.request import Request
 

@@ -11,8 +11,8 @@ from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import Blocked, Job
 from makeway.obstacle import Condition, in_all, listed, obstacle, of_features
-from makeway_select_cons_tres.books import Layout
 from makeway_select_cons_tres.cores import Picker, Taste
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import NodeNeed, Request
 from makeway_select_cons_tres.table import Table, TableKey
 

@@ -19,9 +19,10 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway.preemption import PreemptionTable
-from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.one_node import cpus_on_one_node
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import Request, request_of

@@ -14,8 +14,9 @@ from makeway.bitmap import NodeBits
 from makeway.features import Alternatives
 from makeway.model import NOTHING
 from makeway_select_cons_tres.assign import Found
-from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import ONE_ROW, Request
 from makeway_select_cons_tres.steps import IDLE, Mode
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from makeway.model import Job
-from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
+from makeway_select_cons_tres.layout import Layout
 
 
 class RemainingBooks:

@@ -15,9 +15,10 @@ from makeway.bitmap import CoreBits, NodeBits
 from makeway.features import Alternatives
 from makeway.model import Job, Partition, PreemptMode
 from makeway_select_cons_tres.assign import Found, Ground, assign
-from makeway_select_cons_tres.books import Books, Layout
+from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.choose import Pool, Taken, choose
 from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, rows_of
 from makeway_select_cons_tres.rows import Rows
 

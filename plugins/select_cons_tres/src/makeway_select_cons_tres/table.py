@@ -6,22 +6,41 @@ nodes that have at least so much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
 from makeway_select_cons_tres.cpus import usable_cpus
+from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import NodeNeed
-
-if TYPE_CHECKING:
-    from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.rows import Rows
 
 _MOST_LEVELS = 24
 _FEW = 128
 """So many nodes are looked at one by one rather than in a set for the amount."""
+
+
+class Followed(Protocol):
+    """Books, as far as tables follow them."""
+
+    @property
+    def layout(self) -> Layout:
+        """What does not change of the nodes."""
+
+    @property
+    def parts(self) -> Mapping[int, Rows]:
+        """Rows by index of the partition."""
+
+    @property
+    def busy(self) -> Sequence[CoreBits]:
+        """Per node, the cores in any row."""
+
+    @property
+    def memory(self) -> Sequence[int]:
+        """Per node, what is charged."""
 
 
 @attrs.frozen(cache_hash=True)
@@ -93,7 +112,7 @@ class Table(Amounts):
 
     __slots__ = ("_known", "key")
 
-    def __init__(self, key: TableKey, books: Books) -> None:
+    def __init__(self, key: TableKey, books: Followed) -> None:
         super().__init__([0] * books.layout.size)
         self.key = key
         self._known: list[dict[CoreBits, int]] = [{} for _ in books.layout.shapes]
@@ -107,7 +126,7 @@ class Table(Amounts):
         twin._known = self._known
         return twin
 
-    def cpus_of(self, node: int, free: CoreBits, books: Books) -> int:
+    def cpus_of(self, node: int, free: CoreBits, books: Followed) -> int:
         """Return the usable CPUs of a node with these free cores."""
         layout = books.layout
         shape = layout.shape_at[node]
@@ -119,7 +138,7 @@ class Table(Amounts):
             cpus = max(0, min(cpus, self.key.limit - self._used_by_partition(node, books)))
         return cpus
 
-    def _used_by_partition(self, node: int, books: Books) -> int:
+    def _used_by_partition(self, node: int, books: Followed) -> int:
         """Return the CPUs of a node in rows of the partition with a limit (MaxCPUsPerNode)."""
         assert self.key.partition is not None
         part = books.parts.get(self.key.partition)
@@ -130,7 +149,7 @@ class Table(Amounts):
             cores |= row.cores[node]
         return cores.bit_count() * books.layout.shape(node).threads
 
-    def follow(self, nodes: Iterable[int], books: Books) -> None:
+    def follow(self, nodes: Iterable[int], books: Followed) -> None:
         """Look at `nodes` again."""
         values, full, busy, cpus_of = self.values, books.layout.full, books.busy, self.cpus_of
         changes = []
@@ -147,7 +166,7 @@ class FreeMemory(Amounts):
 
     __slots__ = ()
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Followed) -> None:
         room = books.layout.memory
         super().__init__([each - used for each, used in zip(room, books.memory, strict=True)])
 
@@ -157,7 +176,7 @@ class FreeMemory(Amounts):
         self.copy_into(twin)
         return twin
 
-    def follow(self, nodes: Iterable[int], books: Books) -> None:
+    def follow(self, nodes: Iterable[int], books: Followed) -> None:
         """Look at `nodes` again."""
         room, used = books.layout.memory, books.memory
         self.change([(node, room[node] - used[node]) for node in nodes])
