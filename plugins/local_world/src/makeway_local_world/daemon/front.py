@@ -11,8 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from makeway_local_world.daemon.app import Steps, application
+from makeway_local_world.daemon.app import application
 from makeway_local_world.daemon.service import Service
+from makeway_local_world.daemon.steps import Steps
 from makeway_local_world.daemon.web import Pages
 
 SILENT_FOR = 20.0

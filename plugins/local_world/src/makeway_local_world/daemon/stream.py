@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from makeway_local_world.daemon.service import Caller, Service
-
-if TYPE_CHECKING:
-    from makeway_local_world.daemon.app import Steps
+from makeway_local_world.daemon.steps import Steps
 
 MOST = 200
 """Steps that are read at a time."""

@@ -27,11 +27,11 @@ from makeway_local_world.daemon.app import (
     SERVICE,
     SPOKE,
     STEPS,
-    Steps,
     failure,
     told,
 )
 from makeway_local_world.daemon.service import Caller, Service
+from makeway_local_world.daemon.steps import Steps
 from makeway_report.parts import PICTURE, STYLE, joined
 
 COOKIE = "makeway"

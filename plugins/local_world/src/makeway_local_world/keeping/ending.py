@@ -13,9 +13,38 @@ from makeway_local_world.keeping.walk import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
-    from makeway_local_world.keeping.keeper import Keeper
+    from makeway_local_world.keeping.cgroups import Cgroup
+    from makeway_local_world.keeping.walk import Tree
+
+    class Keeper(Protocol):
+        """The keeper of the job, as far as its end is concerned."""
+
+        directory: int
+        status: int | None
+        rusage: list[float]
+
+        @property
+        def request(self) -> dict[str, Any]:
+            """What the daemon asked for."""
+
+        @property
+        def tree(self) -> Tree:
+            """All processes of the job."""
+
+        @property
+        def cgroup(self) -> Cgroup | None:
+            """What holds them; None: nothing."""
+
+        def say(self, **what: Any) -> None:
+            """Tell the daemon, if it is there."""
+
+        def continue_tree(self, cores: list[int] | None = None) -> None:
+            """Let all of them go on."""
+
+        def _help(self, name: str, command: str, limit: float, then: Any, **environment: str) -> None: ...
+
 
 _STUCK_AFTER = 2.0
 """Seconds of SIGKILL after which it is said that processes cannot be killed."""

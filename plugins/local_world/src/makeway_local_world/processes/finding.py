@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from makeway_local_world.keeping import proc, words
 from makeway_local_world.processes import leftovers, news
 from makeway_local_world.processes.case import Case
 from makeway_local_world.processes.ends import end_of_plain
+from makeway_local_world.processes.holding import Holding
 from makeway_local_world.processes.news import News
 from makeway_local_world.processes.rundir import Fate, Found, Key, RunDirectory, all_keys
-
-if TYPE_CHECKING:
-    from makeway_local_world.processes.hand import Hand
 
 MOST_TRIES = 3
 """Nurseries that may die over one start."""
@@ -27,7 +25,7 @@ _log = logging.getLogger("makeway")
 class Finding:
     """Looks at directories of incarnations for a hand."""
 
-    def __init__(self, hand: Hand) -> None:
+    def __init__(self, hand: Holding) -> None:
         self._hand = hand
 
     def find(self) -> list[tuple[Found, Case | None]]:

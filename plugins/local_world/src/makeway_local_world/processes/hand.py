@@ -56,7 +56,7 @@ class Hand:
         """The actions that were ordered together with the one that is begun."""
         self.finding = Finding(self)
         self.verbs = Verbs(self)
-        self._memory = MemoryWatch(self)
+        self._memory = MemoryWatch(self, self.verbs)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from makeway_local_world.processes.case import Case
+from makeway_local_world.processes.holding import Holding
 from makeway_local_world.processes.machine import memory_available
-
-if TYPE_CHECKING:
-    from makeway_local_world.processes.hand import Hand
+from makeway_local_world.processes.verbs import Verbs
 
 EVERY = 1.0
 """Seconds between two looks while jobs are there."""
@@ -19,8 +16,8 @@ _PATIENCE = 5
 class MemoryWatch:
     """Sends the youngest job of the lowest tier back to the queue once free memory falls below a floor."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand = hand
+    def __init__(self, hand: Holding, verbs: Verbs) -> None:
+        self._hand, self._verbs = hand, verbs
         self._looking = False
         self._patience = 0
 
@@ -46,7 +43,7 @@ class MemoryWatch:
         case = victim_of([case for case in self._hand.cases.values() if self._may_go(case)])
         if case is not None:
             self._patience = _PATIENCE
-            self._hand.verbs.send_back(
+            self._verbs.send_back(
                 case, f"memory ran short: {free} MB were free; it had {case.resident_mb()} MB"
             )
 

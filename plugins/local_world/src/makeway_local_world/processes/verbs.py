@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal as signals
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from makeway.model import JobState, SuspendedBy
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, SendSignal, Start, Suspend
 from makeway_local_world.processes import news
 from makeway_local_world.processes.case import Case
+from makeway_local_world.processes.holding import Holding
 from makeway_local_world.processes.machine import memory_available
-
-if TYPE_CHECKING:
-    from makeway_local_world.processes.hand import Hand
 
 NO_GPU_FREED = "suspend frees no GPU; use requeue or checkpoint"
 
@@ -21,7 +19,7 @@ NO_GPU_FREED = "suspend frees no GPU; use requeue or checkpoint"
 class Verbs:
     """What is asked of keepers."""
 
-    def __init__(self, hand: Hand) -> None:
+    def __init__(self, hand: Holding) -> None:
         self._hand = hand
 
     # ---------------------------------------------------------------------------------- kill
