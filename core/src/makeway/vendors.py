@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -20,12 +20,17 @@ from makeway.errors import Finding, MakewayError, PluginError
 from makeway.model import NOTHING, StatusCommand, Vocabulary
 from makeway.switches import SWITCHES
 
-if TYPE_CHECKING:
-    from makeway.config import Config, SchedulerTable
-
 GROUP = "makeway.vendors"
 ATTRIBUTE = "__makeway_vendor__"
 """Attribute of a plugin that names the scheduler as which it decides."""
+
+
+class Scheduler(Protocol):
+    """What is looked at of ``[scheduler]``; `makeway.config.SchedulerTable` has it, and each vendor's release."""
+
+    @property
+    def rules(self) -> Mapping[str, bool]:
+        """``[scheduler.rules]``."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,8 +43,9 @@ class Vendor:
     """As people write it."""
     rules: Mapping[str, str] = NOTHING
     """Rule -> a sentence about what happens while it is in force; names of `makeway.switches.SWITCHES` among them."""
-    in_force: Callable[[SchedulerTable], Mapping[str, bool]] | None = None
-    """Says which of the rules hold by the release that ``[scheduler]`` states; None: the vendor has none."""
+    in_force: Callable[[Any], Mapping[str, bool]] | None = None
+    """Given the `makeway.config.SchedulerTable`, says which of the rules hold by the release that it states; None: the
+    vendor has none."""
     own: frozenset[str] = frozenset()
     """Rules that hold only where this vendor leads."""
     releases: tuple[str, str] | None = None
@@ -52,8 +58,9 @@ class Vendor:
     """Words for what is shown to people, where no plugin in use has its own; None: makeway's."""
     tables: tuple[StatusCommand, ...] = ()
     """Further commands with which its users look at a cluster, beside the one of its `vocabulary`."""
-    check: Callable[[Config], Iterable[Finding]] | None = None
-    """Finds what the scheduler would refuse, ignore or do unexpectedly in a valid configuration; None: nothing."""
+    check: Callable[[Any], Iterable[Finding]] | None = None
+    """Finds what the scheduler would refuse, ignore or do unexpectedly in a valid `makeway.config.Config`; None:
+    nothing."""
     sections: Mapping[str, str] = NOTHING
     """Last word of a path in the configuration -> section of the spec that says why a single value is wrong."""
     spellings: Mapping[str, str] = NOTHING
@@ -64,7 +71,7 @@ class Vendor:
     accounting: str = ""
     """What writes the files of ``--accounting``, for the help; empty: it knows none."""
 
-    def release_of(self, scheduler: SchedulerTable) -> str | None:
+    def release_of(self, scheduler: Scheduler) -> str | None:
         """Return the release that a configuration states; None: none."""
         return getattr(scheduler, self.release_key, None)
 
@@ -125,7 +132,7 @@ def rule_names() -> list[str]:
     return list(dict.fromkeys([*(rule for vendor in vendors() for rule in vendor.rules), *SWITCHES]))
 
 
-def rules_in_force(scheduler: SchedulerTable, in_use: Sequence[str] = ()) -> dict[str, bool]:
+def rules_in_force(scheduler: Scheduler, in_use: Sequence[str] = ()) -> dict[str, bool]:
     """Return rule -> whether it holds in a run.
 
     :param in_use: vendors of the plugins in use; the first one leads.
