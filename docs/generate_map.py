@@ -46,11 +46,11 @@ class Room:
     modules: tuple[str, ...]
 
 
-def modules() -> dict[str, Path]:
-    """Return the modules of the core by name."""
+def modules(source: Path = CORE.parent) -> dict[str, Path]:
+    """Return the modules below a source folder by name, those of the core unless told otherwise."""
     found = {}
-    for path in sorted(CORE.rglob("*.py")):
-        parts = ("makeway", *path.relative_to(CORE).with_suffix("").parts)
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
