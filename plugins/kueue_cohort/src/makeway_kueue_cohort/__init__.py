@@ -13,6 +13,7 @@ order      who may be a candidate, who is lost first (2.5, 3, 4)
 classic    victims, greedy with give-back (5); fair: by shares (6); decide: one of the two
 reasons    the reasons for which victims leave (8.1)
 flavors    which flavor a job gets (7.3)
+lacks      who cannot be admitted, told at a glance
 passes     one pass over the heads of all queues (7)
 requests   a job's queue, request and priority
 yard       what jobs hold and who waits, in one run; turns: who is tried next, victims of one job

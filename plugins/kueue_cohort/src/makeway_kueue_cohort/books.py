@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from typing import Any
 
 from makeway_kueue_cohort.site import Amounts, Cohort, Pair, Queue, Quota, Site
 
 _NONE = Quota()
+_MOST_SHARES = 1000
+"""How many shares a node keeps."""
 Share = tuple[int, Fraction]
 """(1 if it is infinite, the ratio by which to compare); 6.2, 6.3."""
 NO_SHARE: Share = (0, Fraction(0))
@@ -19,6 +22,7 @@ class Node:
     __slots__ = (
         "_potential",
         "_share",
+        "_shares_with",
         "cohorts",
         "height",
         "limits",
@@ -49,6 +53,7 @@ class Node:
         self.usage: dict[Pair, int] = {}
         self._potential: dict[Pair, int] = {}
         self._share: Share | None = None
+        self._shares_with: dict[Any, Share] = {}
 
     # ------------------------------------------------------------------------------ the tree
     def children(self) -> Iterator[Node]:
@@ -145,6 +150,22 @@ class Node:
         if self._share is None:
             self._share = self._compared()
         return self._share
+
+    def share_with(self, pair: Pair, amount: int) -> Share:
+        """Return the share that it would have with `amount` besides; the books are not changed.
+
+        It depends on nothing but what is used here, so that each answer is kept.
+        """
+        key = (pair, amount, *self.usage.items())
+        found = self._shares_with.get(key)
+        if found is None:
+            if len(self._shares_with) >= _MOST_SHARES:
+                self._shares_with.clear()
+            before, share = self.usage.get(pair, 0), self._share
+            self.usage[pair] = before + amount
+            found = self._shares_with[key] = self._compared()
+            self.usage[pair], self._share = before, share
+        return found
 
     def _compared(self) -> Share:
         ratio, _, borrowing = self.dominant()

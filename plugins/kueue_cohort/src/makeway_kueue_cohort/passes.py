@@ -246,6 +246,10 @@ def _rank(entry: Entry, share: Share) -> tuple[bool, Share, tuple[float, float, 
 
 def _shares(entry: Entry) -> dict[int, Share]:
     """Return node -> its share with the entry's request, from the queue up to the root."""
+    top = entry.queue.parent
+    if len(entry.assignment.uses) == 1 and top is not None and top.parent is None:
+        pair, amount = next(iter(entry.assignment.uses.items()))
+        return {id(entry.queue): entry.queue.share_with(pair, amount)}
     for pair, amount in entry.assignment.uses.items():
         entry.queue.change(pair, amount)
     found = {id(node): node.share() for node in [entry.queue, *entry.queue.above()]}

@@ -12,13 +12,11 @@ import attrs
 
 from makeway.model import Blocked, Candidates, ClusterView, Job, JobState, PreemptMode
 from makeway_kueue_cohort.books import Node, fits
-from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign
+from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign, height_that_fits
 from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.site import Amounts, Within
-from makeway_kueue_cohort.yard import Asking, Yard, yard_of
-
-REASON = "InsufficientQuota"
+from makeway_kueue_cohort.yard import REASON, Asking, Yard, yard_of
 
 
 @attrs.frozen(eq=False)
@@ -76,11 +74,17 @@ class Turns:
             self._settle()
         else:
             self._begin()
+            self.yard.sort_in()
+            if not self.claims and self.yard.nothing_to_do():
+                return ()
         while True:
             for entry in self._left:
                 asking, _, _ = self._cycle[entry.head.workload.name]
-                self._current = asking
                 self._tried.add(asking.job.id)
+                if asking.job.reason == REASON and self.yard.lacks(asking):
+                    self._waits_on(asking, entry, roomless=False)
+                    continue
+                self._current = asking
                 return (asking.job,)
             self._release()
             if not self._nominate():
@@ -109,7 +113,7 @@ class Turns:
         asking, self._current = self._current, None
         if asking is None:
             return
-        job, node = asking.job, asking.workload.queue
+        job = asking.job
         if job.state is not JobState.PENDING:
             return
         entry = self._cycle[job.id][1]
@@ -117,7 +121,12 @@ class Turns:
         if victims:
             self.keep(job, entry.assignment.uses, victims)
             return
-        self.yard.put_aside(asking, roomless=self.limit(asking, ()) is None)
+        self._waits_on(asking, entry, roomless=self.limit(asking, ()) is None)
+
+    def _waits_on(self, asking: Asking, entry: Entry, *, roomless: bool) -> None:
+        """Put a job aside that was tried in vain, or would be; during this pass of Kueue quota is kept for it."""
+        node = asking.workload.queue
+        self.yard.put_aside(asking, roomless=roomless)
         assert node.queue is not None
         waits_in_vain = entry.assignment.grade.mode is not Mode.FIT and not entry.victims
         if waits_in_vain and entry.assignment.uses and node.queue.preemption.reclaim is not Within.ANY:
@@ -134,11 +143,22 @@ class Turns:
         for asking in yard.heads():
             if asking.workload.queue.name in busy or asking.job.id in self._tried:
                 continue
-            entry = nominated(asking, yard)
+            entry = self._in_vain(asking) or nominated(asking, yard)
             self._cycle[asking.job.id] = (asking, entry, yard.version)
             found.append(entry)
         self._left = in_order(found, yard.books)
         return bool(found)
+
+    def _in_vain(self, asking: Asking) -> Entry | None:
+        """Return what nominating a job comes to if a glance tells that it lacks quota; None: it does not."""
+        if not self.yard.lacks(asking):
+            return None
+        assert asking.single is not None
+        node, (pair, amount) = asking.workload.queue, asking.single
+        grade = Grade(Mode.NO_CANDIDATES, height_that_fits(node, pair, amount))
+        chosen = {(asking.pod_sets[0].name, pair[1]): pair[0]}
+        plan = Assignment({pair: amount}, grade, (pair,), chosen, victims=())
+        return Entry(Head(asking.workload, asking.pod_sets), plan, ())
 
     # ------------------------------------------------------------------------------ one job
     def plan(self, asking: Asking) -> Assignment:

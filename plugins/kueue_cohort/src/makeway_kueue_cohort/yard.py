@@ -7,6 +7,7 @@ anew. Jobs of one queue that ask for the same are of one *kind*: if the first of
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
@@ -15,13 +16,15 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hostlist import expand_hostlist
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_kueue_cohort import requests
+from makeway_kueue_cohort import lacks, requests
 from makeway_kueue_cohort.books import Books, Node, root_of
 from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, PodSet
+from makeway_kueue_cohort.lacks import Single
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.settings import Settings, compiled
-from makeway_kueue_cohort.site import Pair, Strategy
+from makeway_kueue_cohort.site import Pair, Strategy, Within
 
+REASON = "InsufficientQuota"
 _PENDING = JobState.PENDING
 _Rank = tuple[int, Seconds, int]
 Kind = tuple[tuple[tuple[str, int], ...], int]
@@ -36,6 +39,8 @@ class Asking:
     workload: Workload
     pod_sets: tuple[PodSet, ...]
     kind: Kind
+    single: Single | None = None
+    """The one pair that it can use, and how much of it; None: there is more to choose."""
 
 
 class _Waiting:
@@ -49,13 +54,27 @@ class _Waiting:
         """Kinds that could not be admitted -> how much had been given back in the tree by then, and the first job."""
         self.roomless: set[Kind] = set()
         """Kinds whose quota was there in this pass, and room on nodes was not."""
+        self.seen = 0
+        """How much had been given back in the tree when somebody last looked."""
+        self.level = 0
+        """The same, save what helps nobody here."""
+        self.least: dict[Pair, int] | None = None
+        """Of all kinds, which have all been tried in vain: the least that any asks for; None: some have not been."""
+        self.urgent = 0
+        """The highest priority among their first."""
 
-    def waits_in_vain(self, kind: Kind, rank: _Rank, freed: int) -> bool:
+    def waits_in_vain(self, kind: Kind, rank: _Rank) -> bool:
         """Whether one that comes no later in the queue could not be admitted, and nothing was given back since."""
         if kind in self.roomless:
             return True
         before = self.aside.get(kind)
-        return before is not None and before[0] == freed and rank >= before[1]
+        return before is not None and before[0] == self.level and rank >= before[1]
+
+    def look(self, freed: int) -> None:
+        """Let all kinds be tried again if anything was given back."""
+        if freed != self.seen:
+            self.seen = self.level = freed
+            self.least = None
 
 
 class Yard:
@@ -78,6 +97,9 @@ class Yard:
         """Flavors chosen for jobs, by id: of those that hold quota, and of those tried in this pass."""
         self.freed: dict[str, int] = {}
         """Root -> how often something was given back below it."""
+        self.roots = {name: root_of(node).name for name, node in self.books.queues.items()}
+        self.priorities: dict[str, Counter[int]] = {name: Counter() for name in self.books.queues}
+        """Queue -> how many hold quota there, by priority."""
         self.version = 0
         self._asking: dict[str, Asking | None] = {}
         self._new: list[Job] = []
@@ -98,7 +120,9 @@ class Yard:
     def gone(self, job: Job, view: ClusterView) -> None:
         """Forget a job."""
         del view
-        self._asking.pop(job.id, None)
+        asking = self._asking.pop(job.id, None)
+        if asking is not None and job.id in self._listed:
+            self.waiting[asking.workload.queue.name].least = None
         self.plans.pop(job.id, None)
 
     def started(self, job: Job, view: ClusterView) -> None:
@@ -112,6 +136,8 @@ class Yard:
         workload = attrs.evolve(asking.workload, uses=plan.uses, admitted=job.started_at)
         self.books.add(workload.queue, plan.uses)
         self.held[workload.queue.name][job.id] = workload
+        self.priorities[workload.queue.name][workload.priority] += 1
+        self.waiting[workload.queue.name].least = None
         self.jobs[job.id] = job
         self.version += 1
 
@@ -124,9 +150,13 @@ class Yard:
         workload = self.held[node.name].pop(job.id, None)
         if workload is not None:
             self.books.take(node, workload.uses)
+            counts = self.priorities[node.name]
+            counts[workload.priority] -= 1
+            if not counts[workload.priority]:
+                del counts[workload.priority]
         self.jobs.pop(job.id, None)
         self.plans.pop(job.id, None)
-        root = root_of(node).name
+        root = self.roots[node.name]
         self.freed[root] = self.freed.get(root, 0) + 1
         self.version += 1
         self._new.append(job)
@@ -160,7 +190,8 @@ class Yard:
         pod_sets = [PodSet("job", 1, amounts)]
         if "pods" in self.counted:
             pod_sets = [PodSet("job", 1, {**amounts, "pods": 1000 * pods})]
-        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods))
+        single = lacks.single(node, pod_sets[0])
+        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods), single)
 
     def _guessed(self, asking: Asking, nodes: NodeBits) -> Assignment:
         """Return the flavors of a job that nobody planned: those of its nodes, first written first."""
@@ -223,6 +254,7 @@ class Yard:
                 continue
             self._listed.add(job.id)
             queue = self.waiting[asking.workload.queue.name]
+            queue.least = None
             rank = (-asking.workload.priority, asking.workload.created, job.index)
             heapq.heappush(queue.kinds.setdefault(asking.kind, []), (rank, job))
         self._new = later
@@ -236,7 +268,9 @@ class Yard:
 
     def _head(self, queue: _Waiting) -> Asking | None:
         assert queue.node.queue is not None
-        freed = self.freed.get(root_of(queue.node).name, 0)
+        queue.look(self.freed.get(self.roots[queue.node.name], 0))
+        if queue.least is not None or not queue.kinds:
+            return None
         strict = queue.node.queue.strategy is Strategy.STRICT
         best: tuple[_Rank, Job] | None = None
         kind_of_best: Kind | None = None
@@ -247,11 +281,12 @@ class Yard:
             if not heap:
                 del queue.kinds[kind]
                 continue
-            if not strict and queue.waits_in_vain(kind, heap[0][0], freed):
+            if not strict and queue.waits_in_vain(kind, heap[0][0]):
                 continue
             if best is None or heap[0][0] < best[0]:
                 best, kind_of_best = heap[0], kind
-        if best is None or kind_of_best is None or queue.waits_in_vain(kind_of_best, best[0], freed):
+        if best is None or kind_of_best is None or queue.waits_in_vain(kind_of_best, best[0]):
+            self._sum_up(queue)
             return None
         return self.asking(best[1])
 
@@ -273,7 +308,52 @@ class Yard:
             queue.roomless.add(asking.kind)
             return
         rank = (-asking.workload.priority, asking.workload.created, asking.job.index)
-        queue.aside[asking.kind] = (self.freed.get(root_of(queue.node).name, 0), rank)
+        queue.look(self.freed.get(self.roots[queue.node.name], 0))
+        queue.aside[asking.kind] = (queue.level, rank)
+
+    # ------------------------------------------------------------------------------ in vain
+    def lacks(self, asking: Asking) -> bool:
+        """Whether a glance tells that neither quota is left for a job, nor anybody who could give some back."""
+        if asking.single is None:
+            return False
+        return self._hopeless(asking.workload.queue, *asking.single, asking.workload.priority)
+
+    def nothing_to_do(self) -> bool:
+        """Whether all who wait would be tried in vain, as they were before; then what was given back helps nobody."""
+        for queue in self.waiting.values():
+            if not queue.kinds:
+                continue
+            if queue.least is None:
+                return False
+            if queue.seen == self.freed.get(self.roots[queue.node.name], 0):
+                continue
+            for pair, amount in queue.least.items():
+                if not self._hopeless(queue.node, pair, amount, queue.urgent):
+                    return False
+        for queue in self.waiting.values():
+            if queue.kinds:
+                queue.seen = self.freed.get(self.roots[queue.node.name], 0)
+        return True
+
+    def _hopeless(self, node: Node, pair: Pair, amount: int, priority: int) -> bool:
+        return lacks.hopeless(node, pair, amount, priority, self.priorities[node.name], self.books)
+
+    def _sum_up(self, queue: _Waiting) -> None:
+        """Take note of the least that the kinds of a queue ask for, all of which have been tried in vain."""
+        state = queue.node.queue
+        assert state is not None
+        if queue.roomless or state.strategy is Strategy.STRICT or state.preemption.reclaim is not Within.ANY:
+            return
+        least: dict[Pair, int] = {}
+        urgent: int | None = None
+        for heap in queue.kinds.values():
+            asking = self.asking(heap[0][1])
+            if asking is None or asking.single is None or heap[0][1].reason != REASON:
+                return
+            pair, amount = asking.single
+            least[pair] = min(amount, least.get(pair, amount))
+            urgent = asking.workload.priority if urgent is None else max(urgent, asking.workload.priority)
+        queue.least, queue.urgent = least, urgent or 0
 
 
 def yard_of(view: ClusterView) -> Yard:
