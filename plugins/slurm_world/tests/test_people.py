@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from makeway.cli import cli
 from makeway.config import dump_toml
+from makeway.errors import JournalError
 from makeway_slurm_world.people import board as boards
 from makeway_slurm_world.people.board import Board
 from makeway_slurm_world.people.service import Service, SocketError
@@ -54,7 +55,7 @@ class Driven:
     def pin(self) -> None:
         """Pin up."""
         live = self.run.live
-        self.board.turned(live.engine, live.steps, self.clock.now(), self.clock.wall())
+        self.board.turned(live.engine, live.steps, self.clock.now(), self.clock.wall(), live.unwritten)
 
 
 def _displaced(folder: Path, file: Path | None = None) -> tuple[Driven, list[Any]]:
@@ -82,6 +83,31 @@ def driven(tmp_path: Path) -> Iterator[Driven]:
 
 
 # ---------------------------------------------------------------------------------------- board
+def test_what_could_not_be_written_down_is_not_shown_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that is only decided shows as a job that waits, without a place."""
+    run = Driven(tmp_path)
+    run.turn_for(2.0)
+    with monkeypatch.context() as broken:
+
+        def write(_: object) -> None:
+            raise JournalError("journal.db: No space left on device")
+
+        broken.setattr(run.run.journal, "write", write)
+        run.slurm.submit("low", 60.0)
+        run.turn_for(3.0)
+        run.board.wake = run.pin
+        (row,) = run.board.queue()["jobs"]
+        assert (row["state"], row["reason"], row["nodes"]) == ("PENDING", "JournalUnwritten", "")
+        assert run.slurm.orders == [each for each in run.slurm.orders if "JobId=1" not in each]
+    run.turn_for(3.0)
+    (row,) = run.board.queue()["jobs"]
+    assert (row["state"], row["nodes"]) == ("RUNNING", "n1")
+    run.board.close()
+    run.run.end()
+
+
 def test_the_queue_says_who_makes_way_for_whom(driven: Driven) -> None:
     rows = {job["id"]: job for job in driven.board.queue()["jobs"]}
     assert {job_id: row["state"] for job_id, row in rows.items()} == {

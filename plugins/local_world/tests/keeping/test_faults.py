@@ -18,7 +18,7 @@ import pytest
 
 from makeway.model import JobState
 from makeway.worlds.events import Command
-from makeway_local_world.daemon.views import UNWRITTEN, Displacers, Shown
+from makeway_live.views import UNWRITTEN, Displacers, Shown
 from makeway_local_world.keeping import proc, walk, words
 from makeway_local_world.keeping.cgroups import Cgroup
 from makeway_local_world.processes.ends import End, end_of

@@ -16,6 +16,7 @@ from makeway.model import JobState
 from makeway.record import Line
 from makeway.worlds.events import NodesDrained, NodesUp
 from makeway_live.drive import Live
+from makeway_live.views import Displacers, Shown
 from makeway_local_world import submission
 from makeway_local_world.daemon import wards
 from makeway_local_world.daemon.desk import Desk, Unwritten
@@ -24,11 +25,10 @@ from makeway_local_world.daemon.past import Past
 from makeway_local_world.daemon.people import Rules, forget, name_of, rules_of, veil, veiled, who_is
 from makeway_local_world.daemon.reserve import Reserve
 from makeway_local_world.daemon.verbs import Order, Outcome, Verbs
-from makeway_local_world.daemon.views import Displacers, Shown
 from makeway_local_world.daemon.waiting import Waiting
 from makeway_local_world.places import Places
 from makeway_local_world.processes.ends import end_of
-from makeway_local_world.requests import Request, parse_after
+from makeway_local_world.requests import AFTER, Request, parse_after
 
 T = TypeVar("T")
 PATIENCE = 1.0
@@ -130,7 +130,7 @@ class Service:
         live = self.live
         now = max(live.clock.now(), live.engine.ledger.now)
         zero = live.clock.wall() - live.clock.now()
-        jobs = Shown(live.engine, self.displacers, zero, now, live.unwritten).jobs()
+        jobs = Shown(live.engine, self.displacers, zero, now, live.unwritten, after=AFTER).jobs()
         for job in jobs:
             why = self.waiting.why(job["id"])
             if why is not None:

@@ -209,7 +209,7 @@ def _drive(config: Config, place: Path, socket: Path, file: Path | None) -> None
             click.echo(f"driving {config.world.settings['nodes']} with {config.policy.preempt}")
             while not over():
                 live.turn()
-                board.turned(live.engine, live.steps, live.clock.now(), live.clock.wall())
+                board.turned(live.engine, live.steps, live.clock.now(), live.clock.wall(), live.unwritten)
     finally:
         if service is not None:
             service.close()

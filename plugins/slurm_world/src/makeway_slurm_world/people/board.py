@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makeway import bitmap
 from makeway.engine.engine import Engine
 from makeway.errors import JournalError
-from makeway.hostlist import fold_hostlist
-from makeway.model import Job, JobState, Seconds
+from makeway.model import Seconds
 from makeway.record import Line
+from makeway.worlds.api import Step
 from makeway_live.past import Past
+from makeway_live.views import Displacers, Shown
 
 _log = logging.getLogger("makeway")
 PATIENCE = 5.0
@@ -49,35 +49,35 @@ class Board:
         self._file_at = 0.0
         self._unwritten = ""
         """Why the file could not be written last; empty: it could."""
-        self._displaced: dict[str, dict[str, Any]] = {}
-        self._zero = 0.0
+        self._displacers = Displacers()
         self._pinned: dict[str, Any] | None = None
         self._turn = threading.Condition()
         self._wanted = False
         self._steps = -1
+        self._decided = -1, False
+        """The number of steps, and whether the last is still to be written down."""
 
     # ---------------------------------------------------------------------------------- the loop
     def heard(self, line: Line) -> None:
         """Take note of a line of the record."""
-        if line.kind == "preempt":
-            data = line.data
-            by, how = str(data.get("preemptor") or ""), str(data.get("mode", ""))
-            self._displaced[line.job] = {"by": by, "how": how, "at": line.at}
-        elif line.kind == "state" and line.data.get("state") not in ("SUSPENDED", "PENDING", "COMPLETING"):
-            self._displaced.pop(line.job, None)
+        self._displacers.heard(line)
 
-    def turned(self, engine: Engine, steps: int, now: Seconds, wall: float) -> None:
+    def turned(
+        self, engine: Engine, steps: int, now: Seconds, wall: float, unwritten: Step | None = None
+    ) -> None:
         """Pin the queue up, if somebody wants to see it; called after each turn of the loop.
 
         :param steps: how many steps the engine has made.
+        :param unwritten: a step that could not be written down: what it decided has not been done.
         """
-        write = self._file is not None and steps != self._steps and wall >= self._file_at + EVERY
-        self._zero = wall - now
+        decided = steps, unwritten is not None
+        write = self._file is not None and decided != self._decided and wall >= self._file_at + EVERY
         with self._turn:
             if self._wanted or write or self._pinned is None:
-                self._pinned = {"at": round(wall, 3), "jobs": self._rows(engine, now)}
+                shown = Shown(engine, self._displacers, wall - now, now, unwritten)
+                self._pinned = {"at": round(wall, 3), "jobs": shown.jobs()}
                 self._wanted = False
-            self._steps = steps
+            self._steps, self._decided = steps, decided
             self._turn.notify_all()
             pinned = self._pinned
         if write:
@@ -103,47 +103,6 @@ class Board:
             if self._unwritten:
                 _log.warning("%s is written again", self._file)
             self._unwritten = ""
-
-    def _rows(self, engine: Engine, now: Seconds) -> list[dict[str, Any]]:
-        present = sorted(engine.ledger.jobs.values(), key=lambda job: job.index)
-        return [self._row(engine, job, now) for job in present]
-
-    def _row(self, engine: Engine, job: Job, now: Seconds) -> dict[str, Any]:
-        words = engine.policies.vocabulary()
-        state = JobState.COMPLETING if engine.transitions.is_leaving(job) else job.state
-        pending = state is JobState.PENDING
-        nodes: list[str] = []
-        if job.allocation is not None:
-            nodes = [engine.ledger.cluster.nodes[at].name for at in bitmap.indices(job.allocation.nodes)]
-        row: dict[str, Any] = {
-            "id": job.id,
-            "name": job.spec.name,
-            "user": job.user,
-            "account": job.account,
-            "partition": job.partition.name if nodes else ",".join(each.name for each in job.partitions),
-            "qos": None if job.qos is None else job.qos.name,
-            "state": state.value,
-            "word": words.state(state, job.suspended_by, held=job.held),
-            "reason": words.reason(job.reason)
-            if pending
-            else words.suspension(job.state, job.suspended_by, job.marks),
-            "held": job.held,
-            "suspended_by": None if job.suspended_by is None else job.suspended_by.value,
-            "priority": job.priority,
-            "nodes": fold_hostlist(nodes),
-            "cpus": job.spec.cpus if job.allocation is None else engine.recorder.cores_of(job),
-            "time_limit": job.time_limit,
-            "ran": round(job.ran_until(now), 3) if job.started_at is not None else 0.0,
-            "submitted_at": self._wall(job.spec.submit_at),
-            "started_at": self._wall(job.started_at),
-            "ends_at": self._wall(job.end_at) if state is JobState.RUNNING else None,
-            "requeues": job.restarts,
-        }
-        by = self._displaced.get(job.id) if state is not JobState.RUNNING else None
-        return row if by is None else {**row, "displaced": {**by, "at": self._wall(by["at"])}}
-
-    def _wall(self, at: Seconds | None) -> float | None:
-        return None if at is None else round(at + self._zero, 3)
 
     def close(self) -> None:
         """Let go of the journal."""

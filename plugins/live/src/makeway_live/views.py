@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from makeway import bitmap
@@ -12,7 +11,6 @@ from makeway.model import Job, JobState, Seconds, Vocabulary
 from makeway.record import Line
 from makeway.worlds.api import Step
 from makeway.worlds.events import Resume, Start, Suspend
-from makeway_local_world.requests import AFTER
 
 
 class Displacers:
@@ -57,11 +55,15 @@ class Shown:
         wall_of_zero: float,
         now: Seconds,
         unwritten: Step | None = None,
+        *,
+        after: str = "",
     ) -> None:
         """Show the jobs of `engine`.
 
         :param unwritten: a step that could not be written down: what it decided has not been done.
+        :param after: attribute of held jobs with the ids of others that have to end first; empty: the world has none.
         """
+        self._after = after
         self._before: dict[str, JobState] = {}
         for action in unwritten.actions if unwritten is not None else ():
             before = _BEFORE.get(type(action))
@@ -112,7 +114,7 @@ class Shown:
             "requeues": job.restarts,
             "preemptions": job.preemptions,
             "command": " ".join(spec.command)[:500],
-            "after": list(spec.attributes.get(AFTER, ())),
+            "after": list(spec.attributes.get(self._after, ())),
         }
         if placed is not None:
             nodes = bitmap.indices(placed.nodes)
@@ -131,7 +133,7 @@ class Shown:
         if state is JobState.PENDING:
             if job.state is not state:
                 return UNWRITTEN
-            if job.held and job.spec.attributes.get(AFTER) and not job.starts:
+            if job.held and job.spec.attributes.get(self._after) and not job.starts:
                 return self._words.reason("Dependency")
             return self._words.reason(job.reason)
         return self._words.suspension(job.state, job.suspended_by, job.marks)
@@ -145,12 +147,4 @@ class Shown:
         return [self.job(job) for job in present]
 
 
-def counts(jobs: list[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how many jobs are in each state."""
-    found: dict[str, int] = {}
-    for job in jobs:
-        found[job["state"]] = found.get(job["state"], 0) + 1
-    return found
-
-
-__all__ = ["UNWRITTEN", "Displacers", "Shown", "counts"]
+__all__ = ["UNWRITTEN", "Displacers", "Shown"]
