@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
@@ -329,9 +329,14 @@ class Queue:
         for listener in self.listeners:
             listener.reordered()
         moved = False
+        plain = self._rank is None and not self._in_partition
         for entries in (self.entries, self.arrivals):
-            entries[:] = [(self.place(job, partition), job, partition) for _, job, partition in entries]
-            if any(one[0] > other[0] for one, other in itertools.pairwise(entries)):
+            if plain:
+                entries[:] = [(key_of(job, partition), job, partition) for _, job, partition in entries]
+            else:
+                entries[:] = [(self.place(job, partition), job, partition) for _, job, partition in entries]
+            keys = [entry[0] for entry in entries]
+            if any(map(operator.gt, keys, keys[1:])):
                 entries.sort(key=_first)
                 moved = moved or entries is self.entries
         return moved

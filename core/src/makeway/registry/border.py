@@ -113,9 +113,9 @@ class Border:
 
 def is_table(answer: object, of: type[Any]) -> bool:
     """Whether an answer maps ids of jobs to values of a type."""
-    return isinstance(answer, Mapping) and all(
-        isinstance(key, str) and isinstance(value, of) for key, value in answer.items()
-    )
+    if type(answer) is not dict and not isinstance(answer, Mapping):
+        return False
+    return not answer or all(isinstance(key, str) and isinstance(value, of) for key, value in answer.items())
 
 
 def is_json(answer: object) -> bool:

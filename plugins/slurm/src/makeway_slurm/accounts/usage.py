@@ -87,14 +87,6 @@ class Entry:
             found += rate * (common - self._mark)
         return found * self._book.scale if self.decays else found
 
-    def raw(self, scale: float, common: float) -> float:
-        """Return `used`, for who has the common scale and sum at hand."""
-        found = self._used.get(RAW, 0.0)
-        rate = self._rate.get(RAW)
-        if rate:
-            found += rate * (common - self._mark)
-        return found * scale if self.decays else found
-
     @property
     def rate(self) -> float:
         """What is added for each second of a whole period."""
@@ -187,6 +179,8 @@ class UsageBook:
         """What ranks by usage; None: nothing does."""
         self.ticks = 0
         """How many recalculations there were."""
+        self.moves = 0
+        """How often somebody began or ceased to be charged, or usage was given from outside."""
         self._frozen: Callable[[], object] | None = None
         self._before: list[Callable[[], None]] = []
         self._after: list[Callable[[int], None]] = []
@@ -197,9 +191,12 @@ class UsageBook:
         return self._runs
 
     def used_by_all(self) -> list[float]:
-        """Return what each association has used, by index: `Entry.used` of all at once."""
-        scale, decayed, plain = self.scale, self.decayed_sum, self.plain_sum
-        return [entry.raw(scale, decayed if entry.decays else plain) for entry in self.associations.values()]
+        """Return what each association has used, by index: `Entry.used` of all at once; theirs always decays."""
+        scale, common = self.scale, self.decayed_sum
+        return [
+            (entry._used.get(RAW, 0.0) + entry._rate.get(RAW, 0.0) * (common - entry._mark)) * scale
+            for entry in self.associations.values()
+        ]
 
     def rates(self) -> list[float] | None:
         """Return by how much each association grows in a second of a whole period, by index; None: that will change.
@@ -324,6 +321,7 @@ class UsageBook:
             limit=job.time_limit,
         )
         self._charges[job.id] = self._young[job.id] = charge
+        self.moves += 1
         for entry in charge.entries:
             entry.owe(rates, self._rest(charge))
 
@@ -333,6 +331,7 @@ class UsageBook:
         charge = self._charges.pop(job.id, None)
         if charge is None:
             return
+        self.moves += 1
         if self._frozen is not None:
             self._frozen()
         young = self._young.pop(job.id, None) is not None
@@ -411,6 +410,7 @@ class UsageBook:
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another book handed over; active jobs are charged already."""
+        self.moves += 1
         rests = [(charge, self._rest(charge)) for charge in self._charges.values()]
         self.last, self.next_at, self.ticks = memory["last"], memory["next_at"], memory["ticks"]
         for charge, rest in rests:

@@ -43,6 +43,8 @@ class Seat(NamedTuple):
     places: Places
     keys: tuple[Key, ...]
     """All counts that they are part of."""
+    counts: tuple[Count, ...]
+    """The same."""
 
 
 class Count:
@@ -89,22 +91,22 @@ class Count:
         self.nodes &= ~nodes
 
 
-_NOTHING = Count()
-
-
 class CountBook:
     """The counts of one run. See `makeway.model.Roll`."""
 
     def __init__(self, view: ClusterView) -> None:
         self._usage = view.book(UsageBook)
         self._counts: dict[Key, Count] = {}
-        self._held: dict[str, tuple[tuple[Key, ...], Mapping[str, int], NodeBits]] = {}
-        self._present: dict[str, tuple[Key, ...]] = {}
+        self._held: dict[str, tuple[Seat, Mapping[str, int], NodeBits]] = {}
+        self._present: dict[str, Seat] = {}
         self._seats: dict[tuple[str, str | None, int, str | None], Seat] = {}
 
     def of(self, key: Key) -> Count:
-        """Return a count; an empty one if nobody is part of it."""
-        return self._counts.get(key, _NOTHING)
+        """Return a count."""
+        found = self._counts.get(key)
+        if found is None:
+            found = self._counts[key] = Count()
+        return found
 
     def seat(self, job: Job) -> Seat:
         """Return where a job counts, in the partition where it runs or is tried; others sit there, too."""
@@ -113,7 +115,8 @@ class CountBook:
         found = self._seats.get(key)
         if found is None:
             places = self._places(job)
-            found = self._seats[key] = Seat(places, tuple(places.keys(job.user)))
+            keys = tuple(places.keys(job.user))
+            found = self._seats[key] = Seat(places, keys, tuple(map(self.of, keys)))
         return found
 
     def _places(self, job: Job) -> Places:
@@ -125,41 +128,35 @@ class CountBook:
     def held_at(self, key: Key, job_id: str) -> Mapping[str, int] | None:
         """Return what an active job holds if it is part of a count; None: it is not."""
         found = self._held.get(job_id)
-        return found[1] if found is not None and key in found[0] else None
+        return found[1] if found is not None and key in found[0].keys else None
 
     def holders(self, key: Key) -> Iterator[tuple[str, Mapping[str, int]]]:
         """Yield the active jobs that are part of a count, each with what it holds."""
-        for job_id, (keys, counts, _) in self._held.items():
-            if key in keys:
+        for job_id, (seat, counts, _) in self._held.items():
+            if key in seat.keys:
                 yield job_id, counts
-
-    def _at(self, key: Key) -> Count:
-        found = self._counts.get(key)
-        if found is None:
-            found = self._counts[key] = Count()
-        return found
 
     def came(self, job: Job, view: ClusterView) -> None:
         """Count a job that was submitted."""
         del view
-        keys = self._present[job.id] = self.seat(job).keys
-        for key in keys:
-            self._at(key).present += 1
+        seat = self._present[job.id] = self.seat(job)
+        for count in seat.counts:
+            count.present += 1
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """Count it no longer."""
         del view
-        for key in self._present.pop(job.id, ()):
-            self._at(key).present -= 1
+        seat = self._present.pop(job.id, None)
+        for count in seat.counts if seat is not None else ():
+            count.present -= 1
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Count what a job holds that has started."""
-        keys = self.seat(job).keys
+        seat = self.seat(job)
         counts = self._usage.held_by(job, view.cluster)
         nodes = job.nodes
-        self._held[job.id] = keys, counts, nodes
-        for key in keys:
-            count = self._at(key)
+        self._held[job.id] = seat, counts, nodes
+        for count in seat.counts:
             count.jobs += 1
             tres = count.tres
             for name, number in counts.items():
@@ -169,9 +166,8 @@ class CountBook:
     def left(self, job: Job, view: ClusterView) -> None:
         """Count no longer what it held: at once, before its nodes are clean (11.1)."""
         del view
-        keys, counts, nodes = self._held.pop(job.id)
-        for key in keys:
-            count = self._at(key)
+        seat, counts, nodes = self._held.pop(job.id)
+        for count in seat.counts:
             count.jobs -= 1
             tres = count.tres
             for name, number in counts.items():

@@ -13,7 +13,7 @@ from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
-from makeway_slurm.limits.counts import CountBook, Key, Seat
+from makeway_slurm.limits.counts import Count, CountBook, Key, Seat
 from makeway_slurm.limits.ending import Ending
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
@@ -23,6 +23,8 @@ _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
 _BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR))
 """Limits that are looked at before nodes are chosen (stage A)."""
 _ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
+_EACH = ("pu", "pa")
+"""Keys of limits that each user or account has for itself in a QOS."""
 _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
@@ -39,6 +41,10 @@ class _Listed(NamedTuple):
     """Whether it is about the job alone: whoever passes once passes for good."""
     if_any: bool
     """Whether it holds up nobody who wants nothing of what it counts."""
+    holds: Count
+    """What active jobs hold together."""
+    entry: Entry | None
+    """What was used, and may still be; None: nobody has used anything. Of users and accounts in a QOS: of the QOS."""
 
 
 @attrs.frozen
@@ -126,26 +132,26 @@ class Judge:
 
     def _against(self, listed: _Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
         """Hold a job against one limit."""
-        rule, key, alone, _ = listed
+        rule, key, alone, _, count, entry = listed
         kind = rule.kind
         if alone:
             return _alone(rule, job, asked)
         if kind is _TRES:
-            return self._tres(rule, key, job, asked.counts.get(rule.name, 0), view)
+            return self._tres(listed, job, asked.counts.get(rule.name, 0), view)
         if kind is _JOBS:
-            have = self._counts.of(key).jobs - sum(1 for _ in self._gone(key, view))
+            have = count.jobs
+            if have >= rule.most and self._settings.lift_by_preempting:
+                have -= sum(1 for _ in self._gone(key, view))
             return self._lifted(_full(rule, 1, have), rule, key) if have >= rule.most else None
         if kind is _USED_MINUTES:
-            return self._used_minutes(rule, asked, asked.counts.get(rule.name, 0))
+            return self._used_minutes(rule, asked, asked.counts.get(rule.name, 0), entry)
         if kind is _RUN_MINUTES:
-            return self._run_minutes(rule, asked, asked.counts.get(rule.name, 0), self._entry(rule, key))
+            if rule.key in _EACH:
+                entry = self._usage.shared.get(key)
+            return self._run_minutes(rule, asked, asked.counts.get(rule.name, 0), entry)
         if kind is Kind.USED_WALL:
             return self._used_wall(rule, asked)
         return self._too_greedy(rule, job)
-
-    def _entry(self, rule: Rule, key: Key) -> Entry | None:
-        """Return what a limit is held against; of a limit per user or account, what theirs is."""
-        return self._usage.shared.get(key) if rule.key in ("pu", "pa") else self._held_against(rule)
 
     def _held_against(self, rule: Rule) -> Entry | None:
         if rule.key == "assoc":
@@ -172,10 +178,10 @@ class Judge:
         }
         return attrs.evolve(blocked, liftable=True, frees=frees)
 
-    def _tres(self, rule: Rule, key: Key, job: Job, wanted: int, view: ClusterView) -> Blocked | None:
-        count = self._counts.of(key)
+    def _tres(self, listed: _Listed, job: Job, wanted: int, view: ClusterView) -> Blocked | None:
+        rule, key, count = listed.rule, listed.key, listed.holds
         have = count.used(rule.name)
-        if rule.name != NODE:
+        if rule.name != NODE and have + wanted > rule.most:
             have -= sum(counts.get(rule.name, 0) for counts in self._gone(key, view))
         if rule.name == NODE and job.required and job.required.bit_count() >= job.size:
             wanted = (job.required & ~count.nodes).bit_count()
@@ -203,8 +209,7 @@ class Judge:
             over = asked.booked is None or used + asked.booked > rule.most
         return _full(rule, asked.minutes or 0, used, self._again(rule)) if over else None
 
-    def _used_minutes(self, rule: Rule, asked: Asked, wanted: int) -> Blocked | None:
-        entry = self._held_against(rule)
+    def _used_minutes(self, rule: Rule, asked: Asked, wanted: int, entry: Entry | None) -> Blocked | None:
         if entry is None or not wanted:
             return None
         used = int(entry.used(rule.name) // 60) if asked.factor else 0
@@ -268,10 +273,14 @@ class Judge:
             places = seat.places
             rules = self._rules.of(places)
             found = self._lists[seat.keys] = tuple(
-                _Listed(rule, rule.count_key(user, places.account), rule.kind in _ALONE, rule.kind in _IF_ANY)
+                self._listed(rule, rule.count_key(user, places.account))
                 for rule in (*rules.before, *rules.after)
             )
         return found
+
+    def _listed(self, rule: Rule, key: Key) -> _Listed:
+        kind, entry = rule.kind, self._held_against(rule)
+        return _Listed(rule, key, kind in _ALONE, kind in _IF_ANY, self._counts.of(key), entry)
 
     # -------------------------------------------------------------------------- submission
     def refused(self, job: Job, view: ClusterView) -> str:
@@ -341,7 +350,7 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
 
 def _passes_for_good(listed: _Listed, job: Job, asked: Asked) -> bool:
     """Whether a limit can never keep a job out, as long as it asks for what it does."""
-    rule, _, alone, if_any = listed
+    rule, alone, if_any = listed.rule, listed.alone, listed.if_any
     if alone:
         return _alone(rule, job, asked) is None
     return if_any and not asked.counts.get(rule.name, 0)

@@ -22,7 +22,10 @@ from makeway_slurm.multifactor.steady import order_stands_until
 _TINY = 1e-6
 _SPARE = 1000
 """Jobs that have started or gone and are kept in mind, before they are swept out."""
+_FEW = 12
+"""Below so many recalculations it is worked out anew for how many more ranks stand."""
 _NO_SHARES: Mapping[int, Share] = {}
+_NO_VALUES: Mapping[str, int] = {}
 
 
 class Multifactor:
@@ -50,23 +53,32 @@ class Multifactor:
         self._usage: list[float] | None = None
         """What each association had used at the last recalculation, once that matters."""
         self._factors: Sequence[float] | None = None
+        self._ranks_stand = (0, 0)
+        """As long as the book counts so many moves, ranks stand up to the tick of this number."""
         self._known: dict[str, Known] = {}
         self._renewed_at: Seconds = book.next_at - settings.calc_period
         self._renewed: Sequence[Job] = ()
         """Jobs that the last recalculation was about; others have a priority that was given."""
         self._running = settings.has("CALCULATE_RUNNING")
+        self._period = settings.calc_period
 
     @property
-    def next_at(self) -> Seconds | None:
+    def next_at(self) -> Seconds:
         """When all priorities have to be worked out anew."""
-        return self._renewed_at + self.settings.calc_period
+        return self._renewed_at + self._period
 
     # --------------------------------------------------------------------------- fair share
     def _ranks_are_old(self, now: int) -> None:
         """Note that usage has been recalculated: who asks next finds ranks of this instant."""
         del now
         self._usage = None
-        self._factors = None
+        if not self._ranks_left():
+            self._factors = None
+
+    def _ranks_left(self) -> int:
+        """Return for how many recalculations from now on all ranks surely stay as they are."""
+        moves, until = self._ranks_stand
+        return max(0, until - self.book.ticks) if moves == self.book.moves else 0
 
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
@@ -158,6 +170,7 @@ class Multifactor:
         self._accrual.recount(view, second)
         found: dict[str, Priority] = {}
         incr_only, weight = self.settings.has("INCR_ONLY"), self.settings.weight_fairshare
+        weight_age = self.settings.weight_age
         if len(self._known) > 2 * len(jobs) + _SPARE:
             kept = {job_id: each for job_id, each in self._known.items() if view.job(job_id) is not None}
             self._known = kept
@@ -165,15 +178,16 @@ class Multifactor:
         every, fairshare = self._known, self._fairshare_by_index()
         for job, age in zip(jobs, ages, strict=False):
             known = every.get(job.id)
-            if known is None or known.qos != _qos_of(job):
+            qos = job.qos
+            if known is None or known.qos != (qos.name if qos is not None else ""):
                 known = self._look_at(job)
-            last = dict(known.values) if incr_only else {}
+            last = dict(known.values) if incr_only else _NO_VALUES
             node = known.association
             if fairshare is None:
                 given = self._fairshare(node)
             else:
                 given = fairshare[node.index] * weight if node is not None else 0.0
-            value = _weighed(job, known, age * self.settings.weight_age, given)
+            value = _weighed(job, known, age * weight_age, given)
             if incr_only and last:
                 value = self._not_below(job, known, last)
             if value != job.priority:
@@ -198,10 +212,13 @@ class Multifactor:
         rates = book.rates()
         if rates is None:
             return None
-        ranks = math.inf
-        if self._fairshare_by_index() is not None and self._fair is not None:
-            ranks = self._fair.steady_for(self._freeze(), rates)
-        count = book.recalculations(ranks)
+        count = self._ranks_left()
+        if count < _FEW:
+            ranks = math.inf
+            if self._fairshare_by_index() is not None and self._fair is not None:
+                ranks = self._fair.steady_for(self._freeze(), rates)
+            count = book.recalculations(ranks)
+            self._ranks_stand = book.moves, book.ticks + count
         if not count:
             return None
         aging = {job.id for job in self._renewed}
