@@ -58,6 +58,10 @@ class Priorities:
             return job.spec.priority
         if self.prioritizer is not None:
             return self._asked(job, Occasion.SUBMITTED)
+        return self._by_place(job)
+
+    def _by_place(self, job: Job) -> int:
+        """Return the priority where no plugin gives one, the nice value taken off (recorded: queue_nice_released)."""
         if self._plain is not None:
             return max(1, self._plain(job) - job.spec.nice)
         return self.below() - job.spec.nice
@@ -67,7 +71,7 @@ class Priorities:
         self.given.discard(job.id)
         if self.prioritizer is not None:
             return self._asked(job, occasion)
-        return self._plain(job) if self._plain is not None else self.below()
+        return self._by_place(job)
 
     def below(self) -> int:
         """Hand out a priority below all others (priority/basic, spec slurm-gang-and-select 5.1)."""
