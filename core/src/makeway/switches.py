@@ -46,6 +46,9 @@ SWITCHES: Mapping[str, Switch] = {
         "backfill starts the components of a heterogeneous job one by one, and takes them back if one cannot start",
         default=True,
     ),
+    "het_needs_licence_for_plan": Switch(
+        "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence", default=True
+    ),
     "resume_runs_beside": Switch(
         "a job resumed by a person runs beside the holder of its cores until its turn", default=True
     ),

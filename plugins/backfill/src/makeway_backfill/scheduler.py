@@ -16,6 +16,7 @@ from makeway.engine.placing import Outcome, Question
 from makeway.engine.queue import Entry
 from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
+from makeway.licences import LICENCES
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
@@ -64,6 +65,7 @@ class Backfill:
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
         self._together = attempts.ledger.rule("het_planned_together")
+        self._licence_first = attempts.ledger.rule("het_needs_licence_for_plan")
         self._in_turn = attempts.ledger.rule("het_starts_in_turn")
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
@@ -353,7 +355,8 @@ class Backfill:
         length = self._length(job, False)
         last = self._last_of.get(het_id, 0.0)
         own = self._around(job, plan, length)
-        found = None if last > plan.horizon else self._earliest(job, partition, own, length, last)
+        nothing = last > plan.horizon or self._lacks_licence(job)
+        found = None if nothing else self._earliest(job, partition, own, length, last)
         if found is not None:
             at, forecast, _ = found
             self._promise(job, plan, at, length, forecast.nodes)
@@ -373,6 +376,13 @@ class Backfill:
                     self._attempts.het.start_in_turn(job, open_now)
                 else:
                     self._turns[het_id] = left - 1, open_now
+
+    def _lacks_licence(self, job: Job) -> bool:
+        """Whether no nodes are kept for a component since a licence is missing (recorded: backfill_het_licence)."""
+        if not self._licence_first:
+            return False
+        limit = self._attempts.het.limit(job)
+        return limit is not None and limit.resource == LICENCES
 
     def _may_start(self, job: Job, nodes: NodeBits) -> bool:
         """Whether a component may start on the nodes estimated for it: they are clean, and no limit keeps it out."""

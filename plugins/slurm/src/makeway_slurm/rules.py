@@ -226,6 +226,11 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),
+    "het_needs_licence_for_plan": Rule(
+        "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence",
+        "1",
+        section="slurm-preemption 5.3 no. 8",
+    ),
     "stale_shadows": Rule(
         "a tick that swaps shadows may leave a lower row as it was (a defect)",
         "1",
