@@ -6,7 +6,7 @@ of every queue. Those are nominated together, on the books as they are when it b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 
@@ -139,15 +139,33 @@ class Turns:
         yard = self.yard
         yard.sort_in()
         busy = {claim.node.name for claim in self.claims.values()}
+        heads = self._heads(busy)
+        while heads and all(map(self._adds_nothing, heads)):  # such a pass of Kueue changes nothing
+            for asking in heads:
+                self._tried.add(asking.job.id)
+                yard.put_aside(asking)
+            heads = self._heads(busy)
         found = []
-        for asking in yard.heads():
-            if asking.workload.queue.name in busy or asking.job.id in self._tried:
-                continue
+        for asking in heads:
             entry = self._in_vain(asking) or nominated(asking, yard)
             self._cycle[asking.job.id] = (asking, entry, yard.version)
             found.append(entry)
         self._left = in_order(found, yard.books)
         return bool(found)
+
+    def _heads(self, busy: Collection[str]) -> list[Asking]:
+        return [
+            asking
+            for asking in self.yard.heads()
+            if asking.workload.queue.name not in busy and asking.job.id not in self._tried
+        ]
+
+    def _adds_nothing(self, asking: Asking) -> bool:
+        """Whether a job was told before that it lacks quota, lacks it still, and has none kept for it meanwhile."""
+        queue = asking.workload.queue.queue
+        assert queue is not None
+        keeps = queue.preemption.reclaim is not Within.ANY
+        return not keeps and asking.job.reason == REASON and self.yard.lacks(asking)
 
     def _in_vain(self, asking: Asking) -> Entry | None:
         """Return what nominating a job comes to if a glance tells that it lacks quota; None: it does not."""

@@ -262,6 +262,8 @@ class Yard:
     def heads(self) -> Iterator[Asking]:
         """Yield the first of each queue that is worth trying (7.1)."""
         for queue in self.waiting.values():
+            if not queue.kinds:
+                continue
             found = self._head(queue)
             if found is not None:
                 yield found
@@ -269,7 +271,7 @@ class Yard:
     def _head(self, queue: _Waiting) -> Asking | None:
         assert queue.node.queue is not None
         queue.look(self.freed.get(self.roots[queue.node.name], 0))
-        if queue.least is not None or not queue.kinds:
+        if queue.least is not None:
             return None
         strict = queue.node.queue.strategy is Strategy.STRICT
         best: tuple[_Rank, Job] | None = None
