@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from makeway.engine.echoes import ENDS_KEPT, Echoes
+from makeway.engine.entries import Listeners
 from makeway.engine.plugins_told import PluginsTold
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.engine.usage import UsageBooks
@@ -49,7 +50,7 @@ def test_a_shape_forgets_whom_a_glance_no_longer_judges() -> None:
     jobs = [builders.job(str(at), partition=partition) for at in range(2)]
     entries = [((0, 0, 0, 0.0, at, 0), job, partition) for at, job in enumerate(jobs)]
     alone: set[str] = set()
-    queue = SimpleNamespace(entries=entries, listeners=[])
+    queue = SimpleNamespace(entries=entries, listeners=Listeners())
     shapes = Shapes(cast(Any, queue), lambda job: job.size, lambda job: job.id in alone)
     shapes.many = 1
     assert shapes.complete()

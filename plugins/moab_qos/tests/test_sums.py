@@ -8,7 +8,7 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, QosTable, SchedulerTable
 from makeway.engine.engine import Engine
-from makeway.engine.queue import Entry
+from makeway.engine.entries import Entry
 from makeway.engine.schedulers.greedy import Greedy
 from makeway.model import Job, JobSpec
 from makeway.replay import Options, replay

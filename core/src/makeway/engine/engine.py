@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from makeway import vendors
@@ -18,6 +18,7 @@ from makeway.engine.adoption import adopt, take_in
 from makeway.engine.commands import Commands
 from makeway.engine.deeds import Deeds
 from makeway.engine.endings import Endings
+from makeway.engine.entries import Listeners
 from makeway.engine.forgiving import Forgiveness
 from makeway.engine.handing_over import hand_over
 from makeway.engine.ledger import Ledger
@@ -92,7 +93,7 @@ class Engine:
         scheduler = config.scheduler
         ahead = Ahead()
         rulings = Rulings(policies, ahead)
-        on_wait: list[Callable[[Job], None]] = []
+        listeners = Listeners()
         self.ledger = ledger = Ledger(
             recorder.cluster,
             parse_mode(config.policy.preempt_mode),
@@ -104,12 +105,12 @@ class Engine:
             policies.preempt_basis(config.policy.preempt),
             on_reason=recorder.waits_for if recorder.listens else None,
             gone=None if trusted else [],
-            on_wait=on_wait,
+            listeners=listeners,
         )
         recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
         self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
-        self.queue = Queue(ledger)
+        self.queue = Queue(ledger, listeners)
         self.forgiveness = Forgiveness(policies, recorder, ledger, config.world.failures.policy_errors)
         self.priorities = Priorities(
             policies, ledger, self.queue, self.forgiveness, priorities_of(recorder.cluster, scheduler)
@@ -145,7 +146,6 @@ class Engine:
             scheduler,
             self.clockwork,
             ahead=ahead,
-            on_wait=on_wait,
         )
         self.rhythm = Rhythm(
             ledger,

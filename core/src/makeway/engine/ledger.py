@@ -13,6 +13,7 @@ from makeway.bitmap import NodeBits
 from makeway.engine.active import ActiveJobs
 from makeway.engine.components import Components
 from makeway.engine.deadlines import Deadlines
+from makeway.engine.entries import Listeners
 from makeway.engine.kept_books import KeptBooks
 from makeway.engine.leaving import Leaving
 from makeway.engine.usage import By
@@ -85,13 +86,13 @@ class Ledger:
         preempt_basis: PreemptBasis = PreemptBasis.NOTHING,
         on_reason: Callable[[Job, Seconds], None] | None = None,
         gone: list[str] | None = None,
-        on_wait: Sequence[Callable[[Job], None]] = (),
+        listeners: Listeners | None = None,
     ) -> None:
         """Open the books of a run.
 
         :param on_reason: told of each change of the reason for which a job waits; None: nobody wants to know.
         :param gone: gets the ids of jobs that end; None: nobody takes note.
-        :param on_wait: told of each job that waits for another reason; schedulers put their indices in later.
+        :param listeners: told of each job that waits for another reason; None: nobody.
         """
         self.cluster = cluster
         self.preempt_mode = preempt_mode
@@ -112,7 +113,7 @@ class Ledger:
         self._settings = settings
         self._rulings = rulings
         self._on_reason = on_reason
-        self._on_wait = on_wait
+        self._listeners = listeners or Listeners()
         self._jobs_active = ActiveJobs(cluster)
         self._active = self._jobs_active.by_id
         self._held = Tally()
@@ -298,8 +299,7 @@ class Ledger:
     def note_reason(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for, without news of it."""
         put_field(job, "reason", reason)
-        for told in self._on_wait:
-            told(job)
+        self._listeners.waits(job)
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""

@@ -11,46 +11,29 @@ import bisect
 import heapq
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import attrs
 
+from makeway.engine.entries import Entry, Key, Listeners
 from makeway.engine.ledger import Ledger, put, put_field
 from makeway.engine.throttle import WAITS, Throttle
 from makeway.model import Job, JobState, Partition, Seconds
 from makeway.priorities import Priority
 
-Key = tuple[int, int, int, float, int, int]
-"""The order of the queue, the lower first: 1. rank, 2. priority tier, 3. priority, 4. submission, 5. place in the job
-table, 6. place of the partition."""
-Entry = tuple[Key, Job, Partition]
-
 _PENDING = JobState.PENDING
-
-
-class Listener(Protocol):
-    """Keeps the eligible entries in an order of its own."""
-
-    def came(self, entry: Entry) -> None:
-        """An entry was added."""
-
-    def left(self, job: Job) -> None:
-        """The entries of a job were taken out, if it had any."""
-
-    def reordered(self) -> None:
-        """All entries may stand elsewhere."""
 
 
 class Queue:
     """Pending jobs; the eligible ones in order."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, listeners: Listeners) -> None:
         self._ledger = ledger
+        self.listeners = listeners
         self.entries: list[Entry] = []
         """Eligible jobs in the default order, or in that of their ranks."""
         self.arrivals: list[Entry] = []
         """Entries added since the last complete pass."""
-        self.listeners: list[Listener] = []
         self.bounced: list[Job] = []
         """Jobs sent back in the instant of their start; they wait until something is given back."""
         self._bounced_at: Seconds = 0.0
@@ -149,8 +132,7 @@ class Queue:
             entry = (self.place(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
-            for listener in self.listeners:
-                listener.came(entry)
+            self.listeners.came(entry)
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
         if not tried:
             reason = "PartitionDown"
@@ -192,8 +174,7 @@ class Queue:
         """Go back to the default order for good."""
         self._rank = None
         self._ranks.clear()
-        for listener in self.listeners:
-            listener.reordered()
+        self.listeners.reordered()
         for entries in (self.entries, self.arrivals):
             entries[:] = sorted((key_of(job, partition), job, partition) for _, job, partition in entries)
 
@@ -256,13 +237,11 @@ class Queue:
 
     def changed(self) -> None:
         """A job that waits asks for something else: whoever keeps entries by what jobs ask for looks anew."""
-        for listener in self.listeners:
-            listener.reordered()
+        self.listeners.reordered()
 
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
-        for listener in self.listeners:
-            listener.left(job)
+        self.listeners.left(job)
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
             del entries[0]
         else:
@@ -326,8 +305,7 @@ class Queue:
         if not changed:
             return False
         self._ranks.clear()
-        for listener in self.listeners:
-            listener.reordered()
+        self.listeners.reordered()
         moved = False
         plain = self._rank is None and not self._in_partition
         for entries in (self.entries, self.arrivals):
@@ -374,8 +352,7 @@ class Queue:
         waiting.update((job.id, job) for job in jobs)
         if not memory["ranked"]:
             self._rank = None
-        for listener in self.listeners:
-            listener.reordered()
+        self.listeners.reordered()
         self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
         self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
         if self._rank is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Hashable
 
-from makeway.engine.queue import Entry
+from makeway.engine.entries import Entry
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.shapes import ScreenKey, Shape, Shapes
 from makeway.model import Job, Seconds

@@ -11,9 +11,9 @@ from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
+from makeway.engine.entries import Entry
 from makeway.engine.ledger import put
 from makeway.engine.placing import Outcome, Question
-from makeway.engine.queue import Entry
 from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
 from makeway.licences import LICENCES

@@ -53,12 +53,10 @@ class Schedulers:
         clockwork: Clockwork,
         *,
         ahead: Ahead,
-        on_wait: list[Callable[[Job], None]],
     ) -> None:
         """Be ready for the first pass.
 
         :param ahead: who was tried before in a pass and has to wait; the greedy scheduler keeps it.
-        :param on_wait: those who are told of each job that waits for another reason.
         """
         in_order_of_submission = placer.transitions.priorities.prioritizer is None
         raw = in_order_of_submission and walks_raw(ledger, scheduler)
@@ -68,7 +66,6 @@ class Schedulers:
         greedy = scheduler.type == "greedy"
         requests = self._requests() if greedy else None
         without_room = self._without_room() if greedy and requests is None else None
-        on_wait += [index.waits for index in (lanes, without_room, requests) if index is not None]
         self.strict = Strict(self.attempts, lanes)
         self.greedy = Greedy(self.attempts, ahead, without_room, requests)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)

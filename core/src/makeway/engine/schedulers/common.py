@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from makeway.engine.entries import Entry, Key
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Placer, Question
-from makeway.engine.queue import Entry, Key, Queue, faces, key_of
+from makeway.engine.queue import Queue, faces, key_of
 from makeway.engine.schedulers.het import HetStarter
 from makeway.model import Job, JobState
 from makeway.registry import Policies

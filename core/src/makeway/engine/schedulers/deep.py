@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from makeway.engine.queue import Entry, Queue
+from makeway.engine.entries import Entry
+from makeway.engine.queue import Queue
 from makeway.model import Job
 
 
@@ -23,7 +24,7 @@ class DeepQueue(ABC):
         self._several = 0
         """How many entries are of jobs that are tried in several partitions, or together with others: not kept."""
         self._stale = True
-        queue.listeners.append(self)
+        queue.listeners.join(self)
 
     def complete(self) -> bool:
         """Whether all who are eligible are here, each once; brings the index up to date."""
@@ -61,6 +62,10 @@ class DeepQueue(ABC):
             self._stale = True  # few sites have them: counting anew is simple
         else:
             self._drop(job)
+
+    @abstractmethod
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
 
     # ------------------------------------------------------------------------------------ the index
     @abstractmethod

@@ -14,9 +14,10 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.engine.entries import Entry
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Question
-from makeway.engine.queue import Entry, by_default, entry_of_plain, entry_to_plain
+from makeway.engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 from makeway.model import Forecast, Job, JobState, Partition, Seconds

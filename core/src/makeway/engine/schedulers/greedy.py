@@ -6,8 +6,9 @@ import bisect
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from makeway.engine.entries import Entry
 from makeway.engine.placing import Outcome, Question
-from makeway.engine.queue import Entry, entry_of_plain, entry_to_plain
+from makeway.engine.queue import entry_of_plain, entry_to_plain
 from makeway.engine.rulings import Ahead
 from makeway.engine.schedulers.common import Attempts, place_of
 from makeway.engine.schedulers.futile import FutileTries

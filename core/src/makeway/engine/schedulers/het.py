@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from makeway import licences
 from makeway.bitmap import NodeBits
+from makeway.engine.entries import Entry
 from makeway.engine.ledger import Ledger, put
 from makeway.engine.placing import Outcome, Placer, Room
 from makeway.engine.placing.question import outcome_of
-from makeway.engine.queue import Entry
 from makeway.engine.transitions import Transitions
 from makeway.model import Allocation, Blocked, Job, JobState, Partition, Placement, PreemptMode
 from makeway.record import Decision

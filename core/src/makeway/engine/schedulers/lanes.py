@@ -10,7 +10,8 @@ from __future__ import annotations
 import bisect
 from collections.abc import Container, Iterator
 
-from makeway.engine.queue import Entry, Queue
+from makeway.engine.entries import Entry
+from makeway.engine.queue import Queue
 from makeway.engine.schedulers.deep import DeepQueue
 from makeway.model import Job
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import attrs
 
-from makeway.engine.queue import Entry, Queue
+from makeway.engine.entries import Entry
+from makeway.engine.queue import Queue
 from makeway.engine.schedulers.shapes import Shapes
 from makeway.model import Job, JobSpec
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.engine.queue import Entry, Queue
+from makeway.engine.entries import Entry
+from makeway.engine.queue import Queue
 from makeway.engine.schedulers.deep import DeepQueue
 from makeway.model import Job, Partition, Seconds
 

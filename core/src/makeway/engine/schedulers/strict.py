@@ -14,9 +14,9 @@ from typing import Any
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
+from makeway.engine.entries import Entry
 from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Question
-from makeway.engine.queue import Entry
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.lanes import BEHIND, Lanes
 from makeway.model import Job, JobState, Partition, Seconds

@@ -1,0 +1,64 @@
+"""Say how an entry of the queue looks, and tell who keeps entries in an order of its own what changes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from makeway.model import Job, Partition
+
+Key = tuple[int, int, int, float, int, int]
+"""The order of the queue, the lower first: 1. rank, 2. priority tier, 3. priority, 4. submission, 5. place in the job
+table, 6. place of the partition."""
+Entry = tuple[Key, Job, Partition]
+
+
+class Listener(Protocol):
+    """Keeps the eligible entries in an order of its own."""
+
+    def came(self, entry: Entry) -> None:
+        """An entry was added."""
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out, if it had any."""
+
+    def reordered(self) -> None:
+        """All entries may stand elsewhere."""
+
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before; it may have no entry."""
+
+
+class Listeners:
+    """All of them; the books and the queue of a run are made with them, and tell them."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self) -> None:
+        self._all: list[Listener] = []
+
+    def join(self, listener: Listener) -> None:
+        """Tell one more from now on."""
+        self._all.append(listener)
+
+    def came(self, entry: Entry) -> None:
+        """An entry was added."""
+        for each in self._all:
+            each.came(entry)
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out, if it had any."""
+        for each in self._all:
+            each.left(job)
+
+    def reordered(self) -> None:
+        """All entries may stand elsewhere."""
+        for each in self._all:
+            each.reordered()
+
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
+        for each in self._all:
+            each.waits(job)
+
+
+__all__ = ["Entry", "Key", "Listener", "Listeners"]
