@@ -170,6 +170,79 @@ def test_nothing_to_charge(tmp_path: Path) -> None:
         warmed(structure(bare, Config, "test"), [path], ZERO + 9000)
 
 
+REPORT = """\
+--------------------------------------------------------------------------------
+Cluster/Account/User Utilization 2024-05-01T00:00:00 - 2024-05-01T00:59:59 (3600 secs)
+Usage reported in TRES Seconds
+--------------------------------------------------------------------------------
+Cluster|Account|Login|Proper Name|TRES Name|Used
+trial|root|||cpu|7200
+trial|root|||billing|10800
+trial|physics|||cpu|7200
+trial|physics|ada|Ada|cpu|7200
+trial|physics|ada|Ada|billing|10800
+"""
+"""An hour in which Ada used two CPUs, at three for each second; the layout is that of sreport 22.05."""
+PER_CPU = """\
+Cluster/Account/User Utilization 2024-05-01T01:00:00 - 2024-05-01T01:59:59 (3600 secs)
+Usage reported in CPU Minutes
+Cluster|Account|Login|Proper Name|Used|Energy
+trial|biology|eve|Eve|60|0
+"""
+
+
+def test_sums_of_sreport(tmp_path: Path) -> None:
+    """Two reports in one file: usage that does not decay is what the rows of users say, by hand; QOS have none."""
+    path = tmp_path / "old.sreport"
+    path.write_text(REPORT + PER_CPU)
+    config, notes = warmed(site(0.0, attributes={"TRESBillingWeights": "CPU=2"}), [path], ZERO + 7200)
+    found = used(config)
+    assert found["physics/ada"] == found["physics"] == 10800.0
+    assert found["biology/eve"] == 7200.0  # an hour of one CPU, at two for each second
+    assert found["root"] == 18000.0
+    assert found["qos normal"] == 0.0
+    assert "--warm-up: 2 rows: sums of sreport say nothing of QOS, wall time and UsageFactor" in notes
+    plain = used(warmed(site(0.0), [path], ZERO + 7200)[0])
+    assert plain["physics"] == 7200.0  # without weights a CPU counts one
+
+
+def test_a_sum_decays_like_a_job_of_that_time(tmp_path: Path) -> None:
+    """Two CPUs all through the hour of the report, as rows of sacct say it."""
+    sums, rows = tmp_path / "old.sreport", tmp_path / "old.sacct"
+    sums.write_text(REPORT)
+    log(rows, ("ada", "physics", "normal", 0, 3600, "cpu=2"))
+    found = [used(warmed(site(), [path], ZERO + 3900)[0])["physics"] for path in (sums, rows)]
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+    assert found[0] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("TRES Seconds", "Percentage of Total", r"old.sreport:3: .*expected seconds, minutes or hours"),
+        ("|Login|", "|Name|", r"old.sreport:5: no column Login"),
+        ("|cpu|7200\n", "|cpu|many\n", r"old.sreport:6: Used: got 'many'; expected a number"),
+        ("|cpu|7200\n", "|7200\n", r"old.sreport:6: 5 values below 6 columns"),
+        ("Utilization 2024-05-01T00:00:00", "Utilization May", r"old.sreport:2: .*expected a time"),
+    ],
+)
+def test_reports_that_cannot_be_read(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """Each is one error with its line."""
+    path = tmp_path / "old.sreport"
+    path.write_text(REPORT.replace(old, new))
+    with pytest.raises(ConfigError, match=message):
+        warmed(site(), [path], ZERO + 7200)
+
+
+def test_sums_beside_rows_would_charge_twice(tmp_path: Path) -> None:
+    """One kind of file at a time."""
+    sums = tmp_path / "old.sreport"
+    sums.write_text(REPORT)
+    rows = log(tmp_path / "old.sacct", ("ada", "physics", "normal", 0, 3600, "cpu=2"))
+    with pytest.raises(ConfigError, match="jobs would be charged twice; give one kind"):
+        warmed(site(), [rows, sums], ZERO + 7200)
+
+
 def exports(tmp_path: Path, half_life: str = "7-0") -> tuple[Path, ...]:
     """Write a site's exports: Ada had used an hour of four CPUs, Eve nothing; return what is replayed with what."""
     (tmp_path / "slurm.conf").write_text(

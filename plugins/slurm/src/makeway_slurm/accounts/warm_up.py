@@ -1,8 +1,8 @@
-"""Work out what everybody had used when a replay begins, from rows of sacct before it (``--warm-up``).
+"""Work out what everybody had used when a replay begins, from sacct or sreport of the time before (``--warm-up``).
 
 The rows are played through the rules of slurm-priority-and-limits 2: each piece of a job is charged at the
 recalculation that ends it, decayed by its own length, and decays from then on with the rest. Jobs that end within a
-period are charged at their end.
+period are charged at their end. A sum of sreport is charged as a job that ran all the time of the report.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from makeway.model import Cluster, Partition, Qos
 from makeway.readers.lines import read_lines
 from makeway.settings import structure
 from makeway_slurm.accounts.settings import Settings
+from makeway_slurm.accounts.sreport import Sum, is_report, read_sums
 from makeway_slurm.accounts.tree import ATTRIBUTE, ROOT, Tree, build
 from makeway_slurm.accounts.tres import BILLING, CPU, billable, parse_counts
 from makeway_slurm.accounts.usage import RAW, WALL
@@ -29,6 +30,7 @@ from makeway_slurm.readers.sacct import read_rows
 from makeway_slurm.readers.sacct_rows import unix_time
 
 OPTION = "--warm-up"
+_OF_SUMS = "sums of sreport say nothing of QOS, wall time and UsageFactor"
 _LITTLE = 0.05
 """Share of the usage that may be missing without a word."""
 
@@ -46,12 +48,14 @@ class Charged(NamedTuple):
     qos: str | None
     billed: float | None
     """Billing as the row has it; None: it is worked out."""
+    is_sum: bool = False
+    """Whether it stands for several jobs, so that it says nothing of wall time."""
 
 
 def warmed(config: Config, files: Sequence[Path], at: float | None) -> tuple[Config, list[str]]:
     """Return `config` with what everybody had used at an instant, and what is missing for that.
 
-    :param files: what ``sacct -P`` printed of the time before.
+    :param files: what ``sacct -P`` or ``sreport -P cluster AccountUtilizationByUser`` printed of the time before.
     :param at: Unix time at which the replay begins. None: the workload does not say.
     :raises ConfigError: there is nothing to charge, or nobody to be charged.
     """
@@ -66,6 +70,9 @@ def warmed(config: Config, files: Sequence[Path], at: float | None) -> tuple[Con
     if not rows:
         names = ", ".join(map(str, files))
         raise ConfigError(OPTION, [Problem("", f"no job of {names} started before the replay begins")])
+    if len({row.is_sum for row in rows}) > 1:
+        text = "rows of sacct and sums of sreport: jobs would be charged twice; give one kind"
+        raise ConfigError(OPTION, [Problem("", text)])
     cluster = build_cluster(config)
     tree = build(tables)
     settings = structure(dict(config.policy.settings.get(NAME, {})), Settings, OPTION)
@@ -84,7 +91,12 @@ def warmed(config: Config, files: Sequence[Path], at: float | None) -> tuple[Con
 
 # ------------------------------------------------------------------------------------- reading
 def _rows(path: Path, missing: Counter[str]) -> Iterator[Charged]:
-    """Yield the jobs of one file that ran."""
+    """Yield the jobs of one file that ran, or the sums that it holds."""
+    if is_report(path):
+        for each in read_sums(path, OPTION):
+            missing[_OF_SUMS] += 1
+            yield _summed(each)
+        return
     for fields in read_rows(path, read_lines(path)):
         start, end = unix_time(fields.get("start", "")), unix_time(fields.get("end", ""))
         if start is None:
@@ -105,6 +117,22 @@ def _rows(path: Path, missing: Counter[str]) -> Iterator[Charged]:
             qos=fields.get("qos") or None,
             billed=billed,
         )
+
+
+def _summed(given: Sum) -> Charged:
+    counts = {name: used / given.seconds for name, used in given.used.items()}
+    billed = counts.pop(BILLING, None)
+    return Charged(
+        start=given.start,
+        end=given.start + given.seconds,
+        counts=counts,
+        user=given.user,
+        account=given.account or None,
+        partition="",
+        qos=None,
+        billed=billed,
+        is_sum=True,
+    )
 
 
 def _counts(fields: Mapping[str, str]) -> tuple[dict[str, float], str]:
@@ -149,10 +177,11 @@ class _Ledger:
         factor = _factor(qos)
         partition = self._partitions.get(row.partition, self._default)
         raw = row.billed if row.billed is not None else billable(row.counts, partition, self._settings.flags)
-        if row.billed is not None and not partition.attributes.get("TRESBillingWeights"):
+        weighs = partition.attributes.get("TRESBillingWeights")
+        if row.billed is not None and not weighs and CPU in row.counts:
             raw = billable(row.counts, partition, self._settings.flags)
         rates = {name: count * factor for name, count in row.counts.items()}
-        rates |= {RAW: raw * factor, BILLING: raw * factor, WALL: factor}
+        rates |= {RAW: raw * factor, BILLING: raw * factor, WALL: 0.0 if row.is_sum else factor}
         decayed = self._weight(row)
         plain = max(0.0, min(row.end, self._at) - row.start)
         for each in node.chain:
