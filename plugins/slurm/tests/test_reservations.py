@@ -295,8 +295,47 @@ def test_a_history_without_nodes_is_refused(tmp_path: Path) -> None:
     """The default columns of sacctmgr lack them: the message says which command has them."""
     path = tmp_path / "reservations.txt"
     path.write_text("Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nc|s|cpu=4|2024-05-01|2024-05-02|0\n")
-    with pytest.raises(ConfigError, match=r"no column NodeNames in .*format=Name,NodeNames,Start,End,Flags"):
+    with pytest.raises(ConfigError, match=r"without NodeNames: got .*format=Name,NodeNames,Start,End,Flags"):
         read_accounting([path])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "Name|NodeNames|Begin|TimeEnd|Flags\nr|n1|a|b|\n",
+            r":1: a table of reservations without TimeStart: got",
+        ),
+        ("Nodes|Start|End\nn1|a|b\n", r":1: a table of reservations without Name: got"),
+        (
+            "Name|Hosts|From|Until\nr|n1|a|b\n",
+            r":1: got 'Name\|Hosts\|From\|Until', which is neither .*Priority.*TimeStart",
+        ),
+        (
+            "Name|Hosts|Flags\nr|n1|MAINT\n",
+            r":1: got 'Name\|Hosts\|Flags', which is neither a table of QOS nor",
+        ),
+    ],
+)
+def test_unknown_headings_are_one_error(tmp_path: Path, text: str, message: str) -> None:
+    """What was seen and what is allowed; such a table was taken for one of QOS without a word."""
+    path = tmp_path / "reservations.txt"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_accounting([path])
+    assert len(caught.value.problems) == 1
+
+
+def test_a_report_of_sreport_names_reservations_too(tmp_path: Path) -> None:
+    """``sreport -P reservation utilization`` heads its columns otherwise than sacctmgr."""
+    path = tmp_path / "reservations.txt"
+    path.write_text("Name|Nodes|Start|End|Flags\nr|n[1-2]|2024-05-01T08:00:00|2024-05-01T09:00:00|MAINT\n")
+    (found,) = read_accounting([path]).reservations
+    assert (found["Nodes"], found["StartTime"], found["EndTime"]) == (
+        "n[1-2]",
+        "2024-05-01T08:00:00",
+        "2024-05-01T09:00:00",
+    )
 
 
 def test_a_replay_reads_them_beside_a_log(run: CommandLine, tmp_path: Path) -> None:

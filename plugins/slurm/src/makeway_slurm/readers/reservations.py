@@ -16,13 +16,18 @@ _COLUMNS: Mapping[str, str] = {
     "name": "ReservationName",
     "timestart": "StartTime",
     "starttime": "StartTime",
+    "start": "StartTime",
     "timeend": "EndTime",
     "endtime": "EndTime",
+    "end": "EndTime",
     "nodenames": "Nodes",
     "nodes": "Nodes",
     "flags": "Flags",
 }
-"""Columns of sacctmgr, in small letters."""
+"""Columns of sacctmgr and of ``sreport -P reservation utilization``, in small letters."""
+_OURS = frozenset(_COLUMNS) - {"name", "flags"}
+NEEDED = "Name, TimeStart, TimeEnd and NodeNames"
+"""Columns without which a table says nothing, as sacctmgr heads them."""
 
 
 def is_scontrol(line: str) -> bool:
@@ -32,10 +37,14 @@ def is_scontrol(line: str) -> bool:
 
 def is_table(columns: Iterable[str]) -> bool:
     """Say by its columns, in small letters, whether a table is one of ``sacctmgr -P show reservation``."""
-    known = set(columns)
-    return (
-        "name" in known and bool(known & {"timestart", "starttime"}) and bool(known & {"timeend", "endtime"})
-    )
+    return not _OURS.isdisjoint(columns)
+
+
+def missing(columns: Iterable[str]) -> list[str]:
+    """Return the columns that a table of reservations lacks, as sacctmgr heads them."""
+    known = {_COLUMNS[column] for column in columns if column in _COLUMNS}
+    heads = {"ReservationName": "Name", "StartTime": "TimeStart", "EndTime": "TimeEnd", "Nodes": "NodeNames"}
+    return [head for name, head in heads.items() if name not in known]
 
 
 def read_scontrol(lines: Iterable[str]) -> list[Row]:
@@ -82,4 +91,4 @@ def joined(rows: Sequence[Row]) -> list[Row]:
     return list(found.values())
 
 
-__all__ = ["Row", "is_scontrol", "is_table", "joined", "read_scontrol", "read_table"]
+__all__ = ["Row", "is_scontrol", "is_table", "joined", "missing", "read_scontrol", "read_table"]

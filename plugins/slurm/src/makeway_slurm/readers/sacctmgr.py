@@ -30,6 +30,8 @@ from makeway_slurm.readers.sacctmgr_dump import looks_so, read_dump
 from makeway_slurm.readers.values import parse_count, parse_time
 
 _KINDS = "`sacctmgr -P show qos`, `sacctmgr -P show assoc`, or a file of `sacctmgr dump`"
+_SAYS_QOS = frozenset(map(names.canonical, (*names.QOS, *OF_QOS)))
+_ALLOWED = f"of QOS: Name with {', '.join(names.QOS[1:])} or limits; of reservations: {reservations.NEEDED}"
 _MOST_PRIORITY = 2**32 - 1
 _MOST_COLUMNS = 1000
 _MOST_PROBLEMS = 1000
@@ -100,13 +102,15 @@ class _Found:
         if "rawusage" in known and "normshares" in known:
             return self._read_shares(columns, lines, file)
         if reservations.is_table(known):
-            self._read_reservations(known, lines, file, columns)
-            return None
+            return self._read_reservations(known, lines, file, columns, number)
         users = "user" in known
         if not users and "name" not in known:
             return self._problem(f"{file}:{number}", _no_header(text))
         if len(columns) > _MOST_COLUMNS:
             return self._problem(f"{file}:{number}", f"more than {_MOST_COLUMNS} columns")
+        if not users and _is_other(columns):
+            text = f"got {shown(text)}, which is neither a table of QOS nor of reservations; {_ALLOWED}"
+            return self._problem(f"{file}:{number}", text)
         if not self._check_columns(columns, users, f"{file}:{number}"):
             return None
         for row in self._rows(columns, lines, file):
@@ -117,13 +121,17 @@ class _Found:
         return None
 
     def _read_reservations(
-        self, known: Sequence[str], lines: Iterator[Line], file: str, columns: Sequence[str]
+        self, known: Sequence[str], lines: Iterator[Line], file: str, columns: Sequence[str], number: int
     ) -> None:
-        found = reservations.read_table(known, (text.split("|") for _, text in lines))
-        self.reservations += found
-        if not any("Nodes" in row for row in found):
-            ask = "`sacctmgr -P show reservation format=Name,NodeNames,Start,End,Flags`"
-            self._problem(f"{file}:1", f"no column NodeNames in {shown('|'.join(columns))}; {ask} has it")
+        lacking = reservations.missing(known)
+        if lacking:
+            ask = "`sacctmgr -P show reservation format=Name,NodeNames,Start,End,Flags` prints them"
+            text = (
+                f"a table of reservations without {', '.join(lacking)}: got {shown('|'.join(columns))}; {ask}"
+            )
+            return self._problem(f"{file}:{number}", text)
+        self.reservations += reservations.read_table(known, (text.split("|") for _, text in lines))
+        return None
 
     def _check_columns(self, columns: Sequence[str], users: bool, where: str) -> bool:
         """Complain about columns that are missing, doubled or mistyped."""
@@ -306,6 +314,14 @@ class _Found:
 def _all(first: Line, rest: Iterator[Line]) -> Iterator[Line]:
     yield first
     yield from rest
+
+
+def _is_other(columns: Sequence[str]) -> bool:
+    """Whether the columns of a table with names say nothing of QOS, not even with a typing error."""
+    others = [each for each in columns if each and names.canonical(each) not in ("name", "flags")]
+    return bool(others) and not any(
+        names.canonical(each) in _SAYS_QOS or names.mistyped(each, names.QOS) for each in others
+    )
 
 
 def _no_header(text: str) -> str:
