@@ -379,6 +379,7 @@ class Run:
         self.slurm = FakeSlurm(self.clock, ["n1", "n2", "n3"])
         self.config: Config = parse_toml(CONFIG.format(modes=MODES[mode]), "test")
         self.folder = folder
+        self.settings = Settings(nodes="n[1-2]")
         self.sink: Callable[[Line], None] | None = None
         self.live: Live | None = None
         self.journal: Journal | None = None
@@ -389,7 +390,7 @@ class Run:
         recorder = Recorder(build_cluster(self.config), self.sink, keep=False)
         engine = recover(self.config, self.journal, recorder).engine
         state = State(directory=self.folder, clock=self.clock, clockwork=engine.clockwork)
-        world = SlurmWorld(build_cluster(self.config), Settings(nodes="n[1-2]"), state, self.slurm)
+        world = SlurmWorld(build_cluster(self.config), self.settings, state, self.slurm)
         self.live = Live(engine, world, self.clock, journal=self.journal)
         perform_again(engine, world)
 
@@ -608,6 +609,16 @@ def test_a_start_that_was_undone_before_it_was_seen(tmp_path: Path) -> None:
         if each.endswith("JobId=3 ReservationName= ReqNodeList= NumNodes=1-1")
     ]
     assert taken_back == []
+    run.hand_back()
+
+
+def test_the_lease_lasts_though_looks_are_rare(tmp_path: Path) -> None:
+    """A site whose hooks nudge makeway looks once in some minutes; nobody else may start meanwhile."""
+    run = Run(tmp_path, "requeue")
+    run.settings = Settings(nodes="n[1-2]", poll=300.0, lease=60.0)
+    run.until(400.0)
+    assert [order for order in run.slurm.orders if "create reservation" in order] == run.slurm.orders[:1]
+    assert len(run.slurm.orders) > 400.0 / 60.0
     run.hand_back()
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import queue
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -222,6 +226,35 @@ def test_the_commands_of_any_world_speak_of_slurm(served: Driven) -> None:
     refused = CliRunner().invoke(cli, ["cancel", "2"])
     assert refused.exit_code != 0
     assert "scancel" in refused.output
+
+
+def test_the_queue_is_shown_again_whenever_something_was_decided(served: Driven) -> None:
+    """`queue -w` learns of each step over the socket, and asks again."""
+    pytest.importorskip("makeway_local_world")
+    words = [sys.executable, "-m", "makeway", "queue", "-w", "--json"]
+    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watcher:
+        stream = watcher.stdout
+        assert stream is not None
+
+        def listen() -> None:
+            for line in stream:
+                if '"jobs"' in line:
+                    heard.put(line)
+
+        threading.Thread(target=listen, daemon=True).start()
+        try:
+            heard.get(timeout=120.0)
+            again, more = None, 0
+            live = served.run.live
+            while again is None and more < 240:  # it may not listen yet when the first step is made
+                more += 1
+                served.board.turned(live.engine, live.steps + more, served.clock.now(), served.clock.wall())
+                with contextlib.suppress(queue.Empty):
+                    again = heard.get(timeout=0.5)
+        finally:
+            watcher.kill()
+    assert again is not None
 
 
 def test_a_socket_that_is_in_use_is_refused(served: Driven, tmp_path: Path) -> None:

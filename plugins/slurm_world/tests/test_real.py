@@ -535,6 +535,33 @@ def test_fifty_requeues_with_credentials(tmp_path: Path) -> None:
         munge.stop()
 
 
+def test_a_hook_script_nudges_makeway(tmp_path: Path) -> None:
+    """A job ends, EpilogSlurmctld touches a file, and the next one starts; a look by itself comes after minutes."""
+    hook, nudge = tmp_path / "hook", tmp_path / "nudge"
+    hook.write_text(f"#!/bin/sh\necho >>{nudge}\n", encoding="utf-8")
+    hook.chmod(0o755)
+    cluster = _trial().Cluster(tmp_path / "cluster")
+    site = None
+    try:
+        cluster.start(1, extra=f"PrologSlurmctld={hook}\nEpilogSlurmctld={hook}\n")
+        site = Site(cluster, tmp_path)
+        first = site.submit("-p", "low", "-N1", "-n4")
+        site.runs(first)
+        second = site.submit("-p", "low", "-N1", "-n4")
+        policy = (TRIAL / "youngest.toml").read_text(encoding="utf-8")
+        settings = f'[world.settings]\npoll = 600.0\nnudge = "{nudge}"\n'
+        site.drive(policy + settings, "--lease", "1800", nodes="n1")
+        assert site.word(second) == "PENDING"
+        site.slurm("scancel", first)
+        site.runs(second)
+        assert site.end(signal.SIGTERM) == 0
+        site.given_back()
+    finally:
+        if site is not None:
+            site.close()
+        cluster.stop()
+
+
 def test_when_makeway_is_dead_the_lease_ends_and_slurm_goes_on(site: Site) -> None:
     """R9: nobody starts before, and what makeway left open is mended by `release`."""
     site.drive(None, "--lease", "12")

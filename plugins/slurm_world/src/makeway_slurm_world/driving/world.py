@@ -185,7 +185,7 @@ class SlurmWorld:
         return now, events
 
     def _look(self, now: Seconds) -> None:
-        self._poll_at = now + self._settings.poll
+        self._poll_at = now + min(self._settings.poll, self._settings.lease / 3)  # a look renews the lease
         if self._eyes.blind:
             self._lease.renew_at = (
                 now  # an outage may have cost the lease: answers are not durable (spec 4.2)
