@@ -165,7 +165,9 @@ def render() -> str:
         "Every value that a [hook](hooks.md) takes or returns, field by field.",
         "Import them from `makeway.model`; `Finding` is in `makeway.errors`.",
         "Instants are seconds since the start of the replay, memory is in MB.",
-        "Sets of nodes and cores are whole numbers used as bitmaps; `makeway.bitmap` reads and makes them.",
+        "Sets of nodes and cores are whole numbers used as bitmaps: bit 3 stands for the node of index 3.",
+        "`a & b`, `a | b` and `a & ~b` work on them; `a.bit_count()` says how many are in one.",
+        "`makeway.bitmap` makes and reads them: `of([0, 3])`, `full(8)`, `indices(nodes)`, `lowest(nodes)` and others.",
         "All values are frozen. The engine changes jobs; a plugin that tries gets an error.",
         "A field that may be None says what None means.",
     ]
