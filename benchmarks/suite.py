@@ -26,7 +26,8 @@ import counting_loop
 import deep_queue
 import long_log
 
-from makeway.config import Config, NodeTable, PartitionTable, SchedulerTable
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
 from makeway.readers.open import open_workload
 from makeway.replay import Options, replay
@@ -139,11 +140,33 @@ def _decision(select: str, size: int) -> Measured:
     return Measured(1e3 * min(bench_decision.decide(engine, size)[0] for _ in range(3)))
 
 
+def _many_nodes(select: str) -> Measured:
+    """Return what each further job costs; the cluster is built before."""
+    jobs = [
+        JobSpec(id=str(at), submit_at=float(at), min_nodes=1 + at % 4, max_nodes=1 + at % 4, run_time=300.0)
+        for at in range(20_000)
+    ]
+
+    def cost(size: int) -> float:
+        config = Config(
+            node=(NodeTable(name=f"n[1-{size}]", cpus=8),),
+            partition=(PartitionTable(name="all", default=True),),
+            policy=PolicyTable(select=select),
+        )
+        few, all_of_them = (
+            _cpu(lambda count=count: replay(config, jobs[:count], (), Options(keep=False)))  # type: ignore[misc]
+            for count in (len(jobs) // 5, len(jobs))
+        )
+        return 1e6 * (all_of_them - few) / (0.8 * len(jobs))
+
+    return Measured(cost(100_000), cost(1_000))
+
+
 def _memory(*, records: bool) -> Measured:
     return Measured(long_log.measure(1_000_000, records=records))
 
 
-PASS, SHALLOW = "python -c pass", "500 waiting"
+PASS, SHALLOW, FEW_NODES = "python -c pass", "500 waiting", "1,000 nodes"
 FIGURES: Mapping[str, Figure] = {
     "start: --help": Figure("ms", lambda: _start("--help"), 10.0, PASS),
     "start: replay of six jobs": Figure(
@@ -172,6 +195,14 @@ FIGURES: Mapping[str, Figure] = {
     "memory: a million jobs, --json": Figure("MB", lambda: _memory(records=True), 150.0),
     "decision: linear, 10,000 nodes": Figure("ms", lambda: _decision("select/linear", 10_000), 12.0),
     "decision: cons_tres, 10,000 nodes": Figure("ms", lambda: _decision("select/cons_tres", 10_000), 35.0),
+    "decision: linear, 100,000 nodes": Figure("ms", lambda: _decision("select/linear", 100_000), 130.0),
+    "decision: cons_tres, 100,000 nodes": Figure("ms", lambda: _decision("select/cons_tres", 100_000), 400.0),
+    "small jobs on 100,000 nodes: linear": Figure(
+        "us a job", lambda: _many_nodes("select/linear"), 2.0, FEW_NODES
+    ),
+    "small jobs on 100,000 nodes: cons_tres": Figure(
+        "us a job", lambda: _many_nodes("select/cons_tres"), 2.0, FEW_NODES
+    ),
 }
 
 

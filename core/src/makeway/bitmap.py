@@ -18,6 +18,8 @@ CoreBits = int
 """A set of cores of one node; bit *i* is core *i*, socket-major."""
 
 _RUNS = re.compile("1+")
+_FEW_RUNS = 16
+"""Up to so many runs, arithmetic is quicker than text."""
 _SMALL = 1024
 """Up to so many bits, arithmetic is quicker than text, and answers are worth remembering."""
 
@@ -98,7 +100,18 @@ def _remembered(bits: NodeBits) -> tuple[int, ...]:
 
 def runs(bits: NodeBits) -> list[tuple[int, int]]:
     """Return the runs of consecutive indices as (first, one past last), ascending."""
-    return [match.span() for match in _RUNS.finditer(bin(bits)[:1:-1])] if bits else []
+    heads = bits & ~(bits << 1)
+    if heads.bit_count() <= _FEW_RUNS:
+        return _few_runs(bits, heads) if bits else []
+    return [match.span() for match in _RUNS.finditer(bin(bits)[:1:-1])]
+
+
+def _few_runs(bits: NodeBits, heads: NodeBits) -> list[tuple[int, int]]:
+    """Return the same from the first elements of the runs; the top run, often the rest of a machine, comes apart."""
+    top = bits.bit_length()
+    last_but_top = bits & ~(bits >> 1) & ~(1 << (top - 1))
+    stops = [last + 1 for last in indices(last_but_top)]
+    return list(zip(indices(heads), [*stops, top], strict=True))
 
 
 def tight_run(bits: NodeBits, wanted: int) -> tuple[int, int]:
@@ -133,14 +146,65 @@ def tight_run(bits: NodeBits, wanted: int) -> tuple[int, int]:
 
 
 def _tight_run_of_many(bits: NodeBits, wanted: int) -> tuple[int, int]:
-    """Return the same by way of text, whose cost does not grow with the number of runs times their length."""
-    digits = bin(bits)[:1:-1]
-    lengths = list(map(len, _RUNS.findall(digits)))
-    length = max(lengths)
-    if length > wanted:
-        length = min([each for each in lengths if each >= wanted])
-    first = f"0{digits}0".index(f"0{'1' * length}0")
-    return first, first + length
+    """Return the same for large sets, by shifting all runs at once."""
+    heads = bits & ~(bits << 1)
+    if heads.bit_count() <= _FEW_RUNS:
+        found = _few_runs(bits, heads)
+        enough = [run for run in found if run[1] - run[0] >= wanted]
+        return min(enough, key=_length) if enough else max(found, key=_length)
+    begins = _begins(bits, wanted)
+    if served := heads & begins:
+        head, length = _shortest(served, begins, wanted)
+    else:
+        head, length = _longest(bits, heads)
+    return head, head + length
+
+
+def _length(run: tuple[int, int]) -> int:
+    return run[1] - run[0]
+
+
+def _begins(bits: NodeBits, length: int) -> NodeBits:
+    """Return where `length` consecutive elements of `bits` begin."""
+    reached = 1
+    while bits and reached < length:
+        step = min(reached, length - reached)
+        bits &= bits >> step
+        reached += step
+    return bits
+
+
+def _shortest(heads: NodeBits, begins: NodeBits, length: int) -> tuple[int, int]:
+    """Return the head of the shortest run, and its length.
+
+    :param heads: the first elements of runs, all of at least `length`.
+    :param begins: where `length` consecutive elements begin.
+    """
+    while not heads & ~(longer := begins & (begins >> length)):
+        begins, length = longer, 2 * length
+    least, beyond = 0, length  # all runs have `length + least`, some have not `length + beyond`
+    while beyond - least > 1:
+        middle = (least + beyond) // 2
+        if heads & ~(begins >> middle):
+            beyond = middle
+        else:
+            least = middle
+    return lowest(heads & ~(begins >> beyond)), length + least
+
+
+def _longest(bits: NodeBits, heads: NodeBits) -> tuple[int, int]:
+    """Return the head of the longest run of `bits`, and its length."""
+    begins, length = bits, 1
+    while longer := begins & (begins >> length):
+        begins, length = longer, 2 * length
+    most, beyond = 0, length  # a run has `length + most`, none has `length + beyond`
+    while beyond - most > 1:
+        middle = (most + beyond) // 2
+        if begins & (begins >> middle):
+            most = middle
+        else:
+            beyond = middle
+    return lowest(heads & begins & (begins >> most)), length + most
 
 
 def span(first: int, stop: int) -> NodeBits:

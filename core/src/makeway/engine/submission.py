@@ -284,7 +284,7 @@ class Submission:
         """
         told: list[str] = []
         for partition in job.partitions:
-            if partition.nodes & ~self._ledger.up:
+            if partition.nodes & self._ledger.up != partition.nodes:
                 return ""
             put(job, partition=partition)
             blocked = self._selector.possible(job, self._ledger)

@@ -43,10 +43,13 @@ class PreemptMode(enum.Enum):
     CANCEL = "cancel"
     """It is terminated for good; the work is lost."""
 
+    def __init__(self, value: str) -> None:
+        self._frees_all = value in ("checkpoint", "requeue", "cancel")
+
     @property
     def frees_all(self) -> bool:
         """Whether the victim gives back everything that it holds (memory and licences too)."""
-        return self in (PreemptMode.CHECKPOINT, PreemptMode.REQUEUE, PreemptMode.CANCEL)
+        return self._frees_all
 
 
 class ModeFlag(enum.Enum):

@@ -202,7 +202,8 @@ class _Search:
         for at in some:
             allocation = jobs[at].allocation
             if allocation is not None:
-                overlaps[at] = sum([chosen[index] for index in allocation.node_indices])
+                held = allocation.node_indices
+                overlaps[at] = chosen[held[0]] if len(held) == 1 else sum([chosen[index] for index in held])
         return overlaps
 
     def _reordered(self, order: Sequence[int], success: _Success) -> list[int]:

@@ -151,10 +151,14 @@ class Table(Amounts):
 
     def follow(self, nodes: Iterable[int], books: Followed) -> None:
         """Look at `nodes` again."""
-        values, full, busy, cpus_of = self.values, books.layout.full, books.busy, self.cpus_of
+        values, full, busy, shape_at = self.values, books.layout.full, books.busy, books.layout.shape_at
+        limited, known, cpus_of = self.key.partition is not None, self._known, self.cpus_of
         changes = []
         for node in nodes:
-            cpus = cpus_of(node, full[node] & ~busy[node], books)
+            free = full[node] & ~busy[node]
+            cpus = None if limited else known[shape_at[node]].get(free)
+            if cpus is None:
+                cpus = cpus_of(node, free, books)
             if cpus != values[node]:
                 changes.append((node, cpus))
         if changes:

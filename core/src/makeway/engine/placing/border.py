@@ -25,8 +25,8 @@ def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[
     if not isinstance(allocation, Allocation):
         return f"placed it with {allocation!r:.80}; allowed: an Allocation"
     nodes = allocation.nodes
-    if nodes & ~job.partition.nodes:
-        if nodes & ~ledger.all_nodes:
+    if nodes & job.partition.nodes != nodes:
+        if nodes & ledger.all_nodes != nodes:
             return "placed it on a node that does not exist"
         return f"placed it on {listed(nodes & ~job.partition.nodes)}, outside partition {job.partition.name}"
     size = len(allocation.node_indices)
@@ -34,7 +34,7 @@ def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[
         return f"placed it on {size} nodes; it needs {job.size}"
     if not bitmap.lists(allocation.node_indices, nodes):
         return "placed it on nodes that differ from their indices"
-    if nodes & ~ledger.up:
+    if nodes & ledger.up != nodes:
         return "placed it on a node that is not in service"
     if allocation.cpus is None and allocation.cores is None and allocation.memory_mb is None:
         return ""
