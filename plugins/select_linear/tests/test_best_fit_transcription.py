@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+import attrs
 import pytest
 
 from makeway import bitmap
@@ -186,6 +187,18 @@ def test_takes_the_nodes_of_the_transcription(seed: int, like: bool) -> None:
         found = best_fit(bitmap.of(sorted(nodes)), request, cpus, 2 if like else None)
         expected = Plain(nodes, request, cpus).answer()
         assert (None if found is None else set(bitmap.indices(found))) == expected, (nodes, request, cpus)
+
+
+def test_counted_cpus_are_those_of_every_node() -> None:
+    """Where each node counts for so many CPUs, whatever it has, the walk counts them too."""
+    walked = 0
+    for nodes, request, cpus in drawn(9, like=False):
+        counted = attrs.evolve(request, counted_cpus=3)
+        found = best_fit(bitmap.of(sorted(nodes)), counted, cpus, None)
+        expected = Plain(nodes, request, [3] * len(cpus)).answer()
+        assert (None if found is None else set(bitmap.indices(found))) == expected, (nodes, request)
+        walked += expected is not None and request.target > request.min_nodes
+    assert walked > 100
 
 
 def test_thousands_of_single_nodes_are_taken_lowest_first() -> None:

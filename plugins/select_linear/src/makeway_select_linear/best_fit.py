@@ -17,13 +17,14 @@ def best_fit(nodes: NodeBits, request: Request, cpus: Sequence[int], uniform: in
     """
     if request.counted_cpus is not None:
         uniform = request.counted_cpus
-        cpus = [uniform] * len(cpus)
     required = request.required
     alike = request.alike if request.alike is not None else nodes_alike(request, uniform)
     if alike is not None:
         return like_nodes(nodes, alike, request.max_nodes)
     if required & ~nodes:
         return None
+    if request.counted_cpus is not None:
+        cpus = [request.counted_cpus] * len(cpus)  # as long as the cluster: only where nodes are walked
     walk = _Walk(request, cpus, uniform)
     if required:
         for index in bitmap.indices(required):
