@@ -164,6 +164,20 @@ def test_l5_run_minutes() -> None:
     assert starts(run) == {"a": 0.0, "b": 0.0, "two": 56.0, "five": 85.0}
 
 
+def test_run_minutes_of_a_job_that_outlived_its_limit() -> None:
+    """It leaves nothing behind: a second job of 6 minutes waits until the first has 284 s left (284 div 60 + 6 = 10)."""
+    config = site({"q": {"GrpTRESRunMins": "cpu=10"}}, scheduler={"over_time_limit": 300.0}, **counting())
+    run = play(
+        config,
+        job("outlives", minutes=1, run_time=320, qos="q"),
+        job("first", minutes=6, run_time=100, submit_at=400, qos="q"),
+        job("second", minutes=6, run_time=20, submit_at=400, qos="q"),
+        until=900,
+    )
+    assert ended(run)["outlives"] == ("COMPLETED", 320.0)
+    assert starts(run) == {"outlives": 0.0, "first": 400.0, "second": 476.0}
+
+
 # ----------------------------------------------------------------------------------- L6 to L11
 def test_l6_minutes_used_up() -> None:
     """GrpTRESMins=cpu=3 without decay: at 60 s 112 s are used, 1 < 3: a job starts; at 120 s 4 >= 3: none does."""

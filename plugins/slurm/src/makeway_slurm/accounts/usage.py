@@ -344,8 +344,11 @@ class UsageBook:
             entry.owe(charge.rates, -rest)
 
     def _rest(self, charge: Charge) -> float:
-        """Return the seconds that a job may still run, by what was charged at recalculations."""
-        return max(0.0, (charge.limit or 0.0) - max(0, self.last - charge.start))
+        """Return the seconds that a job may still run, by what was charged at recalculations.
+
+        They are negative for a job that outlived its limit, or has none, so that nothing of it is left at its end.
+        """
+        return (charge.limit or 0.0) - max(0, self.last - charge.start)
 
     def _piece(self, charge: Charge, now: int) -> int:
         """Charge a job for the time since its start or the last recalculation, whichever is later; return it."""
