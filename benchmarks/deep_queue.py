@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -22,15 +22,23 @@ from makeway.replay import Options, replay
 
 SITES = Path(__file__).parent / "sites"
 _SEED = 20130101
+_THOUSAND = "n[0001-1000]"
+_SLURMS_DEPTH = 500
+"""bf_max_job_test, where nobody sets it."""
 
 
 def _plain(
-    scheduler: str, select: str, preempt: str = "preempt/none", mode: tuple[str, ...] = ("off",)
+    scheduler: str,
+    select: str,
+    preempt: str = "preempt/none",
+    mode: tuple[str, ...] = ("off",),
+    nodes: str = "n[001-100]",
+    clockwork: Mapping[str, float] | None = None,
 ) -> Config:
-    """Return 100 nodes of 8 cores with two partitions, of which the second may preempt the first if anybody may."""
+    """Return nodes of 8 cores with two partitions, of which the second may preempt the first if anybody may."""
     cores = select == "select/cons_tres"
     return Config(
-        node=(NodeTable(name="n[001-100]", cpus=8, memory_mb=64_000),),
+        node=(NodeTable(name=nodes, cpus=8, memory_mb=64_000),),
         partition=(PartitionTable(name="low", default=True), PartitionTable(name="high", priority_tier=2)),
         policy=PolicyTable(
             select=select,
@@ -38,7 +46,7 @@ def _plain(
             preempt=preempt,
             preempt_mode=mode,
         ),
-        scheduler=SchedulerTable(type=scheduler),
+        scheduler=SchedulerTable(type=scheduler, clockwork=dict(clockwork or {})),
     )
 
 
@@ -124,6 +132,16 @@ CASES = {
         for scheduler in ("builtin", "easy", "greedy", "backfill")
         for select in ("linear", "cons_tres")
     },
+    "backfill, 1,000 nodes": Case(lambda: _plain("backfill", "select/linear", nodes=_THOUSAND), _jobs),
+    "backfill, 1,000 nodes, depth 500": Case(
+        lambda: _plain(
+            "backfill", "select/linear", nodes=_THOUSAND, clockwork={"bf_max_job_test": _SLURMS_DEPTH}
+        ),
+        _jobs,
+    ),
+    "backfill and gang": Case(
+        lambda: _plain("backfill", "select/linear", "preempt/partition_prio", ("suspend", "gang")), _jobs
+    ),
     "lsf": Case(lambda: _site("lsf", "lsb.queues"), _lsf_jobs),
     "moab": Case(lambda: _site("moab", "moab.cfg", "nodes.toml"), _moab_jobs),
 }

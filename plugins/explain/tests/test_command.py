@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Run = Callable[..., Any]
 
 
@@ -141,16 +143,21 @@ def test_explain_a_job_whose_row_cannot_be_used(run: Run, config: Path, tmp_path
     assert "no job '4' in june.sacct; there are 1, 1 to 1, and 3 rows that cannot be used" in done.err
 
 
-def test_explain_says_which_component_is_short_of_room(run: Run, config: Path, tmp_path: Path) -> None:
-    """Of both components; and when they start."""
+@pytest.mark.parametrize(
+    ("scheduler", "more"), [("easy", "; having others make way would not help"), ("backfill", "")]
+)
+def test_explain_says_which_component_is_short_of_room(
+    run: Run, config: Path, tmp_path: Path, scheduler: str, more: str
+) -> None:
+    """Of both components; and when they start. Backfill seeks no victims before each has a place in its plan."""
     jobs = tmp_path / "het.toml"
     jobs.write_text(
         "[[job]]\nid = 1\nnodes = 1\nrun_time = 50\ntime_limit = 50\n"
         "[[job]]\nid = 2\nsubmit = 5\nrun_time = 10\n[[job.component]]\nnodes = 1\n[[job.component]]\nnodes = 1\n"
     )
-    done = run("explain", config, jobs, "--job", 2, "--set", "scheduler.type=backfill")
-    why = "component 2+1: 1 node wanted, 0 usable; components start together; having others make way would not help"
-    assert done.out.count(f"5 s: waits in partition low, Resources: {why}") == 2  # as squeue says of both
+    done = run("explain", config, jobs, "--job", 2, "--set", f"scheduler.type={scheduler}")
+    why = f"component 2+1: 1 node wanted, 0 usable; components start together{more}"
+    assert done.out.count(f"5 s: waits in partition low, Resources: {why}\n") == 2  # as squeue says of both
     assert "50 s: starts on n1 in partition low: with its other components" in done.out
 
 

@@ -165,7 +165,7 @@ def test_l5_run_minutes() -> None:
 
 
 def test_run_minutes_of_a_job_that_outlived_its_limit() -> None:
-    """It leaves nothing behind: a second job of 6 minutes waits until the first has 284 s left (284 div 60 + 6 = 10)."""
+    """It leaves nothing behind: a second 6-min job waits until the first has 284 s left (284 div 60 + 6 = 10)."""
     config = site({"q": {"GrpTRESRunMins": "cpu=10"}}, scheduler={"over_time_limit": 300.0}, **counting())
     run = play(
         config,
