@@ -4,6 +4,13 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
+for each in makeway slurmctld slurmd scontrol; do
+    command -v "$each" >/dev/null || {
+        echo "run.sh: there is no '$each' on the PATH; README.md installs makeway, and apt-get install" \
+            "slurmctld slurmd slurm-client installs Slurm" >&2
+        exit 1
+    }
+done
 place=$(mktemp -d)
 chmod 755 "$place"
 driver=
