@@ -374,7 +374,7 @@ def test_packages_of_this_project_are_known_by_name() -> None:
         project = tomllib.loads(path.read_text())["project"]
         for group, names in project.get("entry-points", {}).items():
             brought |= {(groups[group], name): project["name"] for name in names if group in groups}
-    listed = tomllib.loads((root / "core/src/makeway/catalogue.toml").read_text())
+    listed = tomllib.loads((root / "core/src/makeway/catalogue.toml").read_text())["distributions"]
     known = {
         (kind, name): dist
         for dist, table in listed.items()

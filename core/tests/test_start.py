@@ -74,6 +74,21 @@ def test_a_command_of_others_is_imported_to_be_listed(run: Run, monkeypatch: pyt
     assert re.search(r"^  theirs +Do what only they can\.$", shown, re.MULTILINE)
     assert "secret" not in shown
     assert re.search(r"^  replay +Replay WORKLOAD", shown, re.MULTILINE)
+    assert shown.index("Replay and compare:") < shown.index("  replay ") < shown.index("Other commands:")
+    assert shown.index("Other commands:") < shown.index("  theirs ")
+
+
+def test_every_command_of_this_project_stands_in_one_section() -> None:
+    """The help lists it there, and no section promises what nobody brings."""
+    listed = [name for names in catalogue.sections().values() for name in names]
+    assert sorted(listed) == sorted(catalogue.commands())
+
+
+def test_the_help_shows_whole_sentences(run: Run) -> None:
+    """None ends in dots, however narrow the terminal."""
+    shown = run("--help").out
+    for name in (*COMMANDS, *names(GROUP)):
+        assert catalogue.summary(name).partition(". ")[0].rstrip(".") in " ".join(shown.split()), name
 
 
 def test_interpreters_that_cannot_set_objects_aside(

@@ -13,10 +13,19 @@ _Brought = Mapping[str, Any]
 
 
 @functools.cache
-def _catalogue() -> Mapping[str, _Brought]:
+def _tables() -> Mapping[str, Mapping[str, Any]]:
     text = pkgutil.get_data("makeway", "catalogue.toml")
     assert text is not None
     return tomllib.loads(text.decode())
+
+
+def _catalogue() -> Mapping[str, _Brought]:
+    return _tables()["distributions"]
+
+
+def sections() -> Mapping[str, list[str]]:
+    """Return the sections of ``makeway --help``: heading -> commands of this project, in order."""
+    return _tables()["sections"]
 
 
 def reader_of(file: str, kind: str = "files") -> str | None:

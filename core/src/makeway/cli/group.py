@@ -23,7 +23,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +39,10 @@ DEBUG = "MAKEWAY_DEBUG"
 TRACE = "MAKEWAY_TRACE_HOOKS"
 
 
+_OTHERS = "Other commands"
+"""Section of the help with the commands that other projects bring."""
+_WHOLE = 1_000
+"""Characters of a summary in the help: enough for a whole sentence."""
 _STDOUT = "standard output: "
 _WRITING = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT)
 """Errors of a stream without a name: files that are written name themselves."""
@@ -145,17 +149,27 @@ class Guarded(Helpful):
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands; only those that are not known are imported to say what they do."""
-        names = self.list_commands(ctx)
-        limit = formatter.width - 6 - max(map(len, names), default=0)
-        rows = []
+        """List the commands by section; only those that are not known are imported to say what they do."""
+        known = self.list_commands(ctx)
+        sections = {
+            heading: [name for name in names if name in known]
+            for heading, names in catalogue.sections().items()
+        }
+        listed = {name for names in sections.values() for name in names}
+        sections[_OTHERS] = [name for name in known if name not in listed]
+        rows = {heading: list(self._said(ctx, names)) for heading, names in sections.items()}
+        widest = max((len(name) for each in rows.values() for name, _ in each), default=0)
+        for heading, each in rows.items():
+            if each:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(widest), text) for name, text in each])
+
+    def _said(self, ctx: click.Context, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         for name in names:
             known = catalogue.summary(name)
             command = click.Command(name, help=known) if known else self.get_command(ctx, name)
             if command is not None and not command.hidden:
-                rows.append((name, command.get_short_help_str(limit)))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+                yield name, command.get_short_help_str(_WHOLE)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into a text and an exit status, and warnings into a line each."""

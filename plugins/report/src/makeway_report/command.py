@@ -48,7 +48,7 @@ def report(
     title: str,
     given: tuple[str, ...],
 ) -> None:
-    """Show the RECORDs of replays (``makeway replay --json``) on one page.
+    """Show the RECORDs of replays (`makeway replay --json`) on one page.
 
     The page is one file that opens in any browser without a network: who ran where and when, who made way for
     whom and why, what it cost, and how the runs differ.

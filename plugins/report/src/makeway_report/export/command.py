@@ -40,7 +40,7 @@ FOLDERS = {"csv": write_csv, "parquet": write_parquet}
     help="Where it goes: a folder for csv and parquet, else a file; - is standard output, FILE.gz is compressed.",
 )
 def export(record: Path, kind: str, output: str) -> None:
-    """Write the RECORD of a replay (``makeway replay --json``) in the format of another tool."""
+    """Write the RECORD of a replay (`makeway replay --json`) in the format of another tool."""
     found = read_record(record)
     if kind in FOLDERS:
         if output == STDOUT:

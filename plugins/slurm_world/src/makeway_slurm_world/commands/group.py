@@ -34,12 +34,8 @@ class _Lazy(Helpful):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them without importing them."""
-        limit = formatter.width - 6 - max(map(len, _OWN))
-        rows = [
-            (name, click.Command(name, help=text).get_short_help_str(limit)) for name, text in _OWN.items()
-        ]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl(list(_OWN.items()))
 
 
 @click.group(cls=_Lazy)
