@@ -190,8 +190,8 @@ def _load(name: str, points: Sequence[metadata.EntryPoint]) -> tuple[Any, Instal
     if found is None:
         names = sorted({point.name for point in points})
         raise PluginError(
-            f"no plugin named {name!r}; installed: {', '.join(names) or 'none'}"
-            f"{nearest(name, names)}; {how_to_get(name)}"
+            f"no plugin named {name!r}{nearest(name, names)}; {how_to_get(name)}; "
+            f"installed: {', '.join(names) or 'none'}"
         )
     point, item = found
     _check_version(str(item), item.wants, running_version(), "requires makeway")
