@@ -129,7 +129,7 @@ def test_fewer_instants_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
         return looked
 
     monkeypatch.setattr(Sliding, "available", noted)
-    monkeypatch.setattr(Behind, "begin", lambda _: False)  # else most of those who wait are not looked at
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)  # else most of those who wait are not looked at
     quick = count()
     monkeypatch.setattr(LinearSelector, "forecast_key", lambda *_: None)
     assert quick * 3 < count() * 2
@@ -159,7 +159,7 @@ def test_bounds_are_those_of_whoever_wants_no_more(seed: int) -> None:
         assert bounds.least(key, wants, length) == max(expected, default=None)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +182,80 @@ def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
     monkeypatch.setattr(Backfill, "_try", noted)
     monkeypatch.setattr(Shapes, "many", 1)
     lines, few = record()
-    monkeypatch.setattr(Behind, "begin", lambda _: False)
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)
     expected, many = record()
     assert lines == expected
     assert few < many
+
+
+def _deep(seed: int) -> tuple[Config, list[JobSpec]]:
+    """Return a site that is soon full, and jobs that wait behind each other, most of them for one node."""
+    chance = Random(seed)
+    nodes = chance.choice((6, 12, 20))
+    config = Config(
+        node=(
+            NodeTable(name=f"n[1-{nodes // 2}]", cpus=8, memory_mb=8_000, features=("old",)),
+            NodeTable(
+                name=f"n[{nodes // 2 + 1}-{nodes}]", cpus=8, memory_mb=16_000, weight=1 + 2 * (seed % 2)
+            ),
+        ),
+        partition=(
+            PartitionTable(name="low", default=True),
+            PartitionTable(name="high", priority_tier=2, nodes=f"n[{nodes // 3}-{nodes}]"),
+        ),
+        scheduler=SchedulerTable(
+            type="backfill",
+            clockwork={
+                "bf_max_job_test": chance.choice((1_000_000, 1_000_000, 40)),
+                "bf_window": chance.choice((86_400.0, 1_800.0)),
+                "bf_resolution": chance.choice((1.0, 60.0)),
+            },
+        ),
+    )
+    jobs = []
+    for at in range(100):
+        run = chance.randint(5, 2_000)
+        size = chance.choice((1, 1, 1, 2, 2, 3))
+        jobs.append(
+            JobSpec(
+                id=str(at + 1),
+                partitions=("high" if chance.random() < 0.15 else "low",),
+                submit_at=float(chance.choice((0, chance.randrange(2), chance.randrange(4_000)))),
+                run_time=float(run),
+                time_limit=None
+                if chance.random() < 0.02
+                else 60.0 * math.ceil(run * chance.uniform(1, 2) / 60),
+                min_nodes=size,
+                features="old" if chance.random() < 0.1 else "",
+            )
+        )
+    return config, sorted(jobs, key=lambda job: job.submit_at)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same record where those between are not planned for; each pass looks for such a job from the first on."""
+    leaps = 0
+    leap = Backfill._leap
+
+    def noted(self: Backfill, *given: Any) -> bool:
+        nonlocal leaps
+        leapt = leap(self, *given)
+        leaps += leapt
+        return leapt
+
+    def record() -> list[str]:
+        lines: list[str] = []
+        config, jobs = _deep(seed)
+        replay(config, jobs, (), Options(sink=lambda line: lines.append(to_json(line))))
+        return lines
+
+    monkeypatch.setattr(Backfill, "_leap", noted)
+    monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
+    monkeypatch.setattr(Shapes, "many", 1)
+    quick = record()
+    assert leaps > 5
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)
+    assert quick == record()

@@ -53,5 +53,7 @@ class ForecastingSelector(Selector, Protocol):
         """Return what tells jobs of one partition apart for `forecast` as things stand, and how much one wants.
 
         Of two jobs with the same first part, whoever wants more is never forecast to start earlier, on the same
-        nodes or on some of them. Whom `removable` names makes nobody start later. None: that does not hold for it.
+        nodes or on some of them. Whom `removable` names makes nobody start later. Whether a job may start now, and
+        where, depends on the nodes that no running job keeps to itself; later starts are ends of jobs. Jobs that were
+        told the same once are told the same later on, or nothing. None: that does not hold for it.
         """

@@ -1,4 +1,4 @@
-"""Tell when nobody further behind in the queue can start now, so that a pass need not plan for the rest of it.
+"""Tell who further behind in the queue may start now, so that a pass need not plan for the rest of it.
 
 Nodes are promised to keep others from starting now. Where nobody is left who could, no promise matters, and the next
 pass plans anew. Jobs are looked at by shape (`makeway.engine.schedulers.shapes`): one glance at the shortest of a
@@ -11,14 +11,28 @@ later in the same pass.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
+from makeway.bitmap import NodeBits
 from makeway.engine.entries import Entry
 from makeway.engine.schedulers.common import Attempts
 from makeway.engine.schedulers.shapes import ScreenKey, Shape, Shapes
 from makeway.model import Job, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.plan import Plan
+
+
+class _Kind(NamedTuple):
+    """All by which jobs of one size and partition differ as to when they may start."""
+
+    screened: Hashable
+    """What a glance looks at."""
+    whom: Hashable
+    """Whom they may displace."""
+    told: Hashable
+    """What the selector says of forecasts when a job comes; None: nothing."""
 
 
 class Behind:
@@ -31,10 +45,12 @@ class Behind:
         """
         self._attempts = attempts
         self._screen_key = screen_key
+        self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None)
         self._at_most = at_most
         self._ledger = attempts.ledger
         self._placer = attempts.placer
         self._shapes = Shapes(attempts.queue, self._kind, attempts.placer.rulings.limited)
+        self._until: Entry | None = None
         self._open: list[Shape] = []
         """Shapes of which somebody may start now; those that are asked first stand last."""
         self._shortest: dict[int, Seconds] = {}
@@ -49,34 +65,109 @@ class Behind:
         screen_key = getattr(attempts.placer.selector, "screen_key", None)
         return None if screen_key is None else cls(attempts, screen_key, at_most)
 
-    def begin(self) -> bool:
-        """Begin a pass; say whether all who wait are here, in the order in which they are tried."""
+    def begin(self, depth: int) -> bool:
+        """Begin a pass; say whether all who wait are here, in the order in which they are tried.
+
+        :param depth: so many are looked at in the pass.
+        """
         attempts = self._attempts
         if attempts.custom_order or attempts.turns or attempts.raw or not self._shapes.complete():
             return False
+        entries = attempts.queue.entries
+        self._until = entries[depth - 1] if depth < len(entries) else None
         self._open = sorted(self._shapes.behind(None), key=lambda shape: -shape.size)
         self._shortest.clear()
         return True
 
     def nobody(self, after: Entry, plan: Plan) -> bool:
         """Whether nobody behind an entry can start now, or have others make way."""
-        releases = self._ledger.releases()
-        if releases and releases[0][0] <= self._ledger.now:
-            return False  # who is over his time counts as gone to a forecast, but not to a glance
-        apart = self._shapes.apart
-        if apart and apart[-1] > after:
+        if self._anybody_due():
+            return self._first(self._attempts.queue.entries, after) is None
+        if self._first(self._shapes.apart, after) is not None:
             return False
         while self._open and not self._may_start(self._open[-1], after, plan):
             self._open.pop()
         return not self._open
 
-    def _may_start(self, shape: Shape, after: Entry, plan: Plan) -> bool:
-        """Whether anybody of a shape behind an entry may start now."""
+    def next(self, after: Entry, arrived: Sequence[Entry]) -> Entry | None:
+        """Return the entry behind one; None: there is none, or the pass goes no deeper.
+
+        :param arrived: who came in this pass; they are passed over.
+        """
+        found = self._first(self._attempts.queue.entries, after)
+        while found is not None and found in arrived:
+            found = self._first(self._attempts.queue.entries, found)
+        return found
+
+    def first_open(self, after: Entry, plan: Plan) -> Entry | None:
+        """Return the first entry behind one that may start now, by itself; None: that is not known."""
+        if (
+            self._placer.preemption
+            or self._anybody_due()
+            or self._first(self._shapes.apart, after) is not None
+        ):
+            return None
+        found = [each for shape in self._open for each in self._may_start_of(shape, after, plan)]
+        return min(found, default=None)
+
+    def anybody_without(self, after: Entry, plan: Plan, taken: NodeBits) -> bool:
+        """Whether anybody behind an entry could start now even if some nodes were taken."""
+        # What is known is of those behind the point that the pass has reached, not of those behind `after`.
+        known = dict(self._shortest)
+        found = any(self._may_start(shape, after, plan, taken) for shape in self._open)
+        self._shortest = known
+        return found
+
+    def between(self, after: Entry, before: Entry) -> list[Entry] | None:
+        """Return the shortest job of each shape between two entries; None: the selector knows of some of no like."""
+        shortest = []
+        for shape in self._shapes.behind(after):
+            entry = _within(shape.entries, after, before)
+            if entry is None:
+                continue
+            kind: _Kind = self._shapes.key_of(entry[1])
+            if kind.told is None:
+                return None
+            lists = (shape.by_limit[limit] for limit in shape.limits)
+            found = (_within(listed, after, before) for listed in lists)
+            shortest.append(next((each for each in found if each is not None), entry))
+        return shortest
+
+    def _anybody_due(self) -> bool:
+        """Whether anybody is over his time, who counts as gone to a forecast, but not to a glance."""
+        releases = self._ledger.releases()
+        return bool(releases) and releases[0][0] <= self._ledger.now
+
+    # ------------------------------------------------------------------------------- shapes
+    def _may_start(self, shape: Shape, after: Entry, plan: Plan, taken: NodeBits = 0) -> bool:
+        """Whether anybody of a shape behind an entry may start now.
+
+        :param taken: nodes that count as taken.
+        """
+        length = self._least_length(shape, after)
+        return length is not None and self._fits(shape, length, plan, taken)
+
+    def _may_start_of(self, shape: Shape, after: Entry, plan: Plan) -> Iterator[Entry]:
+        """Yield the first entries behind one that may start now, one for each time limit."""
         length = self._least_length(shape, after)
         if length is None:
-            return False
-        ledger, partition = self._ledger, shape.partition
-        nodes = plan.available(ledger.now, ledger.now + length) & partition.nodes & ledger.up
+            return
+        for limit in shape.limits[bisect.bisect_left(shape.limits, length) :]:
+            entry = self._first(shape.by_limit[limit], after)
+            if entry is None:
+                continue
+            if not self._fits(shape, min(limit, YEAR), plan, 0):
+                return
+            yield entry
+        entry = self._first(shape.entries, after)
+        if entry is not None and self._fits(shape, YEAR, plan, 0):
+            yield entry
+
+    def _fits(self, shape: Shape, length: Seconds, plan: Plan, taken: NodeBits) -> bool:
+        """Whether a job of a shape that runs so long may start now."""
+        ledger = self._ledger
+        open_to_it = shape.partition.nodes & ledger.up & ~taken
+        nodes = plan.available(ledger.now, ledger.now + length) & open_to_it
         if nodes.bit_count() < shape.size:
             return False
         job = shape.entries[-1][1]
@@ -86,17 +177,32 @@ class Behind:
 
     def _least_length(self, shape: Shape, after: Entry) -> Seconds | None:
         """Return how long the shortest job of a shape behind an entry may run; None: there is none."""
-        if not shape.entries or shape.entries[-1] <= after:
+        if self._first(shape.entries, after) is None:
             return None
         limits = shape.limits
         first = bisect.bisect_left(limits, self._shortest.get(id(shape), 0.0))
         left = (limits[at] for at in range(first, len(limits)))
-        found = next((each for each in left if shape.by_limit[each][-1] > after), YEAR)
+        found = next(
+            (each for each in left if self._first(shape.by_limit[each], after) is not None), math.inf
+        )
         self._shortest[id(shape)] = found
         return min(found, YEAR, self._at_most)
 
-    def _kind(self, job: Job) -> Hashable:
-        """Return all by which jobs of one size and partition differ as to whether they may start now."""
+    def _first(self, listed: Sequence[Entry], after: Entry) -> Entry | None:
+        """Return the first of a list behind an entry that this pass gets to; None: there is none."""
+        at = bisect.bisect_right(listed, after)
+        if at == len(listed) or (self._until is not None and listed[at] > self._until):
+            return None
+        return listed[at]
+
+    def _kind(self, job: Job) -> _Kind:
         order = self._placer.order
         whom = order.kind_of(job) if self._placer.preemption and order.kind_of is not None else None
-        return self._screen_key(job), whom
+        told = None if self._forecast_key is None else self._forecast_key(job, self._ledger)
+        return _Kind(self._screen_key(job), whom, told)
+
+
+def _within(listed: Sequence[Entry], after: Entry, before: Entry) -> Entry | None:
+    """Return the first of a list between two entries; None: there is none."""
+    at = bisect.bisect_right(listed, after)
+    return listed[at] if at < len(listed) and listed[at] < before else None

@@ -82,6 +82,10 @@ class Plan:
             at += 1
         return nodes
 
+    def open_until(self, start: Seconds, end: Seconds) -> NodeBits:
+        """Return the same, but a promise that begins at the very end does not count (`collides`)."""
+        return self.available(start, end - 2 * _TINY)
+
     def skipping(self, nodes: NodeBits, least: int) -> Skipping:
         """Return what finds the instants from which on at least so many of `nodes` might stay free for a while."""
         return Skipping(self, nodes, least)
@@ -119,6 +123,10 @@ class Plan:
         begun, over = self._cut(max(first, self._origin)), self._cut(last)
         for at in range(begun, over):
             self.free[at] &= ~nodes
+
+    def is_after(self, start: Seconds, end: Seconds) -> bool:
+        """Whether a promise from `start` on leaves the time until `end` alone (`available`)."""
+        return math.isinf(start) or math.floor(start / self._grain + _TINY) * self._grain > end + _TINY
 
     def around(self, windows: Sequence[Window]) -> Plan:
         """Return the same promises, and beside them those that windows make; windows are not rounded."""

@@ -3,8 +3,6 @@ slurm-gang-and-select 5.4)."""
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -17,7 +15,7 @@ from makeway.engine.placing import Outcome, Question
 from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
 from makeway.licences import LICENCES
-from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
+from makeway.model import Candidates, Forecast, Job, JobState, Partition, Placement, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
@@ -25,6 +23,8 @@ from makeway_backfill.plan import Plan, Sliding
 
 _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""
+_LEAP_AFTER = 3
+"""After so many tries in vain a pass looks for whoever can start; each time that it does so in vain, after twice."""
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
 
@@ -88,30 +88,80 @@ class Backfill:
         self.expected.clear()
         ledger.searches = 0
         self._bounds.forget()
-        if self._behind is not None and self._behind.begin():
+        if self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
             self._run_while_any(plan, self._behind)
         else:
             self._run_through(plan)
 
     def _run_while_any(self, plan: Plan, behind: Behind) -> None:
         """Make a pass that ends where nobody behind can start; all stand once in the queue, each by itself."""
-        queue = self._attempts.queue
-        before, tried, after = len(queue.arrivals), 0, _FIRST
-        while tried < self._clockwork.bf_max_job_test and not behind.nobody(after, plan):
-            begin = bisect.bisect_right(queue.entries, after)
-            entry = next(
-                (
-                    each
-                    for each in itertools.islice(queue.entries, begin, None)
-                    if len(queue.arrivals) == before or each not in queue.arrivals[before:]
-                ),
-                None,
-            )
+        arrivals, before = self._attempts.queue.arrivals, len(self._attempts.queue.arrivals)
+        after, tried, leap = _FIRST, 0, _LEAP_AFTER
+        while not behind.nobody(after, plan):
+            if tried >= leap:
+                leap *= 2
+                if self._leap(after, plan, behind):
+                    return
+            entry = behind.next(after, arrivals[before:])
             if entry is None:
                 return
             after = entry
             tried += 1
             self._try(entry[1], entry[2], plan)
+
+    def _leap(self, after: Entry, plan: Plan, behind: Behind) -> bool:
+        """Start the only one behind an entry who can start now, without planning for those between; say whether.
+
+        That is right where none of them could be promised, while that job runs, a node that it may choose now.
+        """
+        ledger = self._ledger
+        entry = behind.first_open(after, plan)
+        others = None if entry is None else behind.between(after, entry)
+        if entry is None or others is None or self._wants(entry[1]) is None:
+            return False
+        _, job, partition = entry
+        length = self._length(job, False)
+        found = self._earliest(job, partition, plan, length)
+        if found is None or found[0] > ledger.now or found[1].nodes & ledger.completing:
+            return False
+        question = Question(job, partition, found[2])
+        placed = self._placer.prober.ask(question, preempt=False)
+        if not isinstance(placed, Placement) or behind.anybody_without(entry, plan, placed.allocation.nodes):
+            return False
+        eyed, beginnings = found[2] & ~ledger.exclusive, self._beginnings(plan, ledger.now + length)
+        if any(self._might_be_promised(other, plan, eyed, beginnings) for other in others):
+            return False
+        return self._try_start(question) is Outcome.STARTED
+
+    def _might_be_promised(
+        self, entry: Entry, plan: Plan, eyed: NodeBits, beginnings: Sequence[Seconds]
+    ) -> bool:
+        """Whether a job, or one like it that runs no shorter, may be promised one of some nodes at given instants."""
+        _, job, partition = entry
+        if self._wants(job) is None:
+            return True
+        length = self._length(job, False)
+        for start in beginnings:
+            nodes = plan.open_until(start, start + length) & partition.nodes & self._ledger.up
+            if nodes & eyed:
+                found = self._forecast(job, nodes, math.inf, [])
+                if found is not None and found.at <= start:
+                    return True
+        return False
+
+    def _beginnings(self, plan: Plan, instant: Seconds) -> list[Seconds]:
+        """Return when a job might start by a plan, up to an instant: now, where promises change, where jobs end."""
+        now = self._ledger.now
+        found = {now}
+        for each in plan.begins:
+            if plan.is_after(each, instant):
+                break
+            found.add(max(each, now))
+        for end, _, _ in self._ledger.releases():
+            if plan.is_after(end, instant):
+                break
+            found.add(max(end, now))
+        return sorted(found)
 
     def _run_through(self, plan: Plan) -> None:
         """Make a pass over all who wait."""
