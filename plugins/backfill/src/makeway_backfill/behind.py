@@ -35,6 +35,18 @@ class _Kind(NamedTuple):
     """What the selector says of forecasts when a job comes; None: nothing."""
 
 
+class _Kinds(Shapes):
+    """Shapes that say what their jobs have in common."""
+
+    def kind_of(self, job: Job) -> _Kind:
+        """Return of which kind a job is that is kept by its shape."""
+        key = self._entry_of[job.index][0]
+        assert isinstance(key, tuple)
+        kind = key[2]
+        assert isinstance(kind, _Kind)
+        return kind
+
+
 class Behind:
     """The eligible entries of one run's queue, and who of them may start in this pass."""
 
@@ -49,7 +61,7 @@ class Behind:
         self._at_most = at_most
         self._ledger = attempts.ledger
         self._placer = attempts.placer
-        self._shapes = Shapes(attempts.queue, self._kind, attempts.placer.rulings.limited)
+        self._shapes = _Kinds(attempts.queue, self._kind, attempts.placer.rulings.limited)
         self._until: Entry | None = None
         self._open: list[Shape] = []
         """Shapes of which somebody may start now; those that are asked first stand last."""
@@ -125,8 +137,7 @@ class Behind:
             entry = _within(shape.entries, after, before)
             if entry is None:
                 continue
-            kind: _Kind = self._shapes.key_of(entry[1])
-            if kind.told is None:
+            if self._shapes.kind_of(entry[1]).told is None:
                 return None
             lists = (shape.by_limit[limit] for limit in shape.limits)
             found = (_within(listed, after, before) for listed in lists)

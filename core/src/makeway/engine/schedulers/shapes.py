@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any
 
 import attrs
 
@@ -105,12 +104,6 @@ class Shapes(DeepQueue):
             if (key is None) is not self._by_themselves(job):
                 self.left(job)
                 self.came(entry)
-
-    def key_of(self, job: Job) -> Any:
-        """Return what the screen key said of a job that is kept by its shape."""
-        key = self._entry_of[job.index][0]
-        assert isinstance(key, tuple)
-        return key[2]
 
     # ------------------------------------------------------------------------------------ the index
     def _forget(self) -> None:
