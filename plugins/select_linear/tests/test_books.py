@@ -37,7 +37,7 @@ def test_nodes_with_more_than_so_many_jobs(jobs: list[tuple[int, bool]]) -> None
 
 @given(st.lists(st.integers(1, (1 << NODES) - 1), max_size=6), st.data())
 def test_books_are_empty_once_all_have_left(sets: list[int], data: st.DataObject) -> None:
-    books = Books(CLUSTER, track_memory=False)
+    books = Books(CLUSTER, track_memory=False, forgets_resumed=data.draw(st.booleans()))
     jobs = [running_on(str(number), nodes) for number, nodes in enumerate(sets)]
     for job in jobs:
         books.add(job)
@@ -51,6 +51,42 @@ def test_books_are_empty_once_all_have_left(sets: list[int], data: st.DataObject
         books.remove(stopped if what == "is stopped" else job)
     assert not books.above(0)
     assert not books.running.over[0]
+    assert not books.forgotten
+
+
+def resumed(books: Books, name: str, nodes: int) -> Job:
+    """Return a job that a person suspended and resumed."""
+    job = running_on(name, nodes)
+    books.add(job)
+    stopped = attrs.evolve(job, suspended_by=SuspendedBy.ADMIN)
+    books.suspend(stopped)
+    books.resume(stopped)
+    return job
+
+
+def test_a_resumed_sharer_counts_nowhere_if_books_forget_it() -> None:
+    """Recorded: linear_resumed_sharer_limit, where two others of OverSubscribe=YES:2 start beside it."""
+    for forgets, count in ((True, 0), (False, 1)):
+        books = Books(CLUSTER, track_memory=False, forgets_resumed=forgets)
+        job = resumed(books, "1", 0b11)
+        assert books.running.over[0].bit_count() == 2 * count
+        assert books.counts_job(job) is not forgets
+        stopped = attrs.evolve(job, suspended_by=SuspendedBy.ADMIN)
+        books.suspend(stopped)  # once more: nothing is taken off twice
+        books.add(running_on("2", 0b01))
+        books.resume(stopped)
+        assert bitmap.of([0]) == books.running.above(count)
+
+
+def test_who_was_forgotten_is_handed_over() -> None:
+    books = Books(CLUSTER, track_memory=False, forgets_resumed=True)
+    job, other = resumed(books, "1", 0b11), running_on("2", 0b01)
+    books.add(other)
+    told = books.hand_over([job, other], Books(CLUSTER, track_memory=False, forgets_resumed=True))
+    heir = Books(CLUSTER, track_memory=False, forgets_resumed=True)
+    heir.take_over([job, other], told)
+    assert heir.forgotten == books.forgotten == {"1"}
+    assert heir.running.over == books.running.over == [0b01]
 
 
 def test_memory_is_charged_where_it_is_tracked() -> None:

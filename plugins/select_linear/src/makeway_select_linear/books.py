@@ -1,7 +1,8 @@
 """Keep the selector's books: how many jobs are on each node, and their memory (spec slurm-gang-and-select 4.2.1).
 
 A gang-suspended job still counts as running; one suspended by a person counts in the total only, and is gone
-from the memory as well (4.2.6, a defect that real Slurm has).
+from the memory as well (4.2.6, a defect that real Slurm has). One that shares its nodes and is resumed by a person
+is forgotten: it counts nowhere any more (rule linear_forgets_resumed_sharers).
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ _ADMIN = SuspendedBy.ADMIN
 class Books:
     """Counts per node."""
 
-    def __init__(self, cluster: Cluster, *, track_memory: bool) -> None:
+    def __init__(self, cluster: Cluster, *, track_memory: bool, forgets_resumed: bool = False) -> None:
         self.running = Levels()
         self.stopped = Levels()
         """Jobs suspended by a person: they count in the total only."""
         self.exclusive = Levels()
+        self.forgets_resumed = forgets_resumed
+        self.forgotten: set[str] = set()
+        """Ids of sharing jobs that a person resumed: they run, and count nowhere."""
         self.track_memory = track_memory
         self.memory = [0] * len(cluster.nodes) if track_memory else []
         self.has_gres = any(node.gres for node in cluster.nodes)
@@ -58,7 +62,7 @@ class Books:
         if job.suspended_by is _ADMIN:
             self.stopped.remove(allocation.nodes)
         else:
-            self._stop_counting(allocation)
+            self._stop_counting(job, allocation)
         if self._given_up:
             for index, amount in self._given_up.pop(job.id, {}).items():
                 self.memory[index] += amount
@@ -74,7 +78,7 @@ class Books:
         if job.suspended_by is not _ADMIN or job.allocation is None:
             return
         self.version += 1
-        self._stop_counting(job.allocation)
+        self._stop_counting(job, job.allocation)
         self.stopped.add(job.allocation.nodes)
         if self.track_memory:
             held = {index: self.memory[index] for index in job.allocation.node_indices}
@@ -89,14 +93,24 @@ class Books:
             return
         self.version += 1
         self.stopped.remove(job.allocation.nodes)
-        self.running.add(job.allocation.nodes)
-        if not job.allocation.shared:
-            self.exclusive.add(job.allocation.nodes)
+        if job.allocation.shared and self.forgets_resumed:
+            self.forgotten.add(job.id)
+        else:
+            self.running.add(job.allocation.nodes)
+            if not job.allocation.shared:
+                self.exclusive.add(job.allocation.nodes)
         for index, amount in self._given_up.pop(job.id, {}).items():
             self.memory[index] += amount
             self.used_memory |= 1 << index
 
-    def _stop_counting(self, allocation: Allocation) -> None:
+    def counts_job(self, job: Job) -> bool:
+        """Whether a job counts among those that run on its nodes."""
+        return job.suspended_by is not _ADMIN and job.id not in self.forgotten
+
+    def _stop_counting(self, job: Job, allocation: Allocation) -> None:
+        if job.id in self.forgotten:
+            self.forgotten.remove(job.id)
+            return
         self.running.remove(allocation.nodes)
         if not allocation.shared:
             self.exclusive.remove(allocation.nodes)
@@ -124,13 +138,16 @@ class Books:
         :param active: all running and suspended jobs.
         :param fresh: books without any job; changed.
         """
-        if not self.track_memory:
+        if not self.track_memory and not self.forgotten:
             return {}
         fresh.take_over(active, None)
-        if fresh.memory == self.memory and fresh._given_up == self._given_up:
-            return {}
+        told: dict[str, Any] = {"forgotten": sorted(self.forgotten)} if self.forgotten else {}
+        if fresh.memory != self.memory or fresh._given_up != self._given_up:
+            told |= self._memory_told()
+        return {"jobs": states_of(active), **told} if told else {}
+
+    def _memory_told(self) -> dict[str, Any]:
         return {
-            "jobs": states_of(active),
             "memory": {str(index): held for index, held in enumerate(self.memory) if held},
             "given_up": {
                 job_id: {str(index): amount for index, amount in given_up.items()}
@@ -148,7 +165,12 @@ class Books:
         stopped = [job for job in active if job.state is JobState.SUSPENDED and job.suspended_by is _ADMIN]
         for job in sorted(stopped, key=lambda job: job.suspended_at or 0.0):
             self.suspend(job)
-        if memory and memory["jobs"] == states_of(active):
+        if not memory or memory["jobs"] != states_of(active):
+            return
+        for job in active:
+            if job.id in memory.get("forgotten", ()):
+                self._forget(job)
+        if "memory" in memory:
             self.memory = [0] * self._size
             for index, held in memory["memory"].items():
                 self.memory[int(index)] = held
@@ -157,6 +179,11 @@ class Books:
                 for job_id, given_up in memory["given_up"].items()
             }
             self.used_memory = bitmap.of([index for index, held in enumerate(self.memory) if held])
+
+    def _forget(self, job: Job) -> None:
+        if job.allocation is not None and job.id not in self.forgotten:
+            self._stop_counting(job, job.allocation)
+            self.forgotten.add(job.id)
 
     def above(self, count: int) -> NodeBits:
         """Return the nodes with more than `count` jobs in all, running or suspended by whomever."""

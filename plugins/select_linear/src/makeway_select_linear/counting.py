@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import Job, SuspendedBy
+from makeway.model import Job
 from makeway_select_linear.books import Books
 
 
@@ -23,6 +23,7 @@ class Counting:
         :param size: number of nodes of the cluster.
         """
         self._most = most
+        self._books = books
         self._start = static & ~books.exclusive.over[0] & ~books.running.above(self._most)
         self._fixed = bin(static | 1 << size)[:1:-1]
         self._gained: list[int] = []
@@ -39,10 +40,10 @@ class Counting:
         """Take `job` away.
 
         :returns: how many of its nodes are usable now, and how many of them were not before. One that a person
-            suspended cannot be taken away (spec slurm-preemption 10.1 no. 13).
+            suspended cannot be taken away (spec slurm-preemption 10.1 no. 13), nor one that the books forgot.
         """
         allocation = job.allocation
-        if allocation is None or job.suspended_by is SuspendedBy.ADMIN:
+        if allocation is None or not self._books.counts_job(job):
             return 0, 0
         fixed = self._fixed
         if self._running is None or self._exclusive is None:

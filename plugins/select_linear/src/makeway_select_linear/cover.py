@@ -26,6 +26,8 @@ _Holders = Mapping[int, tuple[int, ...]]
 def cover_of(attempt: Asked, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
     """Return the cover of `attempt`; None where shapes matter, or who leaves a node is open."""
     selector, request = attempt.selector, attempt.request
+    if selector.books.forgotten:
+        return None
     choices = selector.alternatives(attempt.job)
     if request.contiguous or request.required or len(choices) > 1 or choices[0].counts:
         return None

@@ -226,6 +226,7 @@ def _plain(request: Request, job: Job, selector: LinearNodes, *, tolerates: bool
         and not request.required
         and not request.contiguous
         and not books.track_memory
+        and not books.forgotten
         and not job.spec.gres
         and not (job.spec.features and selector.alternatives(job)[-1].counts)
         and request.target == request.min_nodes

@@ -38,7 +38,7 @@ class LinearNodes:
         cluster = view.cluster
         self.cluster: Cluster = cluster
         parameters = {word.upper() for word in view.select_parameters}
-        self.books = Books(cluster, track_memory="CR_MEMORY" in parameters)
+        self.books = self._empty_books(track_memory="CR_MEMORY" in parameters)
         self.one_task_per_core = "CR_ONE_TASK_PER_CORE" in parameters
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.node_sets = list(_node_sets(cluster, _by_weight))
@@ -91,9 +91,15 @@ class LinearNodes:
 
     # ----------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
-        """Return the memory of the nodes, which depends on who was suspended when (4.2.6)."""
-        return self.books.hand_over(
-            self.view.active, Books(self.cluster, track_memory=self.books.track_memory)
+        """Return what depends on who was suspended and resumed when: memory, and who was forgotten (4.2.6)."""
+        fresh = self._empty_books(track_memory=self.books.track_memory)
+        return self.books.hand_over(self.view.active, fresh)
+
+    def _empty_books(self, *, track_memory: bool) -> Books:
+        return Books(
+            self.cluster,
+            track_memory=track_memory,
+            forgets_resumed=self.view.rule("linear_forgets_resumed_sharers"),
         )
 
     def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:

@@ -29,10 +29,11 @@ class Thought:
         allocation = job.allocation
         if allocation is None or job.suspended_by is SuspendedBy.ADMIN:
             return  # one suspended by a person cannot be removed (section 10.1 no. 13)
-        self._running.remove(allocation.nodes)
-        if not allocation.shared:
-            self._exclusive.remove(allocation.nodes)
         books = self._selector.books
+        if books.counts_job(job):
+            self._running.remove(allocation.nodes)
+            if not allocation.shared:
+                self._exclusive.remove(allocation.nodes)
         if books.track_memory and allocation.memory_mb is not None:
             for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
                 held = self._memory.get(index, books.memory[index])

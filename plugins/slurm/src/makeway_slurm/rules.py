@@ -275,6 +275,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.1.3",
     ),
+    "linear_forgets_resumed_sharers": Rule(
+        "select/linear no longer counts a job that shares its nodes once a person has suspended and resumed it: "
+        "others start beside it, even in partitions of OverSubscribe=NO (a defect)",
+        "1",
+        section="slurm-gang-and-select 4.2.6",
+    ),
     "linear_suspend_keeps_deadline": Rule(
         "a victim that select/linear suspended keeps its deadline and is killed at it (a defect)",
         "1",
