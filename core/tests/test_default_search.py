@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from makeway import registry
 from makeway.cli import cli
 from makeway.hookspecs import hookimpl
-from makeway.model import Attempt, Blocked, Candidates, ClusterView, Job, PreemptMode
+from makeway.model import Attempt, Blocked, Candidates, Choice, ClusterView, Job, PreemptMode
 from makeway.replay import Options, replay
+from makeway.searching import in_order
 from makeway_testing import TableRun, cluster, replay_table, tiers
 from makeway_testing.builders import config, jobs
 
@@ -96,6 +97,27 @@ def test_who_is_not_needed_is_given_back(no_search: SimpleNamespace) -> None:
     """The job wants n1: b is taken first, does not help, and stays."""
     run = played("n1", {"bare": no_search}, select="bare")
     assert run.victims == ("a",)
+
+
+class OldestFirst:
+    """A search that takes the candidates from behind, in the order that it was given."""
+
+    @hookimpl
+    def makeway_search(self, attempt: Attempt, candidates: Candidates) -> Choice | None:
+        """Use what the general search is made of."""
+        return in_order(attempt, candidates, range(len(candidates.jobs) - 1, -1, -1))
+
+
+def test_a_search_may_go_by_an_order_of_its_own(no_search: SimpleNamespace) -> None:
+    """Any node will do: the policy names `b` first, the search takes `a`."""
+    run = played("-", {"bare": no_search, "oldest": OldestFirst()}, select="bare", search="oldest")
+    assert run.victims == ("a",)
+
+
+def test_who_is_not_needed_is_given_back_in_that_order_as_well(no_search: SimpleNamespace) -> None:
+    """The job wants n2: a is taken first, does not help, and stays."""
+    run = played("n2", {"bare": no_search, "oldest": OldestFirst()}, select="bare", search="oldest")
+    assert run.victims == ("b",)
 
 
 @pytest.mark.parametrize("limited", [False, True])

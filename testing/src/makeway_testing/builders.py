@@ -88,6 +88,11 @@ def tiers(**of: int) -> dict[str, dict[str, Any]]:
     return {name: {"priority_tier": tier} for name, tier in of.items()}
 
 
+def preempting(policy: str, mode: str = "requeue", /, **own: Any) -> dict[str, Any]:
+    """Return flat settings in which `policy` says who makes way, in `mode`, with settings of its `own`."""
+    return {"preempt": policy, "preempt_mode": mode, "settings": {policy: own}}
+
+
 def config(machine: Machine | None = None, settings: Settings | None = None, **more: Any) -> Config:
     """Build a configuration out of flat `settings`; `more` are settings too and win.
 

@@ -132,6 +132,8 @@ def makeway_search(
     ``policy.search`` or the preempt plugin answers first. Where no plugin in use has a search,
     ``search/in_order`` is used.
 
+    `makeway.searching.in_order` takes candidates in an order of your own, and gives back who is not needed.
+
     One at a time until it fits::
 
         @hookimpl

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from makeway_testing import one_node
+from makeway_testing.builders import preempting
 from makeway_testing.contracts import PreemptPolicyContract
 from makeway_testing.strategies import Scenario
 
-SETTINGS = {"thresholds": [20.0, 100.0]}
+NAME = "preempt/las"
+SETTINGS: Mapping[str, Any] = {"thresholds": [20.0, 100.0]}
 SINKS = Scenario.of(
     """
     job    submit  nodes  run_time
@@ -17,7 +19,7 @@ SINKS = Scenario.of(
     short      30      1        10
     """,
     cluster=one_node(),
-    config={"preempt": "preempt/las", "preempt_mode": "requeue", "settings": {"preempt/las": SETTINGS}},
+    config=preempting(NAME, **SETTINGS),
 )
 """Somebody makes way."""
 
@@ -26,7 +28,7 @@ class TestContract(PreemptPolicyContract):
     """Three queues."""
 
     __test__ = True
-    plugin = "preempt/las"
+    plugin = NAME
     found = (SINKS,)
     modes = ("requeue", "checkpoint")
     settles_ties = True

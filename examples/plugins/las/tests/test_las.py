@@ -9,13 +9,14 @@ import pytest
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway_testing import one_node, replay_table, timeline
+from makeway_testing.builders import preempting
 
 NAME = "preempt/las"
 
 
 def config(mode: str = "checkpoint", **settings: Any) -> dict[str, Any]:
     """Return a configuration with the plugin's own settings."""
-    return {"preempt": NAME, "preempt_mode": mode, "settings": {NAME: {"thresholds": [20.0], **settings}}}
+    return preempting(NAME, mode, **{"thresholds": [20.0], **settings})
 
 
 def test_a_new_job_displaces_one_that_has_had_its_share() -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from makeway_testing import one_node
+from makeway_testing.builders import preempting
 from makeway_testing.contracts import PreemptPolicyContract
 from makeway_testing.strategies import Scenario
 
-SETTINGS = {"spot": ["low"], "restart_cost": 5.0}
+NAME = "preempt/spot"
+SETTINGS: Mapping[str, Any] = {"spot": ["low"], "restart_cost": 5.0}
 EVICTED = Scenario.of(
     """
     job   qos   submit  nodes  run_time
@@ -17,12 +19,7 @@ EVICTED = Scenario.of(
     rush  high      30      1        10
     """,
     cluster=one_node(),
-    config={
-        "preempt": "preempt/spot",
-        "preempt_mode": "requeue",
-        "qos": {"low": {}, "high": {}},
-        "settings": {"preempt/spot": SETTINGS},
-    },
+    config=preempting(NAME, **SETTINGS) | {"qos": {"low": {}, "high": {}}},
 )
 """Somebody makes way."""
 
@@ -31,7 +28,7 @@ class TestContract(PreemptPolicyContract):
     """One QOS is spot, two are not."""
 
     __test__ = True
-    plugin = "preempt/spot"
+    plugin = NAME
     found = (EVICTED,)
     modes = ("requeue", "checkpoint")
     by_qos = True

@@ -8,21 +8,19 @@ import pytest
 
 from makeway.errors import ConfigError
 from makeway_testing import cluster, one_node, replay_table, timeline
+from makeway_testing.builders import preempting
 
 NAME = "preempt/spot"
 
 
 def config(select: str = "select/cons_tres", **settings: Any) -> dict[str, Any]:
     """Return a configuration with the plugin's own settings."""
-    return {
-        "preempt": NAME,
-        "preempt_mode": "requeue",
+    return preempting(NAME, **settings) | {
         "select": select,
         "select_parameters": "CR_Core",
         "scheduler": "greedy",
         "clockwork": {"preset": "ideal"},
         "qos": {"HP": {}, "Spot": {}},
-        "settings": {NAME: settings},
     }
 
 

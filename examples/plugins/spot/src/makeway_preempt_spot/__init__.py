@@ -22,11 +22,11 @@ from makeway.model import (
     ClusterView,
     Job,
     JobState,
-    Placement,
     Plan,
     PreemptMode,
     Seconds,
 )
+from makeway.searching import in_order
 
 
 @attrs.frozen(kw_only=True)
@@ -101,40 +101,17 @@ def makeway_search(
     for each, held in zip(price, nodes, strict=True):
         for node in held:
             on_node[node] = on_node.get(node, 0.0) + each
-    by_victim = [at for at, mode in enumerate(candidates.modes) if mode is not PreemptMode.OFF]
+    by_victim = range(len(jobs))
     by_node = sorted(
         by_victim, key=lambda at: min(((on_node[node], node) for node in nodes[at]), default=(0.0, 0))
     )
-    found = [way for order in (by_victim, by_node) if (way := _taken(attempt.fresh(), candidates, order))]
+    ways = (in_order(attempt.fresh(), candidates, order) for order in (by_victim, by_node))
+    found = [way for way in ways if way is not None]
     if not found:
         return None
-    victims, placement = min(found, key=lambda way: sum(price[at] for at in way[0]))
-    return Choice(placement=placement, victims=victims, method="the cheaper way: by victims or by nodes")
-
-
-def _taken(
-    attempt: Attempt, candidates: Candidates, order: Sequence[int]
-) -> tuple[tuple[int, ...], Placement] | None:
-    """Take in order until the job fits, then give back in reverse who is not needed."""
-    taken: list[int] = []
-    for at in order:
-        attempt.remove(candidates.jobs[at], candidates.modes[at])
-        taken.append(at)
-        found = attempt.probe()
-        if isinstance(found, Placement):
-            break
-    else:
-        return None
-    for spared in reversed(taken[:-1]):
-        trial = attempt.fresh()
-        for at in taken:
-            if at != spared:
-                trial.remove(candidates.jobs[at], candidates.modes[at])
-        without = trial.probe()
-        if isinstance(without, Placement):
-            taken.remove(spared)
-            found = without
-    return tuple(sorted(taken)), found
+    cheapest = min(found, key=lambda way: sum(price[at] for at in way.victims))
+    method = "the cheaper way: by victims or by nodes"
+    return attrs.evolve(cheapest, victims=tuple(sorted(cheapest.victims)), method=method)
 
 
 @hookimpl
