@@ -19,6 +19,7 @@ from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.open import open_workload
+from makeway_testing import one_node, replay_table
 
 DATA = Path(__file__).parent / "data"
 TRACES = Path(os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[4] / "shared" / "workloads")
@@ -233,13 +234,36 @@ def test_ignored_memory_is_noted(tmp_path: Path) -> None:
     [
         pytest.param("gres/gpu=4,node=2", {"gpu": 2}, {}, id="divides: per node"),
         pytest.param("gres/gpu=3,node=2", {}, {"gpu": 3}, id="does not: over the job"),
-        pytest.param("gres/gpu=2,gres/gpu:a100=2,node=1", {"gpu:a100": 2}, {}, id="typed counts"),
+        pytest.param("gres/gpu=2,gres/gpu:a100=2,node=1", {"gpu": 2, "gpu:a100": 2}, {}, id="the same two"),
+        pytest.param("gres/gpu:a100=2,node=1", {"gpu": 2, "gpu:a100": 2}, {}, id="typed alone"),
+        pytest.param(
+            "gres/gpu:a100=2,gres/gpu:v100=1,node=1",
+            {"gpu": 3, "gpu:a100": 2, "gpu:v100": 1},
+            {},
+            id="two types",
+        ),
+        pytest.param(
+            "gres/gpu=4,gres/gpu:a100=1,node=2", {"gpu": 2}, {"gpu:a100": 1}, id="one of four typed"
+        ),
         pytest.param("gres/gpuutil=50,gres/gpumem=2G,node=1", {}, {}, id="measurements: none"),
     ],
 )
 def test_gres(tmp_path: Path, tres: str, per_node: dict[str, int], total: dict[str, int]) -> None:
     _, job = one(tmp_path, ReqTRES=tres)
     assert (dict(job.gres), dict(job.gres_total)) == (per_node, total)
+
+
+def test_typed_gpus_are_given_once(tmp_path: Path) -> None:
+    """A node of four GPUs of one type: two jobs that ask for a type, or for any, get two each, a third one waits."""
+    _, typed = one(tmp_path, ReqTRES="cpu=1,gres/gpu=2,gres/gpu:a100=2,node=1")
+    _, untyped = one(tmp_path, ReqTRES="cpu=1,gres/gpu=2,node=1")
+    specs = [
+        JobSpec(id=name, submit_at=at, run_time=10, gres=spec.gres, gres_total=spec.gres_total)
+        for at, (name, spec) in enumerate((("a", typed), ("b", untyped), ("c", untyped)))
+    ]
+    site = {"select": "select/cons_tres", "select_parameters": "CR_Core"}
+    run = replay_table(specs, cluster=one_node(cpus=8, gres={"gpu": 4, "gpu:a100": 4}), config=site)
+    assert [run.starts(name) for name in "abc"] == [(0,), (1,), (10,)]
 
 
 def test_licences(tmp_path: Path) -> None:

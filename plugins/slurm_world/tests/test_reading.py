@@ -160,7 +160,7 @@ def test_states_of_nodes(state: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("gres:gpu:2", {"gpu": 2}),
-        ("gres/gpu:a100:1,gres/nvme", {"gpu:a100": 1, "nvme": 1}),
+        ("gres/gpu:a100:1,gres/nvme", {"gpu": 1, "gpu:a100": 1, "nvme": 1}),
         ("gpu:2(IDX:0-1)", {"gpu": 2}),
         ("gres/gpu=4", {"gpu": 4}),
         ("", {}),
@@ -217,7 +217,10 @@ def test_jobs_of_later_releases() -> None:
 
 def test_what_jobs_of_later_releases_hold() -> None:
     train, mpi = _later()["2302"], _later()["2411"]
-    assert held(train, cores=True, memory=True, threads=lambda _: 2).gres == {"gpu:a100": (2,)}
+    assert held(train, cores=True, memory=True, threads=lambda _: 2).gres == {
+        "gpu": (2,),
+        "gpu:a100": (2,),
+    }
     place = held(mpi, cores=True, memory=True, threads=lambda _: 1)
     assert (place.nodes, place.cpus, place.cores) == ("c[1-3]", (5, 5, 2), ("0-4", "0-4", "0,6"))
 
@@ -264,4 +267,9 @@ def test_what_a_job_asks_for_stands_behind_what_people_typed(tail: str, expected
 def test_resources_without_indices_are_counted() -> None:
     """Slurm 22.05.8 prints ``GRES=bandwidth(CNT:2)`` for a job with --gres=bandwidth:2."""
     assert counted("bandwidth(CNT:2)") == {"bandwidth": 2}
-    assert counted("gpu:a100:2(IDX:0-1),nic:fast(CNT:3)") == {"gpu:a100": 2, "nic:fast": 3}
+    assert counted("gpu:a100:2(IDX:0-1),nic:fast(CNT:3)") == {
+        "gpu": 2,
+        "gpu:a100": 2,
+        "nic": 3,
+        "nic:fast": 3,
+    }

@@ -434,15 +434,23 @@ def _up(megabytes: float) -> int:
 
 
 def _gres(asked: Mapping[str, str], nodes: int) -> dict[str, dict[str, int]]:
-    """Return generic resources: per node where they divide, else over the whole job."""
+    """Return generic resources: per node where they divide, else over the whole job.
+
+    Typed ones count for their name as well, as in ``parse_gres``: a name that is there too counts them, and maybe more.
+    """
     total: dict[str, int] = {}
     for key, text in asked.items():
         name = key.removeprefix("gres/")
         count = _whole(text)
         if name != key and count and name not in _USAGE:
             total[name] = count
-    for kind in {name.partition(":")[0] for name in total if ":" in name}:
-        total.pop(kind, None)
+    of_types: dict[str, int] = {}
+    for name, count in total.items():
+        kind, typed, _ = name.partition(":")
+        if typed:
+            of_types[kind] = of_types.get(kind, 0) + count
+    for kind, count in of_types.items():
+        total[kind] = max(count, total.get(kind, 0))
     per_node = {name: count // nodes for name, count in sorted(total.items()) if count % nodes == 0}
     rest = {name: count for name, count in sorted(total.items()) if count % nodes}
     return {key: value for key, value in (("gres", per_node), ("gres_total", rest)) if value}

@@ -282,12 +282,17 @@ def _memory(fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 def counted(text: str) -> dict[str, int]:
-    """Return counted resources such as ``gres:gpu:a100:2``, ``gres/gpu:2`` or ``nic(CNT:2)``, by name."""
+    """Return counted resources such as ``gres:gpu:a100:2``, ``gres/gpu:2`` or ``nic(CNT:2)``, by name.
+
+    Typed ones count for their name as well, as those of nodes do.
+    """
     found: dict[str, int] = {}
     for word in re.sub(r"\([^()]*\)", "", _WITHOUT_INDICES.sub(r":\1", text)).split(","):
         match = _GRES.fullmatch(word.strip())
         if match is not None:
-            found[match[1]] = found.get(match[1], 0) + int(match[2] or 1) * _FACTOR[match[3] or ""]
+            count = int(match[2] or 1) * _FACTOR[match[3] or ""]
+            for name in dict.fromkeys((match[1].partition(":")[0], match[1])):
+                found[name] = found.get(name, 0) + count
     return found
 
 
