@@ -226,7 +226,7 @@ class Engine:
         if self.reports.timers:
             self.reports.due(now)
         if queue.later and queue.mature(now):
-            transitions.changed = True
+            rhythm.came_by_clock()
         if queue.bounced and queue.take_back(now):
             transitions.changed = True
         if ledger.by_end and ledger.by_end[0][0] <= now:

@@ -61,6 +61,10 @@ class Rhythm:
         self._backfill_wanted = False
         self._submit_pass_at: Seconds | None = None
         self._soon = False
+        self._looks_first = ledger.rule("begin_time_wakes_no_backfill")
+        """Whether the main scheduler has to look at jobs that become eligible by the clock before backfill does."""
+        self._matured = False
+        """Whether such jobs came in this step."""
         self.look_at: Seconds | None = None
         """When plugins are to be asked which running jobs have to end; None: they are not."""
 
@@ -93,10 +97,13 @@ class Rhythm:
     # ----------------------------------------------------------------------------- passes
     def run(self, now: Seconds) -> None:
         """Make the passes that are due."""
-        if self.periodic:
-            self._periodic_passes(now)
-            return
         transitions = self._transitions
+        news = transitions.changed
+        transitions.changed |= self._matured
+        self._matured = False
+        if self.periodic:
+            self._periodic_passes(now, news=news)
+            return
         if self._making_way.retries and self._making_way.due(now):
             self._schedulers.attempts.again = transitions.changed = True
         if transitions.changed and (self._queue.entries or self._has_gang):
@@ -104,7 +111,11 @@ class Rhythm:
         else:
             transitions.changed = False
 
-    def _periodic_passes(self, now: Seconds) -> None:
+    def _periodic_passes(self, now: Seconds, *, news: bool) -> None:
+        """Make those that are due.
+
+        :param news: something changed that backfill makes a pass for, if nothing else does.
+        """
         clockwork = self._clockwork
         transitions = self._transitions
         point = self._pass_point
@@ -132,8 +143,9 @@ class Rhythm:
             if clockwork.submit_delay == 0:
                 self._pass(clockwork.default_queue_depth, backfill=False)
                 self._submit_pass_at = None
-            self._backfill_wanted = True
-        elif transitions.changed:
+                news = True
+            self._backfill_wanted |= news
+        elif news:
             self._backfill_wanted = True
         transitions.changed = False
         transitions.left_nodes = False
@@ -177,6 +189,17 @@ class Rhythm:
         self._transitions.changed = False
 
     # ---------------------------------------------------------------------------- waking
+    def came_by_clock(self) -> None:
+        """Take note that jobs became eligible by the clock in this step.
+
+        Backfill sees them by itself only as long as it keeps idle nodes for others (recorded: backfill_begin_time and
+        backfill_begin_time_idle_kept).
+        """
+        if self._looks_first and not getattr(self._backfill, "keeps_idle", True):
+            self._matured = True
+        else:
+            self._transitions.changed = True
+
     def wake_up(self) -> None:
         """Let a pass be made in the next step."""
         self._transitions.changed = True

@@ -65,6 +65,8 @@ class Plan:
         self.begins: list[Seconds] = [now]
         self.free: list[NodeBits] = [nodes]
         self.horizon = now + horizon
+        self.promised: NodeBits = 0
+        """Nodes promised to anybody, whenever."""
 
     def available(self, start: Seconds, end: Seconds) -> NodeBits:
         """Return the nodes that nobody was promised at any instant from `start` to `end`.
@@ -117,6 +119,7 @@ class Plan:
         The clock of backfill counts full seconds: what starts within one ends within one (recorded:
         backfill_sharer_as_if_alone).
         """
+        self.promised |= nodes
         grain = self._grain
         first = math.floor(start / grain + _TINY) * grain
         last = math.ceil((math.floor(start + _TINY) + end - start) / grain - _TINY) * grain

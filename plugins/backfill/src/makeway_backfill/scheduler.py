@@ -55,6 +55,9 @@ class Backfill:
         self._clockwork = clockwork
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass, as far as it planned."""
+        self.keeps_idle = False
+        """Whether idle nodes were promised in the last pass, or it did not plan for all who wait. Slurm then makes one
+        pass after the other, since the state of such nodes changes each time."""
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.implements("makeway_windows")
         policies = attempts.placer.policies
@@ -90,8 +93,10 @@ class Backfill:
         self._bounds.forget()
         if self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
             self._run_while_any(plan, self._behind)
+            self.keeps_idle = bool(self._attempts.queue.entries)
         else:
             self._run_through(plan)
+            self.keeps_idle = bool(plan.promised & ledger.idle)
 
     def _run_while_any(self, plan: Plan, behind: Behind) -> None:
         """Make a pass that ends where nobody behind can start; all stand once in the queue, each by itself."""
@@ -466,12 +471,13 @@ class Backfill:
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
-        """Return the starts planned in the last pass, for `take_over`."""
-        return {"expected": dict(self.expected)}
+        """Return the starts planned in the last pass, and whether idle nodes are kept, for `take_over`."""
+        return {"expected": dict(self.expected), "keeps_idle": self.keeps_idle}
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on from the plan of another pass."""
         self.expected.update(memory["expected"])
+        self.keeps_idle = memory.get("keeps_idle", True)
 
 
 def _parted(entries: Sequence[Entry]) -> dict[str, str]:

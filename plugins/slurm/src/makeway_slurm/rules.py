@@ -214,6 +214,12 @@ RULES: Mapping[str, Rule] = {
         "24.05.5",
         section="slurm-gang-and-select 5.3 no. 6",
     ),
+    "begin_time_wakes_no_backfill": Rule(
+        "backfill makes no pass for a job whose begin time or requeue delay is over, unless it keeps idle nodes for "
+        "others; the main scheduler has to look at it first",
+        "1",
+        section="slurm-gang-and-select 5.3",
+    ),
     "het_planned_together": Rule(
         "backfill keeps nodes for a component of a heterogeneous job from when those planned before it in the pass "
         "could start, not from when it could start itself",
