@@ -173,3 +173,32 @@ def test_what_can_never_be_had_waits(play: Make, site: Make, queue: Make, quota:
     )
     assert run.starts("ok") == (1.0,)
     assert run.reason("big") == "InsufficientQuota"
+
+
+@pytest.mark.parametrize("wide", [2, 1])
+def test_one_head_a_pass(play: Make, site: Make, queue: Make, quota: Make, wide: int) -> None:
+    """Spec kueue 7.1, 7.2, 7.6: a pass tries one head of each queue, and a queue with reclaim Any has nothing kept.
+
+    At 100 one of a's two CPUs falls free. First in a is the job `wide`. If it asks for two CPUs, it does not fit, and
+    b1 is admitted in the same pass; in the next pass it is a3's turn, which reclaims a's quota at once. If it asks for
+    one, it is admitted itself, and after it a3; b1 waits for both.
+    """
+    run = play(
+        f"""
+        job   partition  submit  cpus   run_time
+        a1    a               0  1           100
+        a2    a               0  1           500
+        wide  a               1  {wide}       50
+        a3    a               2  1            50
+        b1    b               3  1           300
+        """,
+        site(queue("a", quota(2)), queue("b", quota(0))),
+    )
+    starts = {name: run.starts(name) for name in ("wide", "a3", "b1")}
+    if wide == 1:
+        assert starts == {"wide": (100.0,), "a3": (150.0,), "b1": (200.0,)}
+        assert reasons(run) == []
+        return
+    assert starts == {"wide": (500.0,), "a3": (100.0,), "b1": (150.0,)}  # its start at 100 came to nothing
+    assert reasons(run) == [("b1", "a3", "InCohortReclamation")]
+    assert [each.at for each in run.run.recorder.preemptions] == [100.0]

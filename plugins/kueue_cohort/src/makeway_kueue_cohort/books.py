@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -11,9 +11,12 @@ from makeway_kueue_cohort.site import Amounts, Cohort, Pair, Queue, Quota, Site
 _NONE = Quota()
 _MOST_SHARES = 1000
 """How many shares a node keeps."""
-Share = tuple[int, Fraction]
-"""(1 if it is infinite, the ratio by which to compare); 6.2, 6.3."""
-NO_SHARE: Share = (0, Fraction(0))
+Share = tuple[int, float, Fraction]
+"""(1 if it is infinite, the ratio by which to compare, the same exactly); 6.2, 6.3.
+
+Rounding keeps the order, so that the exact ratio is looked at only where the rounded ones are equal.
+"""
+NO_SHARE: Share = (0, 0.0, Fraction(0))
 
 
 class Node:
@@ -22,6 +25,7 @@ class Node:
     __slots__ = (
         "_potential",
         "_share",
+        "_shares_of",
         "_shares_with",
         "cohorts",
         "height",
@@ -53,6 +57,7 @@ class Node:
         self.usage: dict[Pair, int] = {}
         self._potential: dict[Pair, int] = {}
         self._share: Share | None = None
+        self._shares_of: dict[tuple[str, int], Share] = {}
         self._shares_with: dict[Any, Share] = {}
 
     # ------------------------------------------------------------------------------ the tree
@@ -168,28 +173,50 @@ class Node:
         return found
 
     def _compared(self) -> Share:
-        ratio, _, borrowing = self.dominant()
-        if not borrowing:
+        borrowed = self._borrowed() if self.parent is not None else {}
+        if not borrowed:
             return NO_SHARE
-        return (1, ratio) if self.weight == 0 else (0, ratio / self.weight)
+        if len(borrowed) > 1:
+            return self._share_of(borrowed)
+        key = next(iter(borrowed.items()))
+        found = self._shares_of.get(key)
+        if found is None:
+            if len(self._shares_of) >= _MOST_SHARES:
+                self._shares_of.clear()
+            found = self._shares_of[key] = self._share_of(borrowed)
+        return found
+
+    def _share_of(self, borrowed: Mapping[str, int]) -> Share:
+        ratio, _ = self._ratio(borrowed)
+        if self.weight:
+            ratio /= self.weight
+        return 0 if self.weight else 1, float(ratio), ratio
 
     def dominant(self) -> tuple[Fraction, str, bool]:
         """Return the unweighted ratio, its resource, and whether anything is borrowed; the root borrows nothing."""
-        if self.parent is None:
-            return Fraction(0), "", False
+        borrowed = self._borrowed() if self.parent is not None else {}
+        return *self._ratio(borrowed), bool(borrowed)
+
+    def _borrowed(self) -> dict[str, int]:
+        """Return resource -> what is borrowed of it, over all flavors."""
         borrowed: dict[str, int] = {}
         for pair, used in self.usage.items():
             over = used - self.subtree.get(pair, 0)
             if over > 0:
                 borrowed[pair[1]] = borrowed.get(pair[1], 0) + over
+        return borrowed
+
+    def _ratio(self, borrowed: Mapping[str, int]) -> tuple[Fraction, str]:
         best, which = Fraction(0), ""
+        if self.parent is None:
+            return best, which
         for resource in sorted(borrowed):
             lendable = self.parent.lendable(resource)
             if lendable > 0:
                 ratio = Fraction(1000 * borrowed[resource], lendable)
                 if ratio > best:
                     best, which = ratio, resource
-        return best, which, bool(borrowed)
+        return best, which
 
     def lendable(self, resource: str) -> int:
         """Return what could be used of a resource here, over all flavors."""

@@ -57,6 +57,12 @@ class Ordering:
         self._at[queue.name] += 1
         return found
 
+    def rest(self, queue: Node) -> Iterator[Workload]:
+        """Take the candidates away, one by one."""
+        for candidate in self.left[queue.name][self._at[queue.name] :]:
+            self._at[queue.name] += 1
+            yield candidate
+
     def drop(self, queue: Node) -> None:
         """Ask a queue no more."""
         self._out.add(id(queue))
@@ -98,7 +104,8 @@ class Ordering:
 
 
 def _borrows(node: Node) -> bool:
-    return any(used > node.quota(pair) for pair, used in node.usage.items())
+    subtree = node.subtree
+    return any(used > subtree.get(pair, 0) for pair, used in node.usage.items())
 
 
 def choose(preemptor: Workload, short: Sequence[Pair], admitted: ByQueue, books: Books) -> tuple[Victim, ...]:
@@ -164,16 +171,15 @@ class _Search:
     def _by_share(self, order: Ordering, queue: Node, rule: Rule) -> bool:
         mine, theirs = almost_ancestors(self.queue, queue)
         asked, before = mine.share(), theirs.share()
-        known: dict[tuple[tuple[Pair, int], ...], bool] = {}
-        while order.has(queue):
-            candidate = order.pop(queue)
-            uses = tuple(candidate.uses.items())
-            passes = known.get(uses)
-            if passes is None:  # the shares are the same for all who use as much, until somebody is taken
-                passes = known[uses] = self._passes(rule, asked, before, theirs, candidate)
-            if passes:
-                return self._take(candidate, Reason.FAIR)
-            self.kept_for_second.setdefault(queue.name, []).append(candidate)
+        kept = self.kept_for_second.setdefault(queue.name, [])
+        vain = set[tuple[tuple[Pair, int], ...]]()
+        for candidate in order.rest(queue):
+            # The shares are the same for all who use as much, until somebody is taken.
+            if candidate.amounts not in vain:
+                if self._passes(rule, asked, before, theirs, candidate):
+                    return self._take(candidate, Reason.FAIR)
+                vain.add(candidate.amounts)
+            kept.append(candidate)
         return False
 
     def _passes(self, rule: Rule, asked: Share, before: Share, theirs: Node, candidate: Workload) -> bool:

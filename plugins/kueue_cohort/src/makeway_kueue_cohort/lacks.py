@@ -79,6 +79,5 @@ def _no_share_is_higher(node: Node, pair: Pair, amount: int, *, entitlement: boo
     if entitlement and not node.borrows(pair, amount):
         return False
     asked = node.share_with(pair, amount)
-    return not any(
-        other is not node and other.borrows(pair) and asked <= other.share() for other in cohort.queues
-    )
+    rivals = [other for other in cohort.queues if other is not node and other.borrows(pair)]
+    return not rivals or asked > max(other.share() for other in rivals)

@@ -36,11 +36,17 @@ class Workload:
     """Recent usage of its local queue (4.3)."""
     rank: tuple[int, float, str] = attrs.field(init=False)
     """Order among workloads of one queue: 4.4 to 4.6."""
+    amounts: tuple[tuple[Pair, int], ...] = attrs.field(init=False)
+    """What it uses, so that it can be looked up."""
 
     @rank.default
     def _rank(self) -> tuple[int, float, str]:
         at = _FOREVER if self.admitted is None else self.admitted
         return self.priority, -at, self.uid
+
+    @amounts.default
+    def _amounts(self) -> tuple[tuple[Pair, int], ...]:
+        return tuple(self.uses.items())
 
 
 def allows(policy: Within, preemptor: Workload, candidate: Workload) -> bool:

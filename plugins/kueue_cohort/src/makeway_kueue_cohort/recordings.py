@@ -231,7 +231,7 @@ def _shares(data: Data) -> Answers:
         nodes = books.queues if each["kind"] == "queue" else books.cohorts
         node = nodes[each["name"]]
         _, resource, borrowing = node.dominant()
-        infinite, share = node.share()
+        infinite, _, share = node.share()
         found[each["name"]] = _share(_INFINITE if infinite else math.ceil(share), resource, borrowing)
     return found
 

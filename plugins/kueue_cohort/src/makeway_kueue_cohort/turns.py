@@ -44,12 +44,20 @@ class Turns:
         self._left: Iterator[Entry] = iter(())
         self._current: Asking | None = None
         self._held: list[tuple[Node, Amounts]] = []
+        self._vain: dict[str, Entry] = {}
+        """What nominating those came to who lacked quota at a glance."""
 
     # ------------------------------------------------------------------------------ the roll
     def started(self, job: Job, view: ClusterView) -> None:
         """Keep nothing for a job any more: it has what it asked for."""
         del view
+        self._vain.pop(job.id, None)
         self._drop(job.id)
+
+    def gone(self, job: Job, view: ClusterView) -> None:
+        """Forget a job."""
+        del view
+        self._vain.pop(job.id, None)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Do nothing: claims are looked at when a pass begins."""
@@ -61,11 +69,13 @@ class Turns:
             node = asking.workload.queue
             self.claims[job.id] = Claim(job, node, Assignment(uses, Grade(Mode.RECLAIM)), victims)
             self.yard.books.add(node, uses)
+            self.yard.changed()
 
     def _drop(self, job_id: str) -> None:
         claim = self.claims.pop(job_id, None)
         if claim is not None:
             self.yard.books.take(claim.node, claim.plan.uses)
+            self.yard.changed()
 
     # ------------------------------------------------------------------------------ whose turn
     def next(self, tried: Sequence[Job]) -> tuple[Job, ...]:
@@ -96,7 +106,7 @@ class Turns:
         self._current, self._cycle, self._left = None, {}, iter(())
         self._tried.clear()
         for queue in self.yard.waiting.values():
-            queue.roomless.clear()
+            queue.begin()
         for job_id, claim in list(self.claims.items()):
             waits = claim.job.state is JobState.PENDING
             if not waits or not any(name in self.yard.jobs for name in claim.victims):
@@ -104,6 +114,9 @@ class Turns:
 
     def _release(self) -> None:
         """Give back what was kept during a pass of Kueue."""
+        if not self._held:
+            return
+        self.yard.changed()
         for node, amounts in self._held:
             self.yard.books.take(node, amounts)
         self._held = []
@@ -132,6 +145,7 @@ class Turns:
         if waits_in_vain and entry.assignment.uses and node.queue.preemption.reclaim is not Within.ANY:
             kept = held(node, entry.assignment)
             self.yard.books.add(node, kept)
+            self.yard.changed()
             self._held.append((node, kept))
 
     def _nominate(self) -> bool:
@@ -174,9 +188,13 @@ class Turns:
         assert asking.single is not None
         node, (pair, amount) = asking.workload.queue, asking.single
         grade = Grade(Mode.NO_CANDIDATES, height_that_fits(node, pair, amount))
+        before = self._vain.get(asking.job.id)
+        if before is not None and before.assignment.grade == grade:
+            return before
         chosen = {(asking.pod_sets[0].name, pair[1]): pair[0]}
         plan = Assignment({pair: amount}, grade, (pair,), chosen, victims=())
-        return Entry(Head(asking.workload, asking.pod_sets), plan, ())
+        found = self._vain[asking.job.id] = Entry(Head(asking.workload, asking.pod_sets), plan, ())
+        return found
 
     # ------------------------------------------------------------------------------ one job
     def plan(self, asking: Asking) -> Assignment:
@@ -196,7 +214,7 @@ class Turns:
             return Blocked(reason=REASON, resource="quota", detail=plan.missing)
         yard.plans[asking.job.id] = plan
         without = [each for job in gone if (each := yard.workload(job)) is not None]
-        if gone:
+        if gone and yard.settings.grace_time:  # without, nobody stays after being told
             without += [each for held in yard.admitted.values() for each in held if each.evicted]
         claim = self.claims.get(asking.job.id)
         given = [(each.queue, each.uses) for each in dict.fromkeys(without)]

@@ -7,6 +7,7 @@ anew. Jobs of one queue that ask for the same are of one *kind*: if the first of
 from __future__ import annotations
 
 import heapq
+import operator
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -39,6 +40,8 @@ class Asking:
     workload: Workload
     pod_sets: tuple[PodSet, ...]
     kind: Kind
+    rank: _Rank
+    """Place in the queue."""
     single: Single | None = None
     """The one pair that it can use, and how much of it; None: there is more to choose."""
 
@@ -54,6 +57,10 @@ class _Waiting:
         """Kinds that could not be admitted -> how much had been given back in the tree by then, and the first job."""
         self.roomless: set[Kind] = set()
         """Kinds whose quota was there in this pass, and room on nodes was not."""
+        self.order: list[tuple[_Rank, Asking]] | None = None
+        """The first of each kind, in order; None: to be sorted anew."""
+        self.passed = 0
+        """How many of these wait in vain, as far as is known."""
         self.seen = 0
         """How much had been given back in the tree when somebody last looked."""
         self.level = 0
@@ -75,6 +82,17 @@ class _Waiting:
         if freed != self.seen:
             self.seen = self.level = freed
             self.least = None
+            self.passed = 0
+
+    def sort_anew(self) -> None:
+        """Take note that somebody came, started or went."""
+        self.order = self.least = None
+
+    def begin(self) -> None:
+        """Let those who lacked room on nodes be tried again, as a pass begins."""
+        if self.roomless:
+            self.roomless.clear()
+            self.passed = 0
 
 
 class Yard:
@@ -101,6 +119,8 @@ class Yard:
         self.priorities: dict[str, Counter[int]] = {name: Counter() for name in self.books.queues}
         """Queue -> how many hold quota there, by priority."""
         self.version = 0
+        self._lacking: dict[tuple[str, Pair, int, int], bool] = {}
+        """What glances have told since books last changed."""
         self._asking: dict[str, Asking | None] = {}
         self._new: list[Job] = []
         self._listed: set[str] = set()
@@ -122,7 +142,7 @@ class Yard:
         del view
         asking = self._asking.pop(job.id, None)
         if asking is not None and job.id in self._listed:
-            self.waiting[asking.workload.queue.name].least = None
+            self.waiting[asking.workload.queue.name].sort_anew()
         self.plans.pop(job.id, None)
 
     def started(self, job: Job, view: ClusterView) -> None:
@@ -137,9 +157,10 @@ class Yard:
         self.books.add(workload.queue, plan.uses)
         self.held[workload.queue.name][job.id] = workload
         self.priorities[workload.queue.name][workload.priority] += 1
-        self.waiting[workload.queue.name].least = None
+        self.waiting[workload.queue.name].sort_anew()
         self.jobs[job.id] = job
         self.version += 1
+        self.changed()
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Give its quota back; whoever was requeued waits again."""
@@ -159,14 +180,20 @@ class Yard:
         root = self.roots[node.name]
         self.freed[root] = self.freed.get(root, 0) + 1
         self.version += 1
+        self.changed()
         self._new.append(job)
+
+    def changed(self) -> None:
+        """Take note that something else is used than before."""
+        self._lacking.clear()
 
     # ------------------------------------------------------------------------------ jobs
     def asking(self, job: Job) -> Asking | None:
         """Return what a job asks for, and where; None: there is no such queue."""
-        if job.id not in self._asking:
-            self._asking[job.id] = self._worked_out(job)
-        return self._asking[job.id]
+        found = self._asking.get(job.id)
+        if found is None and job.id not in self._asking:
+            found = self._asking[job.id] = self._worked_out(job)
+        return found
 
     def workload(self, job: Job) -> Workload | None:
         """Return what an active job holds; None: no quota."""
@@ -191,7 +218,8 @@ class Yard:
         if "pods" in self.counted:
             pod_sets = [PodSet("job", 1, {**amounts, "pods": 1000 * pods})]
         single = lacks.single(node, pod_sets[0])
-        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods), single)
+        rank = (-workload.priority, workload.created, job.index)
+        return Asking(job, workload, tuple(pod_sets), (tuple(amounts.items()), pods), rank, single)
 
     def _guessed(self, asking: Asking, nodes: NodeBits) -> Assignment:
         """Return the flavors of a job that nobody planned: those of its nodes, first written first."""
@@ -214,6 +242,7 @@ class Yard:
             before = self.held[node.name][job.id]
             self.books.take(node, before.uses)
             self.books.add(node, uses)
+            self.changed()
             self.held[node.name][job.id] = attrs.evolve(before, uses=dict(uses))
             self.plans[job.id] = Assignment(dict(uses), Grade(Mode.FIT))
 
@@ -242,6 +271,8 @@ class Yard:
     # ------------------------------------------------------------------------------ queues
     def sort_in(self) -> None:
         """Sort those into their queues who have come, and can be tried; others are looked at again."""
+        if not self._new:
+            return
         later = []
         for job in self._new:
             asking = self.asking(job)
@@ -254,9 +285,8 @@ class Yard:
                 continue
             self._listed.add(job.id)
             queue = self.waiting[asking.workload.queue.name]
-            queue.least = None
-            rank = (-asking.workload.priority, asking.workload.created, job.index)
-            heapq.heappush(queue.kinds.setdefault(asking.kind, []), (rank, job))
+            queue.sort_anew()
+            heapq.heappush(queue.kinds.setdefault(asking.kind, []), (asking.rank, job))
         self._new = later
 
     def heads(self) -> Iterator[Asking]:
@@ -274,23 +304,34 @@ class Yard:
         if queue.least is not None:
             return None
         strict = queue.node.queue.strategy is Strategy.STRICT
-        best: tuple[_Rank, Job] | None = None
-        kind_of_best: Kind | None = None
-        for kind in list(queue.kinds):
-            heap = queue.kinds[kind]
+        order = queue.order if queue.order is not None else self._sorted(queue)
+        while queue.passed < len(order):
+            rank, asking = order[queue.passed]
+            if not self._waits(asking.job):
+                order = self._sorted(queue)
+            elif not queue.waits_in_vain(asking.kind, rank):
+                return asking
+            elif strict:
+                break
+            else:
+                queue.passed += 1
+        self._sum_up(queue)
+        return None
+
+    def _sorted(self, queue: _Waiting) -> list[tuple[_Rank, Asking]]:
+        """Sort the first of each kind; who waits no longer is left out."""
+        order = []
+        for kind, heap in list(queue.kinds.items()):
             while heap and not self._waits(heap[0][1]):
                 self._listed.discard(heapq.heappop(heap)[1].id)
-            if not heap:
+            asking = self.asking(heap[0][1]) if heap else None
+            if asking is None:
                 del queue.kinds[kind]
-                continue
-            if not strict and queue.waits_in_vain(kind, heap[0][0]):
-                continue
-            if best is None or heap[0][0] < best[0]:
-                best, kind_of_best = heap[0], kind
-        if best is None or kind_of_best is None or queue.waits_in_vain(kind_of_best, best[0]):
-            self._sum_up(queue)
-            return None
-        return self.asking(best[1])
+            else:
+                order.append((asking.rank, asking))
+        order.sort(key=operator.itemgetter(0))
+        queue.order, queue.passed = order, 0
+        return order
 
     def _waits(self, job: Job) -> bool:
         if job.state is not _PENDING:
@@ -309,9 +350,8 @@ class Yard:
         if roomless:
             queue.roomless.add(asking.kind)
             return
-        rank = (-asking.workload.priority, asking.workload.created, asking.job.index)
         queue.look(self.freed.get(self.roots[queue.node.name], 0))
-        queue.aside[asking.kind] = (queue.level, rank)
+        queue.aside[asking.kind] = (queue.level, asking.rank)
 
     # ------------------------------------------------------------------------------ in vain
     def lacks(self, asking: Asking) -> bool:
@@ -338,7 +378,12 @@ class Yard:
         return True
 
     def _hopeless(self, node: Node, pair: Pair, amount: int, priority: int) -> bool:
-        return lacks.hopeless(node, pair, amount, priority, self.priorities[node.name], self.books)
+        key = (node.name, pair, amount, priority)
+        found = self._lacking.get(key)
+        if found is None:
+            counts = self.priorities[node.name]
+            found = self._lacking[key] = lacks.hopeless(node, pair, amount, priority, counts, self.books)
+        return found
 
     def _sum_up(self, queue: _Waiting) -> None:
         """Take note of the least that the kinds of a queue ask for, all of which have been tried in vain."""
