@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from makeway_slurm.recordings.priority.judge import verdict
+from makeway_verify.command import verify
 from makeway_verify.verdicts import Outcome
 
 FOLDER = Path(__file__).with_name("priority")
@@ -17,3 +19,42 @@ def test_recording(name: str) -> None:
     """Starts within a second, reasons, each cell of sprio and sshare."""
     found = verdict(FOLDER / f"{name}.json", skip_missing=False)
     assert found.outcome is Outcome.AGREES, "\n".join(map(str, found.comparison.differences)) + found.why
+
+
+def judged(*words: str | Path) -> tuple[int, str]:
+    """Return the exit status of ``makeway verify`` and what it printed."""
+    done = CliRunner().invoke(verify, [str(word) for word in words])
+    return done.exit_code, done.output
+
+
+def test_a_folder_is_judged_by_the_command(tmp_path: Path) -> None:
+    """Recordings hold their scenarios: a folder of them needs nothing else, nor does one that has them in results."""
+    status, text = judged(FOLDER, "--only", "prio_*")
+    count = len(list(FOLDER.glob("prio_*.json")))
+    assert (status, f"{count} of {count} agree" in text) == (0, True), text
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("prio_factors.json", "README.md"):
+        (results / name).write_bytes((FOLDER / name).read_bytes())
+    status, text = judged(tmp_path)
+    assert (status, "1 of 1 agree" in text) == (0, True), text
+
+
+def test_a_recording_that_differs(tmp_path: Path) -> None:
+    """One cell of sprio is another one: the status says so, and the line names it."""
+    before = (FOLDER / "prio_factors.json").read_text(encoding="utf-8")
+    key = '"priority": "'
+    at = before.index(key, before.index('"what": "sprio"')) + len(key)
+    (tmp_path / "one.json").write_text(before[:at] + "9" + before[at:], encoding="utf-8")
+    status, text = judged(tmp_path / "one.json")
+    assert (status, "prio_factors" in text, "differs" in text) == (1, True, True), text
+
+
+def test_a_broken_recording(tmp_path: Path) -> None:
+    """It is named, with what is wrong."""
+    (tmp_path / "one.json").write_text('{\n "slurm_version": "22.05.8",\n "scenario": {', encoding="utf-8")
+    done = CliRunner().invoke(verify, [str(tmp_path)])
+    text = done.output + str(done.exception)
+    assert done.exit_code
+    assert "one.json" in text
+    assert "not valid JSON" in text

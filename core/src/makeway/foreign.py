@@ -188,6 +188,17 @@ class RecordedAnswer(Protocol):
         """Answer the question with the code that decides in a replay, and compare."""
 
 
+class RecordedVerdict(Protocol):
+    """A recording that its plugin plays and judges, for what the summary of a replay does not show."""
+
+    def verdict(self, *, skip_missing: bool) -> Any:
+        """Replay its scenario and hold it against what was recorded.
+
+        :returns: a `makeway_verify.verdicts.Verdict`.
+        :param skip_missing: whether a scenario whose plugins are missing is skipped; else it failed.
+        """
+
+
 class ScenarioReader(Protocol):
     """Reads scenarios whose recording lies in a file of its own (``makeway verify --recorded``), and plays them."""
 
@@ -219,7 +230,7 @@ class RecordingReader(Protocol):
     def claims(self, name: str, head: str) -> bool:
         """Say by file name and first lines whether the file is of this kind."""
 
-    def recorded(self, source: Source) -> RecordedScenario | RecordedAnswer:
+    def recorded(self, source: Source) -> RecordedScenario | RecordedAnswer | RecordedVerdict:
         """Read one.
 
         :raises ConfigError: with all problems.

@@ -7,13 +7,14 @@ from makeway.hookspecs import hookimpl
 from makeway_slurm.readers.conf import SlurmConfReader
 from makeway_slurm.readers.sacct import SacctReader
 from makeway_slurm.readers.sacctmgr import read_accounting
+from makeway_slurm.recordings.priority.reader import RecordingReader
 from makeway_slurm.recordings.reader import ScenarioReader
 
 DIALECT = Dialect(
     configs=(SlurmConfReader(),),
     workloads=(SacctReader(),),
     accounting=read_accounting,
-    recordings=(ScenarioReader(),),
+    recordings=(ScenarioReader(), RecordingReader()),
 )
 
 

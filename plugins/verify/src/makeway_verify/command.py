@@ -32,6 +32,7 @@ def verify(scenario: Path, recorded: Path | None, only: str | None, skip_missing
     """Replay SCENARIO, a file or a folder, and compare with what a real scheduler did.
 
     Recordings that hold their scenario need nothing else; other scenarios need --recorded.
+    Of a folder without recordings, those in its folders results* are taken.
     The exit status is 1 if anything differs.
     """
     if recorded is None:

@@ -22,6 +22,7 @@ from makeway.foreign import (
     Played,
     RecordedAnswer,
     RecordedScenario,
+    RecordedVerdict,
     RecordingReader,
     ScenarioReader,
 )
@@ -64,20 +65,33 @@ def reader_of(path: Path, readers: Sequence[ScenarioReader]) -> ScenarioReader:
 def verdicts(path: Path, only: str | None, *, skip_missing: bool) -> list[Verdict]:
     """Judge every recording of `path`, a file or a folder, that a plugin knows.
 
+    Where a folder holds none, those in its folders ``results*`` are meant.
+
     :raises UsageError: no plugin knows any.
     """
     offered, failed = registry.offered("recordings")
     note("warning", map(str, failed))
     offered = [reader for reader in offered if hasattr(reader, "recorded")]
-    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
-    found = []
-    for file in files:
-        if only is None or fnmatch.fnmatchcase(file.stem, only):
-            reader = _reader_of(file, offered)
-            if reader is not None:
-                found.append(_verdict(file, reader, skip_missing=skip_missing))
+    known = _known([path], only, offered)
+    if not known and path.is_dir():
+        known = _known(sorted(filter(Path.is_dir, path.glob("results*"))), only, offered)
+    found = [_verdict(file, reader, skip_missing=skip_missing) for file, reader in known]
     if not found:
         raise click.UsageError(f"no installed plugin knows a recording in {path}; {_ELSEWHERE}")
+    return found
+
+
+def _known(
+    paths: Sequence[Path], only: str | None, readers: list[RecordingReader]
+) -> list[tuple[Path, RecordingReader]]:
+    """Return the recordings among files, and in folders, each with who reads it."""
+    found = []
+    for path in paths:
+        for file in sorted(filter(Path.is_file, path.iterdir())) if path.is_dir() else [path]:
+            if only is None or fnmatch.fnmatchcase(file.stem, only):
+                reader = _reader_of(file, readers)
+                if reader is not None:
+                    found.append((file, reader))
     return found
 
 
@@ -93,6 +107,10 @@ def _reader_of(path: Path, readers: list[RecordingReader]) -> RecordingReader | 
 
 def _verdict(path: Path, reader: RecordingReader, *, skip_missing: bool) -> Verdict:
     recorded = guarded(reader.name, lambda: reader.recorded(FileSource(path)))
+    if hasattr(recorded, "verdict"):
+        judged = cast(RecordedVerdict, recorded)
+        found: Verdict = guarded(reader.name, lambda: judged.verdict(skip_missing=skip_missing))
+        return found
     about = Verdict(name=recorded.name, outcome=Outcome.SKIPPED, release=recorded.release)
     if recorded.unmodelled:
         return attrs.evolve(about, why=f"not modelled: {', '.join(recorded.unmodelled)}")

@@ -51,10 +51,18 @@ def verdict(recording_path: Path, *, skip_missing: bool) -> Verdict:
 
     :raises ConfigError: the recording is malformed.
     """
-    recording = read(recording_path)
-    name = str(recording.scenario.get("name", recording_path.stem))
+    return judged(read(recording_path), str(recording_path), skip_missing=skip_missing)
+
+
+def judged(recording: Recording, source: str, *, skip_missing: bool) -> Verdict:
+    """Play what a recording is of, and judge.
+
+    :param source: how messages call its file.
+    :raises ConfigError: its scenario is malformed.
+    """
+    name = str(recording.scenario.get("name", Path(source).stem))
     try:
-        scenario = build(recording, str(recording_path))
+        scenario = build(recording, source)
     except UnmodelledError as error:
         return Verdict(
             name=name, outcome=Outcome.SKIPPED, why=f"not modelled: {error}", release=recording.release

@@ -86,18 +86,31 @@ def read(path: Path) -> Recording:
     :raises ConfigError: it cannot be read, or is no recording of this kind.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(str(path), [Problem("", f"cannot read it: {error.strerror}")]) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError(str(path), [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
+    return parse(text, str(path))
+
+
+def parse(text: str, source: str) -> Recording:
+    """Read the text of a result file.
+
+    :param source: how messages call the file.
+    :raises ConfigError: it is no recording of this kind.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(source, [Problem("", f"not valid JSON: {reason_of(error)}")]) from None
     if not isinstance(data, dict):
-        raise ConfigError(str(path), [Problem("", "not a recording: the outermost value is no table")])
+        raise ConfigError(source, [Problem("", "not a recording: the outermost value is no table")])
     for table in data.get("tables", ()):
         if isinstance(table, dict) and table.get("text") is None:
             table.pop("text", None)
-    recording = structure(data, Recording, str(path))
+    recording = structure(data, Recording, source)
     if recording.format != FORMAT:
         problem = Problem("format", f"got {recording.format}; allowed: {FORMAT}")
-        raise ConfigError(str(path), [problem])
+        raise ConfigError(source, [problem])
     return recording
