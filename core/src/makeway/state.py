@@ -57,6 +57,8 @@ class Held:
     memory_mb: tuple[int, ...] | None = None
     """Memory charged on each node; None: memory is not tracked."""
     gres: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    devices: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Which GPUs of each node are held (``0-1,3``), by resource; empty: they are not told apart."""
     licenses: Mapping[str, int] = attrs.field(factory=dict)
     shared: bool = False
     marks: tuple[str, ...] = ()
@@ -291,6 +293,10 @@ def held_of(cluster: Cluster, allocation: Allocation) -> Held:
         cores=None if cores is None else _short(tuple(cores_to_text(each) for each in cores)),
         memory_mb=_short(allocation.memory_mb),
         gres={name: _short(counts) or () for name, counts in allocation.gres.items()},
+        devices={
+            name: _short(tuple(cores_to_text(each) for each in bits)) or ()
+            for name, bits in allocation.devices.items()
+        },
         licenses=dict(allocation.licenses),
         shared=allocation.shared,
         marks=tuple(sorted(allocation.marks)),
@@ -323,6 +329,11 @@ def allocation_of(cluster: Cluster, held: Held) -> Allocation:
         cores=cores,
         memory_mb=None if held.memory_mb is None else _long(held.memory_mb, size, "memory_mb"),
         gres={name: _long(counts, size, f"gres {name}") for name, counts in held.gres.items()} or NOTHING,
+        devices={
+            name: tuple(map(cores_from_text, _long(texts, size, f"devices {name}")))
+            for name, texts in held.devices.items()
+        }
+        or NOTHING,
         licenses=dict(held.licenses) or NOTHING,
         shared=held.shared,
         marks=frozenset(held.marks),

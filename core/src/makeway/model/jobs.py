@@ -183,6 +183,8 @@ class Allocation:
     """Memory charged on each node; None: memory is not tracked."""
     gres: Mapping[str, tuple[int, ...]] = NOTHING
     """Counted resource -> how many on each node."""
+    devices: Mapping[str, tuple[int, ...]] = NOTHING
+    """Counted resource -> which GPUs of each node, as bitmaps; empty: the selector does not tell them apart."""
     licenses: Mapping[str, int] = NOTHING
     """Licence -> how many it holds."""
     shared: bool = False

@@ -45,6 +45,8 @@ class Found:
     memory: tuple[int, ...] | None
     gres: Mapping[str, tuple[int, ...]]
     why: str
+    devices: Mapping[str, tuple[int, ...]] = NOTHING
+    """Which GPUs, where the node gives whole ones and parts."""
 
 
 def assign(
@@ -68,11 +70,17 @@ def assign(
     if memory is not None and request.memory_per_cpu is not None and _too_much(memory, indices, books):
         return None
     gres: Mapping[str, tuple[int, ...]] = NOTHING
+    devices: Mapping[str, tuple[int, ...]] = NOTHING
     if request.gres or request.gres_total:
         shared_out = _gres(request, indices, books)
         if shared_out is None:
             return None
         gres = shared_out
+        if books.slots:
+            picked = _devices(gres, indices, books)
+            if picked is None:
+                return None
+            devices = picked
     return Found(
         nodes=bitmap.of(indices),
         indices=indices,
@@ -81,6 +89,7 @@ def assign(
         memory=memory,
         gres=gres,
         why=why,
+        devices=devices,
     )
 
 
@@ -188,17 +197,50 @@ def _too_much(memory: Sequence[int], indices: Sequence[int], books: Books) -> bo
 
 
 def _gres(request: Request, indices: Sequence[int], books: Books) -> dict[str, tuple[int, ...]] | None:
-    """Give each node its count; what is wanted in all goes to the first nodes that have it."""
+    """Give each node its count; what is wanted in all goes to the first nodes that have it.
+
+    Those of a type count for their name as well: where they lie, it has them, too.
+    """
     given = {name: (count,) * len(indices) for name, count in request.gres.items()}
-    nodes = books.layout.cluster.nodes
-    for name, total in request.gres_total.items():
-        used = books.gres.get(name)
-        amounts = []
-        for index in indices:
-            free = nodes[index].gres.get(name, 0) - (used[index] if used else 0)
-            amounts.append(min(free, total))
-            total -= amounts[-1]
+    typed = [name for name in request.gres_total if ":" in name]
+    for name in (*typed, *(each for each in request.gres_total if ":" not in each)):
+        there = [0] * len(indices)
+        for other in typed:
+            if other.partition(":")[0] == name:
+                there = [have + more for have, more in zip(there, given[other], strict=True)]
+        total = request.gres_total[name] - sum(there)
+        for at, index in enumerate(indices):
+            more = min(_free(name, index, there[at] + total, books) - there[at], total)
+            if more > 0:
+                there[at] += more
+                total -= more
         if total > 0:
             return None
-        given[name] = tuple(amounts)
+        given[name] = tuple(there)
     return given
+
+
+def _free(name: str, index: int, wanted: int, books: Books) -> int:
+    """Return how many of `wanted` a node can give; more than `wanted` is as good."""
+    used, board = books.gres.get(name), books.layout.boards.get(index)
+    free = books.layout.cluster.nodes[index].gres.get(name, 0) - (used[index] if used else 0)
+    if board is not None and board.knows(name):
+        free = min(free, board.most(books.slots[index], name, wanted))
+    return free
+
+
+def _devices(
+    gres: Mapping[str, tuple[int, ...]], indices: Sequence[int], books: Books
+) -> Mapping[str, tuple[int, ...]] | None:
+    """Return which GPUs the job gets on nodes that give whole ones and parts; None: they are not there."""
+    found: dict[str, list[int]] = {}
+    for at, index in enumerate(indices):
+        board = books.layout.boards.get(index)
+        if board is None:
+            continue
+        picked = board.pick(books.slots[index], {name: counts[at] for name, counts in gres.items()})
+        if picked is None:
+            return None
+        for name, bits in picked.items():
+            found.setdefault(name, [0] * len(indices))[at] = bits
+    return {name: tuple(bits) for name, bits in found.items()} or NOTHING

@@ -214,6 +214,7 @@ class ConsAttempt:
                 cores=found.cores,
                 memory_mb=found.memory,
                 gres=found.gres,
+                devices=found.devices,
                 licenses=licences.taken_by(self.job, self.view.licenses_free)
                 if self.job.spec.licenses
                 else NOTHING,

@@ -13,6 +13,7 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
+from makeway.devices import Bits, Slots
 from makeway.model import Allocation, Job, Partition, SuspendedBy
 from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import MARK_OF, RESERVED
@@ -46,6 +47,10 @@ class Books:
         self.sharing = [0] * size
         """Per node, how many of its jobs count as sharing."""
         self.gres: dict[str, list[int]] = {}
+        self.slots: dict[int, Slots] = {index: board.free for index, board in layout.boards.items()}
+        """What is given of each GPU, on nodes that give whole ones and parts."""
+        self._seated: dict[tuple[Allocation, int], Mapping[str, Bits]] = {}
+        """The GPUs of jobs whose allocation does not say which they have."""
         self.busy_nodes: NodeBits = 0
         self.charged_nodes: NodeBits = 0
         """Nodes on which memory is charged."""
@@ -86,6 +91,8 @@ class Books:
         twin.marks = self.marks.copy()
         twin.sharing = self.sharing.copy()
         twin.gres = {name: used.copy() for name, used in self.gres.items()}
+        twin.slots = self.slots.copy()
+        twin._seated = self._seated.copy()
         twin.history = []
         twin._touched = []
         twin._overlaid = self._overlaid.copy()
@@ -311,6 +318,24 @@ class Books:
             used = self.gres.setdefault(name, [0] * self.layout.size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):
                 used[index] += sign * amount
+
+        if self.slots and allocation.gres:
+            for at, index in enumerate(allocation.node_indices):
+                if index in self.slots:
+                    self._charge_gpus(allocation, at, index, sign)
+
+    def _charge_gpus(self, allocation: Allocation, at: int, index: int, sign: int) -> None:
+        """Charge the GPUs of one node; those of a job that came without saying which are picked for it."""
+        board, slots = self.layout.boards[index], self.slots[index]
+        counts = {name: amounts[at] for name, amounts in allocation.gres.items() if amounts[at]}
+        bits: Mapping[str, Bits] | None
+        if allocation.devices:
+            bits = {name: held[at] for name, held in allocation.devices.items()}
+        elif sign > 0:
+            bits = self._seated[allocation, index] = board.pick(slots, counts) or {}
+        else:
+            bits = self._seated.pop((allocation, index), {})
+        self.slots[index] = board.change(slots, bits, counts, sign)
 
     # ------------------------------------------------------------------------ what follows
     def sync(self) -> None:

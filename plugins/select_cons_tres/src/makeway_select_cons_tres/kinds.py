@@ -77,7 +77,7 @@ def _able(request: Request, layout: Layout, idle: Table, wanted: int) -> NodeBit
     able = idle.at_least(wanted) & ~(request.excluded | request.too_small)
     for node, equals in layout.equipment:
         short = layout.track_memory and max(least, (each or 0) * node.cpus) > node.usable_memory_mb
-        if short or any(node.gres.get(name, 0) < count for name, count in request.gres.items()):
+        if short or any(not layout.serves(node, name, count) for name, count in request.gres.items()):
             able &= ~equals
     return able
 
@@ -121,7 +121,7 @@ def _conditions(job: Job, kind: Kind, layout: Layout) -> Iterator[Condition]:
         what = f"{job.spec.memory_mb_per_node} MB" if per_cpu is None else f"{per_cpu} MB per CPU"
         yield f"{what} of memory", bitmap.full(len(nodes)) & ~request.too_small
     for name, count in request.gres.items():
-        yield f"{count} {name}", bitmap.of([n.index for n in nodes if n.gres.get(name, 0) >= count])
+        yield f"{count} {name}", bitmap.of([n.index for n in nodes if layout.serves(n, name, count)])
     yield from of_features(job.spec.features, kind.choices, bitmap.full(len(nodes)))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import Cluster, Partition
+from makeway.devices import Board, board_of
+from makeway.model import Cluster, Node, Partition
 from makeway_select_cons_tres.cores import Picker, Taste
 from makeway_select_cons_tres.cpus import Shape, shape_of
 from makeway_select_cons_tres.request import rows_of
@@ -45,12 +46,23 @@ class Layout:
             bitmap.of([node.index for node in nodes if node.weight == weight]) for weight in weights
         ]
         """The nodes of each weight, lowest weight first."""
+        self.boards: dict[int, Board] = {
+            node.index: board for node in nodes if node.gres and (board := board_of(node)) is not None
+        }
+        """The GPUs of nodes that give whole ones and parts, by node."""
         equals: dict[object, list[int]] = {}
         for node in nodes:
             kind = (node.cpus, node.usable_memory_mb, tuple(sorted(node.gres.items())))
             equals.setdefault(kind, []).append(node.index)
         self.equipment = [(nodes[indices[0]], bitmap.of(indices)) for indices in equals.values()]
         """A node of each number of CPUs, amount of memory and set of generic resources, and all nodes like it."""
+
+    def serves(self, node: Node, name: str, count: int) -> bool:
+        """Whether an empty node can give a job so many of a counted resource."""
+        board = self.boards.get(node.index)
+        if board is not None and board.knows(name) and board.most(board.free, name, count) < count:
+            return False
+        return node.gres.get(name, 0) >= count
 
     def shape(self, node: int) -> Shape:
         """Return how a node is built."""

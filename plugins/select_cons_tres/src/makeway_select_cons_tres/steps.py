@@ -165,9 +165,14 @@ class CoreTest:
         short = []
         for index in bitmap.indices(nodes):
             used = {name: amounts[index] for name, amounts in gres.items() if amounts[index]}
-            if (request.whole and used) or any(
-                machines[index].gres.get(name, 0) - used.get(name, 0) < count
-                for name, count in wanted.items()
+            board = self._layout.boards.get(index)
+            if (
+                (request.whole and used)
+                or any(
+                    machines[index].gres.get(name, 0) - used.get(name, 0) < count
+                    for name, count in wanted.items()
+                )
+                or (board is not None and board.pick(self._books.slots[index], wanted) is None)
             ):
                 short.append(index)
         return nodes & ~bitmap.of(short) if short else nodes

@@ -1,0 +1,147 @@
+"""Tell the GPUs of a node apart where it gives whole ones and parts of them, so that each is given out once.
+
+A GPU that somebody has as a whole gives no parts, and one of which somebody has a part is not given as a whole. All
+parts that a job gets on a node lie on one GPU: the first that has enough left (Slurm's documentation of ``shard`` and
+``mps``). Thousandths (``gpu_milli``) are asked for as one part, or as a number of whole GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from makeway import bitmap
+from makeway.model import Node
+
+GPU = "gpu"
+PARTS: Mapping[str, int | None] = {"gpu_milli": 1000, "shard": None, "mps": None}
+"""Counted resource that is a part of a GPU -> how many make one; None: the node's are dealt over its GPUs."""
+
+Bits = int
+"""Some GPUs of a node, as a bitmap."""
+Slot = tuple[str, int]
+"""What is given of one GPU: ``gpu``, or the name of the parts and how many; ``FREE``: nothing."""
+Slots = tuple[Slot, ...]
+
+FREE: Slot = ("", 0)
+_WHOLE: Slot = (GPU, 1)
+
+
+@attrs.frozen
+class Board:
+    """The GPUs of a node that gives whole ones and parts."""
+
+    size: int
+    """How many GPUs it has."""
+    types: Mapping[str, Bits]
+    """``gpu:a100`` -> which GPUs are of this model. Models follow one another as the node names them."""
+    parts: Mapping[str, tuple[int, ...]]
+    """Name of the parts -> how many each GPU gives."""
+
+    @property
+    def free(self) -> Slots:
+        """What is given when nobody is there."""
+        return (FREE,) * self.size
+
+    def pick(self, slots: Slots, wanted: Mapping[str, int]) -> dict[str, Bits] | None:
+        """Return the GPUs that a job gets, by resource; None: they are not there.
+
+        :param wanted: how many the job gets of each resource; resources that are no GPUs are passed over.
+        """
+        untouched = bitmap.of([at for at, slot in enumerate(slots) if slot == FREE])
+        found: dict[str, Bits] = {}
+        whole: Bits = 0
+        for name in (each for each in wanted if each in self.types):
+            mine = _lowest(untouched & self.types[name], wanted[name])
+            if mine is None:
+                return None
+            found[name] = mine
+            whole |= mine
+            untouched &= ~mine
+        more = _lowest(untouched, max(0, wanted.get(GPU, 0) - whole.bit_count()))
+        if more is None:
+            return None
+        if whole | more:
+            found[GPU] = whole | more
+            untouched &= ~more
+        for name in (each for each in self.parts if wanted.get(each)):
+            mine = self._pick_part(slots, untouched, name, wanted[name])
+            if mine is None:
+                return None
+            found[name] = mine
+            untouched &= ~mine
+        return found
+
+    def _pick_part(self, slots: Slots, untouched: Bits, name: str, count: int) -> Bits | None:
+        for at, each in enumerate(self.parts[name]):
+            used = slots[at][1] if slots[at][0] == name else 0
+            if (used or untouched >> at & 1) and used + count <= each:
+                return 1 << at
+        one = PARTS[name]
+        return _lowest(untouched, count // one) if one is not None and count % one == 0 else None
+
+    def most(self, slots: Slots, name: str, wanted: int) -> int:
+        """Return how many of `wanted` the node can give one job."""
+        untouched = bitmap.of([at for at, slot in enumerate(slots) if slot == FREE])
+        if name not in self.parts:
+            return min(wanted, (untouched & self.types.get(name, untouched)).bit_count())
+        of_one = [
+            each - slots[at][1]
+            for at, each in enumerate(self.parts[name])
+            if slots[at] == FREE or slots[at][0] == name
+        ]
+        found, one = min(wanted, max(of_one, default=0)), PARTS[name]
+        return max(found, one * min(untouched.bit_count(), wanted // one)) if one is not None else found
+
+    def change(self, slots: Slots, bits: Mapping[str, Bits], counts: Mapping[str, int], sign: int) -> Slots:
+        """Return what is given once a job has come (`sign` 1) or gone (-1).
+
+        :param bits: the GPUs that it has, by resource, as `pick` returns them.
+        :param counts: how many it has of each resource.
+        """
+        changed = list(slots)
+        for name, mine in bits.items():
+            several = mine.bit_count() > 1
+            for at in bitmap.indices(mine):
+                if name == GPU:
+                    changed[at] = _WHOLE if sign > 0 else FREE
+                elif name in self.parts:
+                    used = slots[at][1] if slots[at][0] == name else 0
+                    used += sign * (self.parts[name][at] if several else counts.get(name, 0))
+                    changed[at] = (name, used) if used > 0 else FREE
+        return tuple(changed)
+
+    def knows(self, name: str) -> bool:
+        """Whether a resource is a GPU, or a part of one."""
+        return name == GPU or name in self.types or name in self.parts
+
+
+def board_of(node: Node) -> Board | None:
+    """Return the GPUs of a node that gives whole ones and parts; None: it gives one kind, or none."""
+    parts = {name: node.gres[name] for name in PARTS if node.gres.get(name)}
+    if not parts:
+        return None
+    kinds = {name: count for name, count in node.gres.items() if name.startswith(f"{GPU}:")}
+    size = node.gres.get(GPU) or sum(kinds.values()) or parts.get("gpu_milli", 0) // 1000
+    if not size:
+        return None
+    types: dict[str, Bits] = {}
+    first = 0
+    for name, count in kinds.items():
+        types[name] = ((1 << min(count, size - first)) - 1) << first
+        first = min(size, first + count)
+    dealt = {
+        name: tuple(count // size + (at < count % size) for at in range(size))
+        for name, count in parts.items()
+    }
+    return Board(size, types, dealt)
+
+
+def _lowest(bits: Bits, count: int) -> Bits | None:
+    """Return the first `count` of some GPUs; None: they are not so many."""
+    listed = list(bitmap.indices(bits))
+    return bitmap.of(listed[:count]) if len(listed) >= count else None
+
+
+__all__ = ["FREE", "GPU", "PARTS", "Bits", "Board", "Slots", "board_of"]
