@@ -8,11 +8,50 @@ import attrs
 from hypothesis import strategies as st
 
 from makeway.config import Config
+from makeway_testing import cluster
 from makeway_testing.contracts import ConfigReaderContract, PreemptPolicyContract
 from makeway_testing.strategies import Scenario, scenarios
 
 NAME = "kueue/cohort"
 WITHIN = ("Never", "LowerPriority", "LowerOrNewerEqualPriority")
+
+
+def _queue(name: str, cohort: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "cohort": cohort,
+        "quotas": [{"flavor": "all", "resource": "cpu", "nominal": 1}],
+        "within_queue": "LowerOrNewerEqualPriority",
+        "reclaim": "LowerPriority",
+        "borrow": "LowerPriority",
+    }
+
+
+ENDED_IN_TIME = Scenario.of(
+    """
+    job  user  partition  submit  nodes  run_time  begin  depends_on  oversubscribe  requeue  time_limit
+    j1   -     a          0       1      20        -      -           -              -        -
+    j3   -     b          0       1      60        -      j1          -              -        55
+    j4   -     b,a        0       2      0         -      j3          -              -        -
+    j8   ann   b          60      2      5         75     -           true           false    -
+    """,
+    cluster=cluster(4, cpus=1),
+    config={
+        "partitions": {"a": {}, "b": {}},
+        "preempt": NAME,
+        "scheduler": "greedy",
+        "settings": {
+            NAME: {
+                "queue": [_queue("a", "root"), _queue("b", "one")],
+                "cohort": [
+                    {"name": "one", "parent": "root"},
+                    {"name": "root", "quotas": [{"flavor": "all", "resource": "cpu", "nominal": 1}]},
+                ],
+            }
+        },
+    },
+)
+"""j4 displaces j8 in one queue, then starts and ends in the other while nodes are still kept for it."""
 
 
 @st.composite
@@ -48,8 +87,8 @@ def sites(draw: st.DrawFn) -> Scenario:
         "clockwork": {"requeue_delay": 1.0},
         "settings": {NAME: own},
     }
-    # A job of Kueue names one queue.
-    specs = tuple(attrs.evolve(spec, partitions=spec.partitions[:1]) for spec in scenario.specs)
+    # A job of Kueue names one queue; makeway tries one that names two in both.
+    specs = tuple(attrs.evolve(spec, partitions=spec.partitions[:2]) for spec in scenario.specs)
     return Scenario(machine=scenario.machine, settings=settings, specs=specs)
 
 
@@ -58,6 +97,7 @@ class TestContract(PreemptPolicyContract):
 
     __test__ = True
     plugin = NAME
+    found = (ENDED_IN_TIME,)
 
     def scenarios(self) -> st.SearchStrategy[Scenario]:
         """Draw sites of all kinds."""

@@ -18,9 +18,10 @@ from makeway.model import Job, JobState, Partition, Seconds
 
 @attrs.frozen(eq=False)
 class _Claim:
-    job: Job
-    partition: Partition
-    """Where it is going to start."""
+    job: Job | None
+    """None: a job that had ended when this engine took over."""
+    partition: str
+    """Name of where it is going to start."""
     nodes: NodeBits
     victims: tuple[tuple[Job, Seconds | None], ...]
     """Each with the start of the run that it was told to end."""
@@ -46,7 +47,7 @@ class Kept:
         told = tuple((victim, victim.started_at) for victim in victims)
         before = self._claims.get(job.id)
         earlier = before.victims if before is not None else ()
-        self._claims[job.id] = _Claim(job, job.partition, nodes, (*earlier, *told))
+        self._claims[job.id] = _Claim(job, job.partition.name, nodes, (*earlier, *told))
 
     def from_others(self, job: Job) -> NodeBits:
         """Return the nodes that are kept for other jobs than `job`."""
@@ -67,12 +68,13 @@ class Kept:
         """
         due = []
         for job_id, claim in list(self._claims.items()):
-            waits = claim.job.state is JobState.PENDING and not claim.job.held
+            job = claim.job
+            waits = job is not None and job.state is JobState.PENDING and not job.held
             if waits and any(self._there(victim, started) for victim, started in claim.victims):
                 continue
             del self._claims[job_id]
-            if waits:
-                due.append((claim.job, claim.partition))
+            if job is not None and waits:
+                due.append((job, next(each for each in job.partitions if each.name == claim.partition)))
         return due
 
     def _there(self, victim: Job, started: Seconds | None) -> bool:
@@ -84,7 +86,7 @@ class Kept:
         return [
             [
                 job_id,
-                claim.partition.name,
+                claim.partition,
                 hex(claim.nodes),
                 [[victim.id, started] for victim, started in claim.victims if self._there(victim, started)],
             ]
@@ -92,10 +94,7 @@ class Kept:
         ]
 
     def take_over(self, memory: Sequence[Sequence[Any]], jobs: Mapping[str, Job]) -> None:
-        """Keep the same for the same jobs."""
+        """Keep the same for the same jobs; also for those that have ended, until their turn, as ever."""
         for job_id, name, nodes, told in memory:
-            job = jobs.get(job_id)
-            if job is not None:
-                partition = next(each for each in job.partitions if each.name == name)
-                victims = tuple((jobs[victim], started) for victim, started in told if victim in jobs)
-                self._claims[job_id] = _Claim(job, partition, int(nodes, 16), victims)
+            victims = tuple((jobs[victim], started) for victim, started in told if victim in jobs)
+            self._claims[job_id] = _Claim(jobs.get(job_id), name, int(nodes, 16), victims)
