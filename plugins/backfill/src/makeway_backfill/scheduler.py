@@ -76,8 +76,9 @@ class Backfill:
         """Heterogeneous jobs between whose components others stand in the queue -> the last component."""
         self._nodes_now: dict[str, NodeBits | None] = {}
         """Id of such a job -> nodes on which those planned so far could start now; None: one of them could not."""
-        self._turns: dict[str, tuple[int, NodeBits]] = {}
-        """Id of a heterogeneous job -> components yet to be planned in this pass, and nodes that were open to them."""
+        self._turns: dict[str, tuple[int, NodeBits, dict[str, NodeBits]]] = {}
+        """Id of a heterogeneous job -> components yet to be planned in this pass, nodes that were open to all, and
+        those among which the planned ones may choose, by component."""
 
     def run(self) -> None:
         """Make one pass."""
@@ -405,7 +406,7 @@ class Backfill:
                 handled.update(part.id for part in components)
                 return
             if self._in_turn and outcome is Outcome.BUSY:
-                self._turns[het_id] = len(components), open_now
+                self._turns[het_id] = len(components), open_now, {}
         put(job, partition=partition)
         length = self._length(job, False)
         last = self._last_of.get(het_id, 0.0)
@@ -425,12 +426,13 @@ class Backfill:
             if job.id == self._apart[het_id]:
                 self._start_apart(job, partition, plan, self._nodes_now[het_id])
         elif het_id in self._turns:
-            left, open_now = self._turns.pop(het_id)
+            left, open_now, choice = self._turns.pop(het_id)
             if found is not None and found[0] <= now and self._may_start(job, found[1].nodes):
+                choice[job.id] = open_now & (found[1].eligible or open_now)
                 if left == 1:
-                    self._attempts.het.start_in_turn(job, open_now)
+                    self._attempts.het.start_in_turn(job, choice)
                 else:
-                    self._turns[het_id] = left - 1, open_now
+                    self._turns[het_id] = left - 1, open_now, choice
 
     def _lacks_licence(self, job: Job) -> bool:
         """Whether no nodes are kept for a component since a licence is missing (recorded: backfill_het_licence)."""

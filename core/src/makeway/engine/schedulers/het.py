@@ -222,23 +222,26 @@ class HetStarter:
         self._start(steps)
         return Outcome.STARTED
 
-    def start_in_turn(self, job: Job, allowed: NodeBits) -> Outcome:
+    def start_in_turn(self, job: Job, choice: Mapping[str, NodeBits]) -> Outcome:
         """Start the components of `job` one by one, as Slurm's backfill does once each was planned from now on.
 
         At the first that cannot start the others are taken back: they wait for as long as a requeued job does, though
         no restart counts. Others make way for this one only (recorded: backfill_het_taken_back).
+
+        :param choice: the nodes among which each component may choose, by id: those that could serve it when its start
+            was estimated (recorded: backfill_het_memory_of_first_node).
         """
         components = self._in_queue_order(job)
         if not self.eligible(components):
             return Outcome.BUSY
-        free = allowed
+        taken: NodeBits = 0
         steps: list[_Step] = []
         for at, part in enumerate(components):
-            step = self._step(part, free, components[:at])
+            step = self._step(part, choice[part.id] & ~taken, components[:at])
             if step is None or (step.room is not None and step.room.kills):
                 return self._take_back(components[:at], part, step)
             steps.append(step)
-            free &= ~step.nodes
+            taken |= step.nodes
         for step in steps:
             self._tell(step)
         self._start(steps)
