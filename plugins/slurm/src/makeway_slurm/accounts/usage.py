@@ -8,7 +8,7 @@ keeps the rate at which it is charged, and is brought up to date when that rate 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -56,13 +56,6 @@ class Entry:
                     owed[name] -= rate * run
         self._mark, self._run_mark = common, book.plain_sum
 
-    def join(self, rates: Mapping[str, float], times: int) -> None:
-        """Charge a job whole periods from now on, or (-1) no longer."""
-        self._settle()
-        known = self._rate
-        for name, rate in rates.items():
-            known[name] = known.get(name, 0.0) + times * rate
-
     def add(self, rates: Mapping[str, float], weight: float) -> None:
         """Charge a job a piece of time; `weight` is its length, decayed."""
         scale = self._book.scale if self.decays else 1.0
@@ -70,13 +63,39 @@ class Entry:
         for name, rate in rates.items():
             used[name] = used.get(name, 0.0) + rate * weight / scale
 
-    def owe(self, rates: Mapping[str, float], seconds: float) -> None:
+    def mature(self, charge: Charge, seconds: float) -> None:
+        """Charge a job whole periods from now on; so many seconds of it have been charged."""
+        self._settle()
+        known, owed = self._rate, self._owed
+        for name, rate in charge.owing:
+            owed[name] -= rate * seconds
+        for name, rate in charge.rates.items():
+            known[name] = known.get(name, 0.0) + rate
+
+    def leave(self, charge: Charge, weight: float, rest: float, *, young: bool) -> None:
+        """Charge a job its last piece, and no more.
+
+        :param weight: length of the piece, decayed if the entry decays.
+        :param rest: what it might still have used, in seconds.
+        :param young: whether it was not charged whole periods yet.
+        """
+        if weight:
+            self.add(charge.rates, weight)
+        self._settle()
+        owed = self._owed
+        for name, rate in charge.owing:
+            owed[name] -= rate * rest
+        if not young:
+            known = self._rate
+            for name, rate in charge.rates.items():
+                known[name] -= rate
+
+    def owe(self, charge: Charge, seconds: float) -> None:
         """Let running jobs be allowed to use so much more, or less."""
         self._settle()
         owed = self._owed
-        for name, rate in rates.items():
-            if name not in _NOT_OWED:
-                owed[name] = owed.get(name, 0.0) + rate * seconds
+        for name, rate in charge.owing:
+            owed[name] = owed.get(name, 0.0) + rate * seconds
 
     def used(self, name: str = RAW) -> float:
         """Return what was used up to the last recalculation, and by jobs that have ended since; seconds."""
@@ -138,6 +157,12 @@ class Charge:
     """Second of its start."""
     limit: float | None
     """Seconds that it may run; None: any."""
+    owing: Sequence[tuple[str, float]] = attrs.field(init=False)
+    """Those of its rates that count for what it may still use."""
+
+    @owing.default
+    def _owing(self) -> Sequence[tuple[str, float]]:
+        return [(name, rate) for name, rate in self.rates.items() if name not in _NOT_OWED]
 
 
 class UsageBook:
@@ -268,8 +293,7 @@ class UsageBook:
             for charge in self._young.values():
                 seconds = self._piece(charge, now)
                 for entry in charge.entries:
-                    entry.owe(charge.rates, -seconds)
-                    entry.join(charge.rates, 1)
+                    entry.mature(charge, seconds)
             self._young.clear()
             if self.scale < _SMALL:
                 self._rescale()
@@ -322,8 +346,9 @@ class UsageBook:
         )
         self._charges[job.id] = self._young[job.id] = charge
         self.moves += 1
+        rest = self._rest(charge)
         for entry in charge.entries:
-            entry.owe(rates, self._rest(charge))
+            entry.owe(charge, rest)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Charge a job its last piece, at once (2.2)."""
@@ -336,12 +361,10 @@ class UsageBook:
             self._frozen()
         young = self._young.pop(job.id, None) is not None
         rest = self._rest(charge)
-        if self._runs:
-            self._piece(charge, self._second(view.now))
+        seconds = self._uncharged(charge, self._second(view.now)) if self._runs else 0
+        decayed, plain = seconds * self.per_second**seconds, float(seconds)
         for entry in charge.entries:
-            if not young:
-                entry.join(charge.rates, -1)
-            entry.owe(charge.rates, -rest)
+            entry.leave(charge, decayed if entry.decays else plain, rest, young=young)
 
     def _rest(self, charge: Charge) -> float:
         """Return the seconds that a job may still run, by what was charged at recalculations.
@@ -352,12 +375,15 @@ class UsageBook:
 
     def _piece(self, charge: Charge, now: int) -> int:
         """Charge a job for the time since its start or the last recalculation, whichever is later; return it."""
-        seconds = max(0, now - max(charge.start, self.last))
+        seconds = self._uncharged(charge, now)
         weight = seconds * self.per_second**seconds
         if seconds:
             for entry in charge.entries:
                 entry.add(charge.rates, weight if entry.decays else float(seconds))
         return seconds
+
+    def _uncharged(self, charge: Charge, now: int) -> int:
+        return max(0, now - max(charge.start, self.last))
 
     def held_by(self, job: Job, cluster: Cluster) -> Mapping[str, int]:
         """Return what an active job holds, by TRES."""
@@ -418,7 +444,7 @@ class UsageBook:
         self.last, self.next_at, self.ticks = memory["last"], memory["next_at"], memory["ticks"]
         for charge, rest in rests:
             for entry in charge.entries:
-                entry.owe(charge.rates, self._rest(charge) - rest)
+                entry.owe(charge, self._rest(charge) - rest)
         for key, used in memory["associations"].items():
             if int(key) in self.associations:
                 self.associations[int(key)].take_over(used)

@@ -43,6 +43,8 @@ class Ending:
         """A heap of those instants, with the job; some have ended since."""
         self._quiet_until: Seconds = math.inf
         """Before this instant no limit that several jobs share can be reached, whoever starts."""
+        self._quiet_by_places: dict[Places, Seconds] = {}
+        """The same of those who count in some places."""
         self._most: dict[str, float] = {}
         """What can be used up in a second at most, by TRES; not there: not known."""
 
@@ -53,7 +55,7 @@ class Ending:
             self._places[job.id] = places
             if places not in self._running:
                 self._running[places] = {}
-                self._quiet_until = min(self._quiet_until, self._quiet(places, view))
+                self._quiet_until = min(self._quiet_until, self.quiet_until(places, view))
             self._running[places][job.id] = job
         began = job.started_at if job.started_at is not None else view.now
         for rule in watched.own:
@@ -92,7 +94,7 @@ class Ending:
         over, later = self._own_over(now)
         if self._running and self._usage.counts:
             if now >= self._quiet_until:
-                self._quiet_until = min(self._quiet(places, view) for places in self._running)
+                self._quiet_until = min(self.quiet_until(places, view) for places in self._running)
             later.append(max(self._usage.next_at, self._quiet_until))
             look = self._running.items() if self._quiet_until <= self._usage.next_at else ()
             for places, jobs in look:
@@ -115,6 +117,13 @@ class Ending:
             return {}, [heap[0][0]]
         over = {job_id: f"{reason} is used up" for job_id, (at, reason) in own.items() if at <= now}
         return over, [at for at, _ in own.values() if at > now]
+
+    def quiet_until(self, places: Places, view: ClusterView) -> Seconds:
+        """Return before which instant no limit on what is used up can be reached there; in the past: not known."""
+        found = self._quiet_by_places.get(places, -math.inf)
+        if found <= view.now:
+            found = self._quiet_by_places[places] = self._quiet(places, view)
+        return found
 
     def _quiet(self, places: Places, view: ClusterView) -> Seconds:
         """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""

@@ -25,6 +25,7 @@ _BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACT
 _ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
 _EACH = ("pu", "pa")
 """Keys of limits that each user or account has for itself in a QOS."""
+_USED_UP = frozenset((Kind.USED_MINUTES, Kind.USED_WALL))
 _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
@@ -45,6 +46,10 @@ class _Listed(NamedTuple):
     """What active jobs hold together."""
     entry: Entry | None
     """What was used, and may still be; None: nobody has used anything. Of users and accounts in a QOS: of the QOS."""
+    kind: Kind
+    name: str
+    most: int
+    """The three as the rule has them."""
 
 
 @attrs.frozen
@@ -57,8 +62,11 @@ class Asked:
     booked: int | None
     """The same times UsageFactor, where the QOS says UsageFactorSafe."""
     factor: float
-    open: tuple[_Listed, ...]
-    """Limits that it does not pass for good, in their order."""
+    open: tuple[tuple[_Listed, int], ...]
+    """Limits that it does not pass for good, in their order, each with how much it wants of what is limited."""
+    quiet: tuple[tuple[_Listed, int], ...]
+    """Those of them that matter as long as nothing can be used up."""
+    seat: Seat
 
 
 class Judge:
@@ -77,6 +85,8 @@ class Judge:
         self.door = Door(view, self._settings, self._usage)
         self._totals: dict[int, dict[str, int]] = {}
         self._lists: dict[tuple[Key, ...], tuple[_Listed, ...]] = {}
+        self._doors: dict[tuple[Key, ...], list[tuple[Rule, Count]]] = {}
+        """What limits the number of jobs of a seat, with its count."""
         self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
         self.ending = Ending(self._rules, self._usage, self._held_against)
         """Running jobs that may have to end; with safe none has."""
@@ -120,7 +130,16 @@ class Judge:
         if not asked.open:
             return None
         self._usage.advance(view.now)
-        for each in asked.open:
+        is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(
+            asked.seat.places, view
+        )
+        for each, wanted in asked.quiet if is_quiet else asked.open:
+            # Most limits are far away: that is seen at a glance.
+            if each.kind is _TRES:
+                if each.name != NODE and each.holds.tres.get(each.name, 0) + wanted <= each.most:
+                    continue
+            elif each.kind is _JOBS and each.holds.jobs < each.most:
+                continue
             found = self._against(each, job, asked, view)
             if found is None:
                 continue
@@ -132,9 +151,8 @@ class Judge:
 
     def _against(self, listed: _Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
         """Hold a job against one limit."""
-        rule, key, alone, _, count, entry = listed
-        kind = rule.kind
-        if alone:
+        rule, key, kind, count, entry = listed.rule, listed.key, listed.kind, listed.holds, listed.entry
+        if listed.alone:
             return _alone(rule, job, asked)
         if kind is _TRES:
             return self._tres(listed, job, asked.counts.get(rule.name, 0), view)
@@ -262,9 +280,13 @@ class Judge:
         safe = job.qos is not None and "UsageFactorSafe" in job.qos.flags
         booked = minutes if minutes is None or not safe else int(minutes * factor)
         seat = self._counts.seat(job)
-        asked = Asked(counts, minutes, booked, factor, ())
-        still = [each for each in self._list(seat, job.user) if not _passes_for_good(each, job, asked)]
-        return attrs.evolve(asked, open=tuple(still))
+        asked = Asked(counts, minutes, booked, factor, (), (), seat)
+        listed = self._list(seat, job.user)
+        still = tuple([(each, counts.get(each.name, 0)) for each in listed if not _passes_for_good(each, job, asked)])
+        quiet = still
+        if not self._settings.safe:
+            quiet = tuple([pair for pair in still if pair[0].kind not in _USED_UP])
+        return Asked(counts, minutes, booked, factor, still, quiet if len(quiet) < len(still) else still, seat)
 
     def _list(self, seat: Seat, user: str) -> tuple[_Listed, ...]:
         """Return the limits that hold for jobs of one seat."""
@@ -280,7 +302,8 @@ class Judge:
 
     def _listed(self, rule: Rule, key: Key) -> _Listed:
         kind, entry = rule.kind, self._held_against(rule)
-        return _Listed(rule, key, kind in _ALONE, kind in _IF_ANY, self._counts.of(key), entry)
+        alone, if_any = kind in _ALONE, kind in _IF_ANY
+        return _Listed(rule, key, alone, if_any, self._counts.of(key), entry, kind, rule.name, rule.most)
 
     # -------------------------------------------------------------------------- submission
     def refused(self, job: Job, view: ClusterView) -> str:
@@ -295,10 +318,17 @@ class Judge:
 
     def _over_count(self, job: Job) -> str:
         """Return which number of jobs it would exceed; of an array all tasks count (6.3 no. 2)."""
-        places = self._counts.seat(job).places
+        seat = self._counts.seat(job)
         more = int(job.spec.attributes.get("array_size", 1)) - 1
-        for rule in self._rules.of(places).door:
-            if self._counts.of(rule.count_key(job.user, places.account)).present + more > rule.most:
+        doors = self._doors.get(seat.keys)
+        if doors is None:
+            places = seat.places
+            doors = self._doors[seat.keys] = [
+                (rule, self._counts.of(rule.count_key(job.user, places.account)))
+                for rule in self._rules.of(places).door
+            ]
+        for rule, count in doors:
+            if count.present + more > rule.most:
                 return rule.reason
         return ""
 
@@ -350,10 +380,9 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
 
 def _passes_for_good(listed: _Listed, job: Job, asked: Asked) -> bool:
     """Whether a limit can never keep a job out, as long as it asks for what it does."""
-    rule, alone, if_any = listed.rule, listed.alone, listed.if_any
-    if alone:
-        return _alone(rule, job, asked) is None
-    return if_any and not asked.counts.get(rule.name, 0)
+    if listed.alone:
+        return _alone(listed.rule, job, asked) is None
+    return listed.if_any and not asked.counts.get(listed.name, 0)
 
 
 def _minutes(asked: Asked, wanted: int) -> float:

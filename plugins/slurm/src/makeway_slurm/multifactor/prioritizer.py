@@ -174,8 +174,10 @@ class Multifactor:
         if len(self._known) > 2 * len(jobs) + _SPARE:
             kept = {job_id: each for job_id, each in self._known.items() if view.job(job_id) is not None}
             self._known = kept
-        ages = self._accrual.ages(jobs, second) if self.settings.weight_age else itertools.repeat(0.0)
         every, fairshare = self._known, self._fairshare_by_index()
+        if fairshare is not None and not incr_only and not self._running and self._accrual.is_plain:
+            return self._renewed_plainly(jobs, second, fairshare)
+        ages = self._accrual.ages(jobs, second) if self.settings.weight_age else itertools.repeat(0.0)
         for job, age in zip(jobs, ages, strict=False):
             known = every.get(job.id)
             qos = job.qos
@@ -196,6 +198,34 @@ class Multifactor:
             for job in view.active:
                 if job.priority:
                     found[job.id] = self._compute(job, self._look_at(job), second)
+        return found
+
+    def _renewed_plainly(
+        self, jobs: Sequence[Job], second: int, fairshare: Sequence[float]
+    ) -> dict[str, Priority]:
+        """Return what `again` does where the fair tree ranks and age is the time since a job could start."""
+        found: dict[str, Priority] = {}
+        every, floor = self._known, math.floor
+        weight, weight_age = self.settings.weight_fairshare, self.settings.weight_age
+        most = self.settings.max_age
+        for job in jobs:
+            known = every.get(job.id)
+            if known is None or known.qos != (job.qos.name if job.qos is not None else ""):
+                known = self._look_at(job)
+            age, since = 0.0, job.eligible_since
+            if weight_age and since is not None:
+                waited = second - floor(since + _TINY)
+                if waited > 0:
+                    age = (waited / most if waited < most else 1.0) * weight_age
+            node, alone = known.association, known.alone
+            given = fairshare[node.index] * weight if node is not None else 0.0
+            if alone is None:
+                value = _weighed(job, known, age, given)
+            else:
+                known.age, known.fairshare = age, given
+                value = known.values[job.partition.name] = total(age, alone, given)
+            if value != job.priority:
+                found[job.id] = value
         return found
 
     def steady_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
