@@ -209,6 +209,9 @@ class UsageBook:
         self._frozen: Callable[[], object] | None = None
         self._before: list[Callable[[], None]] = []
         self._after: list[Callable[[int], None]] = []
+        self._at_last: list[Callable[[], None]] = []
+        self._charged: dict[tuple[Hashable, ...], tuple[Entry, ...]] = {}
+        """By what `charged` looks at in a job."""
 
     @property
     def counts(self) -> bool:
@@ -262,6 +265,10 @@ class UsageBook:
             self._before.append(before)
         self._after.append(after)
 
+    def watch_last(self, after: Callable[[], None]) -> None:
+        """Call `after` when recalculations have been made: once for all that were due."""
+        self._at_last.append(after)
+
     def ask_before(self, frozen: Callable[[], object]) -> None:
         """Call `frozen` before anything changes that was counted at the last recalculation."""
         self._frozen = frozen
@@ -270,6 +277,8 @@ class UsageBook:
         """Make the recalculations that are due."""
         if not self._runs:
             return
+        if self.next_at > now + _TINY:
+            return
         period = self._settings.calc_period
         while self.next_at <= now + _TINY:
             if not self._charges:  # nobody is charged: one step does for all
@@ -277,30 +286,37 @@ class UsageBook:
             at = self.next_at
             self.next_at = self._grid(at + _TINY) + period
             self._recalculate(self._second(at))
+        for told in self._at_last:
+            told()
 
     def _recalculate(self, now: int) -> None:
         for call in self._before:
             call()
         passed = now - self.last
         if passed > 0:
-            if self._resets(self.last, now):
+            if self._settings.usage_reset_period != "NONE" and self._resets(self.last, now):
                 for entry in self._entries():
                     entry.reset()
-            self.scale *= self.per_second**passed
-            whole = passed * self.per_second**passed
-            self.decayed_sum += whole / self.scale
+            left = self.per_second**passed
+            self.scale *= left
+            self.decayed_sum += passed * left / self.scale
             self.plain_sum += passed
-            for charge in self._young.values():
-                seconds = self._piece(charge, now)
-                for entry in charge.entries:
-                    entry.mature(charge, seconds)
-            self._young.clear()
+            if self._young:
+                self._mature(now)
             if self.scale < _SMALL:
                 self._rescale()
         self.last = now
         self.ticks += 1
         for told in self._after:
             told(now)
+
+    def _mature(self, now: int) -> None:
+        """Charge those whole periods from now on who have started since the last recalculation."""
+        for charge in self._young.values():
+            seconds = self._piece(charge, now)
+            for entry in charge.entries:
+                entry.mature(charge, seconds)
+        self._young.clear()
 
     def _resets(self, before: int, now: int) -> bool:
         """Whether a boundary of PriorityUsageResetPeriod lies between two seconds of the replay (2.2 no. 6)."""
@@ -392,6 +408,14 @@ class UsageBook:
 
     def charged(self, job: Job) -> tuple[Entry, ...]:
         """Return the entries that a job is charged to: its association and all above, its QOS, its partition's QOS."""
+        qos = job.qos
+        key = (job.user, job.account, job.partition.index, qos.name if qos is not None else None)
+        known = self._charged.get(key)
+        if known is None:
+            known = self._charged[key] = self._entries_of(job)
+        return known
+
+    def _entries_of(self, job: Job) -> tuple[Entry, ...]:
         found: list[Entry] = []
         node = self.association_of(job)
         if node is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -19,6 +19,7 @@ from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
 
 LIMIT = "limit"
+_MANY = 100_000
 _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
 _BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR))
 """Limits that are looked at before nodes are chosen (stage A)."""
@@ -87,6 +88,8 @@ class Judge:
         self._lists: dict[tuple[Key, ...], tuple[_Listed, ...]] = {}
         self._doors: dict[tuple[Key, ...], list[tuple[Rule, Count]]] = {}
         """What limits the number of jobs of a seat, with its count."""
+        self._alike: dict[Hashable, Asked] = {}
+        """By all that tells two requests apart."""
         self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
         self.ending = Ending(self._rules, self._usage, self._held_against)
         """Running jobs that may have to end; with safe none has."""
@@ -136,7 +139,10 @@ class Judge:
         for each, wanted in asked.quiet if is_quiet else asked.open:
             # Most limits are far away: that is seen at a glance.
             if each.kind is _TRES:
-                if each.name != NODE and each.holds.tres.get(each.name, 0) + wanted <= each.most:
+                if each.name == NODE:
+                    if not job.required and each.holds.nodes.bit_count() + wanted <= each.most:
+                        continue
+                elif each.holds.tres.get(each.name, 0) + wanted <= each.most:
                     continue
             elif each.kind is _JOBS and each.holds.jobs < each.most:
                 continue
@@ -280,13 +286,27 @@ class Judge:
         safe = job.qos is not None and "UsageFactorSafe" in job.qos.flags
         booked = minutes if minutes is None or not safe else int(minutes * factor)
         seat = self._counts.seat(job)
-        asked = Asked(counts, minutes, booked, factor, (), (), seat)
+        key = seat.keys, tuple(counts.items()), minutes, booked, factor, job.spec.time_limit is None
+        known = self._alike.get(key)
+        if known is None:
+            if len(self._alike) > _MANY:
+                self._alike.clear()
+            known = self._alike[key] = self._held_open(
+                job, Asked(counts, minutes, booked, factor, (), (), seat)
+            )
+        return known
+
+    def _held_open(self, job: Job, asked: Asked) -> Asked:
+        """Return the same with the limits that it, and all like it, does not pass for good."""
+        counts, seat = asked.counts, asked.seat
         listed = self._list(seat, job.user)
-        still = tuple([(each, counts.get(each.name, 0)) for each in listed if not _passes_for_good(each, job, asked)])
+        still = tuple(
+            [(each, counts.get(each.name, 0)) for each in listed if not _passes_for_good(each, job, asked)]
+        )
         quiet = still
         if not self._settings.safe:
             quiet = tuple([pair for pair in still if pair[0].kind not in _USED_UP])
-        return Asked(counts, minutes, booked, factor, still, quiet if len(quiet) < len(still) else still, seat)
+        return attrs.evolve(asked, open=still, quiet=quiet if len(quiet) < len(still) else still)
 
     def _list(self, seat: Seat, user: str) -> tuple[_Listed, ...]:
         """Return the limits that hold for jobs of one seat."""

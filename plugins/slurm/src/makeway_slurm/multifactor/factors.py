@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import attrs
 
@@ -12,6 +12,7 @@ from makeway_slurm.accounts.tree import Association, priority_of
 from makeway_slurm.accounts.tres import requested, totals
 
 HIGHEST = 2**32 - 1
+_MANY = 100_000
 _YEAR_MINUTES = 365 * 24 * 60
 
 
@@ -63,9 +64,32 @@ class Weigher:
         self._most_partition = max([1, *(each.priority_job_factor for each in cluster.partitions)])
         self._most_assoc = most_assoc
         self._totals: dict[int, dict[str, int]] = {}
+        self._alike: dict[Hashable, Fixed] = {}
+        """By all that is looked at in a job, where TRES have no weights."""
 
     def fixed(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
         """Return the factors of a pending job in one of its partitions."""
+        if self._settings.weight_tres:
+            return self._weighed(job, partition, association)
+        qos, spec = job.qos, job.spec
+        key = (
+            partition.index,
+            qos.name if qos is not None else None,
+            association.index if association is not None else None,
+            job.size,
+            spec.cpus,
+            job.time_limit,
+            spec.nice,
+            spec.attributes.get("site_factor", 0),
+        )
+        found = self._alike.get(key)
+        if found is None:
+            if len(self._alike) > _MANY:
+                self._alike.clear()
+            found = self._alike[key] = self._weighed(job, partition, association)
+        return found
+
+    def _weighed(self, job: Job, partition: Partition, association: Association | None) -> Fixed:
         settings = self._settings
         own = priority_of(association) if association is not None else 0
         return Fixed(

@@ -48,7 +48,7 @@ class Multifactor:
             self._accounts()
         elif tree is not None:
             self._fair = FairTree(tree, settings.tie_order)
-            book.watch(None, self._ranks_are_old)
+            book.watch_last(self._ranks_are_old)
             book.ask_before(self._freeze)
         self._usage: list[float] | None = None
         """What each association had used at the last recalculation, once that matters."""
@@ -68,9 +68,8 @@ class Multifactor:
         return self._renewed_at + self._period
 
     # --------------------------------------------------------------------------- fair share
-    def _ranks_are_old(self, now: int) -> None:
+    def _ranks_are_old(self) -> None:
         """Note that usage has been recalculated: who asks next finds ranks of this instant."""
-        del now
         self._usage = None
         if not self._ranks_left():
             self._factors = None
