@@ -22,6 +22,11 @@ class Reason(enum.Enum):
         """The reason as Kueue tells it to people."""
         return _WORDS[self]
 
+    @property
+    def line(self) -> str:
+        """The reason and its words; one string for all victims, since records keep it for each."""
+        return _LINES[self]
+
 
 _WORDS = {
     Reason.IN_QUEUE: "prioritization in the ClusterQueue",
@@ -29,6 +34,7 @@ _WORDS = {
     Reason.WHILE_BORROWING: "reclamation within the cohort while borrowing",
     Reason.FAIR: "Fair Sharing within the cohort",
 }
+_LINES = {reason: f"{reason.value}: {words}" for reason, words in _WORDS.items()}
 
 
 @attrs.frozen

@@ -281,7 +281,7 @@ def candidates(preemptor: Job, view: ClusterView) -> Candidates:
     return Candidates(
         jobs=jobs,
         modes=tuple(mode_of(job) for job in jobs),
-        reasons=tuple(f"{each.reason.value}: {each.reason.words}" for each in found),
+        reasons=tuple(each.reason.line for each in found),
         note="" if jobs else "nobody holds quota that it may preempt or reclaim",
     )
 
