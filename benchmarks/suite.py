@@ -24,6 +24,7 @@ import attrs
 import bench_decision
 import counting_loop
 import deep_queue
+import gang_row
 import long_log
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
@@ -162,6 +163,11 @@ def _many_nodes(select: str) -> Measured:
     return Measured(cost(100_000), cost(1_000))
 
 
+def _row(which: int) -> Measured:
+    """Return what a tick costs (0), or an end (1), where most jobs wait for their turn."""
+    return Measured(1e3 * gang_row.measure(10_000, 8)[which])
+
+
 def _memory(*, records: bool) -> Measured:
     return Measured(long_log.measure(1_000_000, records=records))
 
@@ -188,6 +194,14 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "deep queue: moab with all limits, 300 jobs": Figure(
         "jobs/s", lambda: _rate("moab", 300), 3_000.0, more_is_better=True
+    ),
+    "gang: a tick, 80,000 jobs on 10,000 nodes": Figure("ms", lambda: _row(0), 150.0),
+    "gang: an end, 80,000 jobs on 10,000 nodes": Figure("ms", lambda: _row(1), 1.0),
+    "deep queue: backfill and gang, 200 jobs": Figure(
+        "jobs/s", lambda: _rate("backfill and gang", 200), 1_500.0, more_is_better=True
+    ),
+    "deep queue: backfill, 1,000 nodes, 5,000 jobs": Figure(
+        "jobs/s", lambda: _rate("backfill, 1,000 nodes", 5_000), 3_000.0, more_is_better=True
     ),
     "easy on 1,500 jobs of KTH-SP2": Figure("us a job", _easy, None, "a loop that counts nodes"),
     "read SWF": Figure("us a job", _read, None, "str.split"),
