@@ -278,6 +278,8 @@ def test_at_the_command_line(run: Run, tmp_path: Path) -> None:
     expected = 4 * math.fsum(d ** (7200 - second) for second in range(3600))
     raw = [int(word) for word in ada.replace("|", " ").split() if word.isdigit()]
     assert any(abs(each - expected) < 0.001 * expected for each in raw), ada
+    unknown = "no file says what everybody had used"
+    assert (unknown in run(*given).err, unknown in done.err) == (True, False)
     assert "half lives: up to" in done.err
 
 

@@ -39,7 +39,7 @@ class Asked:
 
         :raises ConfigError: it cannot be read.
         """
-        return load_config(self.config, self.release, self.nodes, self.accounting)
+        return load_config(self.config, self.release, self.nodes, self.accounting, warmed=bool(self.warm_up))
 
     def changed(self, config: Config, source: Path | None = None) -> Config:
         """Return `config` with what ``--set``, ``--map`` and ``--decision-time-limit`` change.

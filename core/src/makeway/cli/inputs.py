@@ -58,6 +58,7 @@ def load_config(
     accounting: Sequence[Path] = (),
     *,
     checked: bool = True,
+    warmed: bool = False,
 ) -> Loaded:
     """Read a configuration, native or foreign.
 
@@ -65,6 +66,7 @@ def load_config(
     :param nodes: TOML file that says what a foreign file cannot; None: it says all.
     :param accounting: files that describe QOS and users.
     :param checked: whether wrong values are an error at once (always so in foreign files).
+    :param warmed: whether usage at the start will be worked out, so that none has to be known.
     :raises ConfigError: with all its problems.
     """
     accounts = _accounts(accounting) if accounting else None
@@ -89,7 +91,7 @@ def load_config(
             places=imported.places,
         )
     if accounts is not None:
-        found = _with_accounting(found, accounts, checked=checked)
+        found = _with_accounting(found, accounts, checked=checked, warmed=warmed)
     return found if release is None else attrs.evolve(found, config=on(found.config, release))
 
 
@@ -106,7 +108,7 @@ def _accounts(files: Sequence[Path]) -> Accounts:
     return accounts
 
 
-def _with_accounting(loaded: Loaded, accounts: Accounts, *, checked: bool) -> Loaded:
+def _with_accounting(loaded: Loaded, accounts: Accounts, *, checked: bool, warmed: bool) -> Loaded:
     """Return the configuration with the QOS and users of accounting.
 
     :raises ConfigError: they do not go together.
@@ -119,7 +121,7 @@ def _with_accounting(loaded: Loaded, accounts: Accounts, *, checked: bool) -> Lo
         except ConfigError as error:
             problems = [Problem(place_of(p.where, places), p.message) for p in error.problems]
             raise ConfigError(str(loaded.path), problems) from None
-    warnings = (*loaded.warnings, *more.warnings)
+    warnings = (*loaded.warnings, *more.warnings, *(() if warmed else more.without_usage))
     return attrs.evolve(loaded, config=more.config, warnings=warnings, places=places)
 
 

@@ -21,6 +21,8 @@ class Imported:
     config: Config
     warnings: tuple[str, ...] = ()
     """One line each, ready to be shown."""
+    without_usage: tuple[str, ...] = ()
+    """Those that do not hold where usage at the start is worked out (``--warm-up``)."""
     refused: tuple[str, ...] = ()
     """See `makeway.foreign.ForeignConfig`; so are the next three."""
     matters: tuple[str, ...] = ()

@@ -174,7 +174,7 @@ def merged(config: Config, accounting: Accounting) -> Imported:
         )
     tables = (*known.values(), *(QosTable(name=name) for name in missing))
     workload = attrs.evolve(config.workload, default_qos={**users, **config.workload.default_qos})
-    associations, told = _associations(config, accounting)
+    associations, told, without_usage = _associations(config, accounting)
     warnings += told
     reserved: dict[str, Any] = {}
     policy = config.policy
@@ -194,6 +194,7 @@ def merged(config: Config, accounting: Accounting) -> Imported:
             ),
         ),
         warnings=(*accounting.warnings, *warnings),
+        without_usage=without_usage,
         places=dict(_moved(accounting, at)),
     )
 
@@ -201,25 +202,28 @@ def merged(config: Config, accounting: Accounting) -> Imported:
 _FAIRSHARE = "weight_fairshare"
 
 
-def _associations(config: Config, accounting: Accounting) -> tuple[dict[str, Any], list[str]]:
-    """Return the tree of accounts as an attribute of the cluster, and what is missing for fair share."""
+def _associations(
+    config: Config, accounting: Accounting
+) -> tuple[dict[str, Any], Sequence[str], tuple[str, ...]]:
+    """Return the tree of accounts as an attribute of the cluster, what is missing for fair share, and of usage."""
     tables = accounting.rows.tables(config.cluster.name, accounting.default_accounts)
     settings = config.policy.settings.get(PRIORITY, {})
     if not tables or not any(len(table) > 2 or "User" in table for table in tables):
-        return {}, []
+        return {}, (), ()
     build(tables)
     warnings: list[str] = []
+    without_usage: tuple[str, ...] = ()
     if settings.get(_FAIRSHARE) and not accounting.rows.known_parents:
         warnings.append(
             f"{accounting.source}: no file says which account stands below which, so that all stand below root; "
             "`sacctmgr -P show assoc tree` does"
         )
     if settings.get(_FAIRSHARE) and not accounting.rows.usage:
-        warnings.append(
+        without_usage = (
             f"{accounting.source}: no file says what everybody had used when the replay begins (`sshare -a -l -P -m`, "
-            "taken then): fair share of the first one to two half lives is wrong unless --warm-up works it out"
+            "taken then): fair share of the first one to two half lives is wrong unless --warm-up works it out",
         )
-    return {ATTRIBUTE: tables}, warnings
+    return {ATTRIBUTE: tables}, warnings, without_usage
 
 
 def _moved(accounting: Accounting, at: Mapping[str, int]) -> Iterator[tuple[str, str]]:
