@@ -56,8 +56,12 @@ def assign(
     indices = tuple(sorted(taken))
     cores: tuple[CoreBits, ...] | None = None
     if request.whole:
-        nodes = books.layout.cluster.nodes
+        nodes, full = books.layout.cluster.nodes, books.layout.full
         cpus = tuple([nodes[index].cpus for index in indices])
+        left = tuple([ground.free(index) for index in indices])
+        if left != tuple([full[index] for index in indices]):  # what a higher tier left of them
+            cores = left
+            cpus = tuple([ground.cpus[index] for index in indices])
     else:
         chosen = _cores(request, indices, taken, ground, picker)
         if chosen is None:

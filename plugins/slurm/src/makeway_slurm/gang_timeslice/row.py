@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.model import Allocation, Cluster, ClusterView, Job, Node
+from makeway.model import Allocation, Cluster, ClusterView, Exclusive, Job, Node, Sharing
 
 
 class Kind(enum.Enum):
@@ -70,13 +70,13 @@ class Row:
             return True
         if self._kind is Kind.CPU:
             return self._cpus_fit(allocation)
-        if allocation.cores is None or allocation.nodes & self._whole:
+        mine = _cores_of(job, allocation)
+        if mine is None or allocation.nodes & self._whole:
             return False
         cores = self._cores
-        for index, held in zip(allocation.node_indices, allocation.cores, strict=True):
-            if held & cores.get(index, 0):
-                return False
-        return True
+        return all(
+            not held & cores.get(index, 0) for index, held in zip(allocation.node_indices, mine, strict=True)
+        )
 
     def _cpus_fit(self, allocation: Allocation) -> bool:
         for at, index in enumerate(allocation.node_indices):
@@ -109,17 +109,17 @@ class Row:
                 node = self._nodes[index]
                 total = self._cpus.get(index, 0) + _cpus_on(allocation, at, node)
                 self._cpus[index] = min(total, node.cpus)
-        elif allocation.cores is None:
+        elif (mine := _cores_of(job, allocation)) is None:
             self._whole |= allocation.nodes
         else:
-            for index, held in zip(allocation.node_indices, allocation.cores, strict=True):
+            for index, held in zip(allocation.node_indices, mine, strict=True):
                 if self._kind is Kind.SOCKET:
                     held = _whole_sockets(held, self._nodes[index])
                 self._cores[index] = self._cores.get(index, 0) | held
 
-    def remove(self, allocation: Allocation) -> None:
-        """Take out what a job in the row holds; only while the row is `exact`."""
-        if self._kind is not Kind.CPU and allocation.cores is None:
+    def remove(self, job: Job, allocation: Allocation) -> None:
+        """Take out what a job in the row holds, or held; only while the row is `exact`."""
+        if self._kind is not Kind.CPU and _cores_of(job, allocation) is None:
             self._whole &= ~allocation.nodes
             self._touched &= ~allocation.nodes
             return
@@ -152,6 +152,15 @@ class Row:
         self._cores = {int(index): int(cores, 16) for index, cores in plain["cores"].items()}
         self._cpus = {int(index): count for index, count in plain["cpus"].items()}
         self.exact = plain["exact"]
+
+
+def _cores_of(job: Job, allocation: Allocation) -> tuple[CoreBits, ...] | None:
+    """Return the cores that a job holds; None: all of its nodes. One that asked for whole nodes counts so, too, if it
+    got what others left of them (recorded: cons_whole_node_leftover).
+    """
+    if job.spec.exclusive is Exclusive.NODE or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE:
+        return None
+    return allocation.cores
 
 
 def _cpus_on(allocation: Allocation, at: int, node: Node) -> int:

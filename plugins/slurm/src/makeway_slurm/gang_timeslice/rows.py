@@ -108,7 +108,7 @@ class GangPartition:
         self.settled = False
         known = self.stands or (self.quiet and self.row.exact)
         if swift and known and member.held is not None:
-            self.row.remove(member.held)
+            self.row.remove(member.job, member.held)
             self.active_count -= 1
         else:
             self.changed = True
