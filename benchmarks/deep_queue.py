@@ -73,6 +73,7 @@ def _jobs(count: int, seed: int = _SEED) -> list[JobSpec]:
 
 
 def _lsf_jobs(count: int) -> list[JobSpec]:
+    """Return jobs that may all start: JL/U and HJOB_LIMIT of the site allow six slots on a host."""
     chance = Random(_SEED)
     queues = ("urgent", "short", "short", "normal", "normal", "normal")
     return [
@@ -82,7 +83,7 @@ def _lsf_jobs(count: int) -> list[JobSpec]:
             partitions=(chance.choice(queues),),
             submit_at=at / count,
             run_time=float(chance.randint(60, 10_800)),
-            tasks=chance.choice((1, 1, 1, 2, 4, 8)),
+            tasks=chance.choice((1, 1, 1, 2, 4, 6)),
         )
         for at in range(count)
     ]

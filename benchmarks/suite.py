@@ -189,8 +189,8 @@ FIGURES: Mapping[str, Figure] = {
     "deep queue: backfill, linear, 100 jobs": Figure(
         "jobs/s", lambda: _rate("backfill, linear", 100), 3_000.0, more_is_better=True
     ),
-    "deep queue: lsf with all limits, 200 jobs": Figure(
-        "jobs/s", lambda: _rate("lsf", 200), 3_000.0, more_is_better=True
+    "deep queue: lsf with all limits, 500 jobs": Figure(
+        "jobs/s", lambda: _rate("lsf", 500), 3_000.0, more_is_better=True
     ),
     "deep queue: moab with all limits, 300 jobs": Figure(
         "jobs/s", lambda: _rate("moab", 300), 3_000.0, more_is_better=True
