@@ -15,10 +15,10 @@ import attrs
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
 from makeway.engine.engine import Engine
-from makeway.events import Submitted
 from makeway.model import Choice, JobSpec
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.worlds.events import Submitted
 
 
 def full_cluster(size: int, select: str = "select/linear") -> Engine:

@@ -22,10 +22,10 @@ from makeway import deprecated, hookspecs
 from makeway.cli import cli
 from makeway.deprecated import ContractWarning, Deprecation
 from makeway.errors import PluginError
-from makeway.events import Command
 from makeway.hookspecs import hookimpl, hookspec
 from makeway.registry import Policies, fitting
 from makeway.replay import Options, Run, replay
+from makeway.worlds.events import Command
 from makeway_testing import builders, cluster, replay_table, tiers, timeline
 
 pytestmark = pytest.mark.filterwarnings(

@@ -26,7 +26,6 @@ from makeway.config import (
 )
 from makeway.engine.engine import Engine
 from makeway.errors import Finding, PluginError
-from makeway.events import Command
 from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
@@ -34,6 +33,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies, build_world
 from makeway.replay import Options, Run, replay
 from makeway.state import read_state, write_state
+from makeway.worlds.events import Command
 
 ROOT = Path(__file__).parent.parent
 HOOKS = [name for name in vars(hookspecs) if name.startswith("makeway_")]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from makeway.config import Config, NodeTable, PartitionTable
-from makeway.events import Command
 from makeway.model import JobSpec
 from makeway.replay import replay
+from makeway.worlds.events import Command
 
 CONFIG = Config(
     node=(NodeTable(name="n1"),),

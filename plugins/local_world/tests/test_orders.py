@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from makeway.events import Command
+from makeway.worlds.events import Command
 from makeway_local_world.daemon.service import Caller, Service
 from makeway_local_world.daemon.verbs import Order, Outcome
 

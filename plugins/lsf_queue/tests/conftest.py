@@ -11,12 +11,12 @@ import attrs
 import pytest
 
 from makeway.config import Config
-from makeway.events import Event
 from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Imported
 from makeway.readers.foreign import adapted
 from makeway.record import History
 from makeway.replay import Options, replay
+from makeway.worlds.events import Event
 from makeway_explain.story import Witness
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import WORDS

@@ -228,7 +228,7 @@ def test_suspendresources_of_another_partition(play: Any) -> None:
 
 def test_processors_stay_booked_by_hand_too(play: Any) -> None:
     """Whoever suspends a job, its processors are not given to others."""
-    from makeway.events import Command
+    from makeway.worlds.events import Command
 
     commands = [(0.0, Command("suspend", "L"))]
     running = "L(med,4p,flags=SUSPENDABLE)"

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from makeway.errors import Finding
-from makeway.events import Command
 from makeway.model import Cluster, JobState, Partition
+from makeway.worlds.events import Command
 from makeway_moab_qos.capabilities import TABLE, can
 from makeway_moab_qos.check import findings
 from makeway_moab_qos.closing import _reserved

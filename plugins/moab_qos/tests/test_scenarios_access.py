@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from makeway.events import Command
+from makeway.worlds.events import Command
 from makeway_moab_qos.credentials import access, qos_name
 
 BOUND = "CLASSCFG[other] PRIORITY=0\nCLASSCFG[special] QDEF=high&\nUSERCFG[bob] QDEF=low\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from makeway.events import Command
 from makeway.model import JobState
+from makeway.worlds.events import Command
 from makeway_moab_qos.times import seconds
 
 ALONE = "L(med,4p,user=ann,flags=SUSPENDABLE+RESTARTABLE)"

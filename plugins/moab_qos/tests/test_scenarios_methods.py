@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from makeway.config import Config
-from makeway.events import Command
 from makeway.model import JobSpec, JobState
 from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway.worlds.events import Command
 
 PAIR = ("L(low,4p,q10)", "H(high,4p,q0)")
 SUSPEND = "PREEMPTPOLICY SUSPEND\n"

@@ -17,11 +17,11 @@ from makeway.config import (
     build_cluster,
 )
 from makeway.engine.engine import Engine
-from makeway.events import Submitted
 from makeway.model import Candidates, JobSpec, PreemptMode
 from makeway.preemption import PreemptionTable
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.worlds.events import Submitted
 from makeway_slurm.preemption import exempt_time
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
 from makeway.engine.engine import Engine
-from makeway.events import Submitted
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway.worlds.events import Submitted
 
 FEATURED = Config(
     node=(

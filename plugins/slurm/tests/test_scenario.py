@@ -11,7 +11,7 @@ import pytest
 
 from makeway.config import build_clockwork
 from makeway.errors import ConfigError
-from makeway.events import Command
+from makeway.worlds.events import Command
 from makeway_slurm.recordings.recording import Recording, parse_recording, read_recording
 from makeway_slurm.recordings.scenario import Scenario, load_scenario
 

@@ -26,7 +26,6 @@ from makeway.config import (
     validate,
 )
 from makeway.errors import unknown
-from makeway.events import Command, Event, NodesDown, NodesDrained, NodesUp
 from makeway.hostlist import expand_hostlist
 from makeway.model import (
     Allocation,
@@ -42,6 +41,7 @@ from makeway.model import (
 from makeway.preemption import PreemptionTable
 from makeway.readers.native import workload_of_tables
 from makeway.settings import structure, unstructure
+from makeway.worlds.events import Command, Event, NodesDown, NodesDrained, NodesUp
 
 Machine = tuple[NodeTable, ...]
 """Nodes of a cluster, as configured."""

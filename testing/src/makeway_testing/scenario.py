@@ -34,12 +34,12 @@ import attrs
 from makeway.clockwork import Clockwork
 from makeway.config import Config
 from makeway.engine.engine import Engine
-from makeway.events import Action, Event, SendSignal
 from makeway.hostlist import natural_key
 from makeway.model import Cluster, JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import History, Line, Preemption, Recorder, to_json
 from makeway.registry import Policies
 from makeway.replay import Options, Run, answerable, drive, measures_of
+from makeway.worlds.events import Action, Event, SendSignal
 from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
 from makeway_testing import builders

@@ -17,7 +17,13 @@ from makeway.clockwork import Clockwork
 from makeway.config import build_clockwork, build_cluster
 from makeway.engine.engine import Engine
 from makeway.errors import InvariantError, MakewayError, RunnerError
-from makeway.events import (
+from makeway.model import JobSpec, JobState, Seconds
+from makeway.record import Line, Recorder, to_json
+from makeway.registry import Policies
+from makeway.replay import Options, Run, drive
+from makeway.runners.api import Runner, RunnerWorld
+from makeway.runners.simulated import SimulatedRunner
+from makeway.worlds.events import (
     Action,
     Cleaned,
     Event,
@@ -29,12 +35,6 @@ from makeway.events import (
     Submitted,
     Suspend,
 )
-from makeway.model import JobSpec, JobState, Seconds
-from makeway.record import Line, Recorder, to_json
-from makeway.registry import Policies
-from makeway.replay import Options, Run, drive
-from makeway.runners.api import Runner, RunnerWorld
-from makeway.runners.simulated import SimulatedRunner
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract, PatientChecker, anybody
 from makeway_testing.failures import BreachError
