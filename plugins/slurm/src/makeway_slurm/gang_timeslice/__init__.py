@@ -196,12 +196,14 @@ class Timeslicer:
         if not partition.stands:
             self._keep_active(partition)
         if add_new:
-            for member in partition.jobs.values():
-                if member.place is Place.NONE and not member.job.held and partition.fits(member):
+            outside = partition.outside()
+            for member in outside:
+                if not member.job.held and partition.fits(member):
                     partition.admit(member)
                     self._cast_shadow(member, partition.tier)
                     member.place = Place.FILLER
                     self._resume(member)
+            partition.all_asked(outside)
 
     def _keep_active(self, partition: GangPartition) -> None:
         """Put the row together anew of the shadows and of those that were in it."""
@@ -228,7 +230,7 @@ class Timeslicer:
         if known is not None:
             self._forget(*known)
         member = Member(job)
-        partition.jobs[job.id] = member
+        partition.append(member, asked=job.state is not JobState.SUSPENDED)
         partition.settled = False
         self._members[job.id] = (member, partition)
         if job.state is not JobState.SUSPENDED and partition.fits(member):
@@ -273,8 +275,9 @@ class Timeslicer:
     def _cycle(self, partition: GangPartition) -> None:
         """Section 3.2: rotate the queue and rebuild the row."""
         former = [member for member in partition.jobs.values() if member.place is Place.ACTIVE]
-        queue = [member for member in partition.jobs.values() if member.place is not Place.ACTIVE] + former
-        partition.jobs = {member.job.id: member for member in queue}
+        others = [member for member in partition.jobs.values() if member.place is not Place.ACTIVE]
+        partition.rotate(others, former)
+        queue = others + former
         for member in queue:
             member.place = Place.NONE
         partition.restart_row()
@@ -282,8 +285,10 @@ class Timeslicer:
             if not member.job.held and partition.fits(member):
                 partition.admit(member)
                 member.place = Place.ACTIVE
-        for member in queue:
-            if member.place is Place.NONE and member.running:
+        outside = [member for member in queue if member.place is Place.NONE]
+        partition.all_asked(outside)
+        for member in outside:
+            if member.running:
                 self._displace(partition, member)
         for member in queue:
             if member.place is Place.ACTIVE and not member.running and not member.job.held:
@@ -337,7 +342,7 @@ class Timeslicer:
                 self._update_all()
             return
         member = Member(job, running=False)
-        partition.jobs[job.id] = member
+        partition.append(member, asked=False)
         partition.settled = False
         self._members[job.id] = (member, partition)
 

@@ -63,7 +63,7 @@ def from_plain(
             if job is not None:
                 allocation = job.allocation if held else None
                 member = Member(job, running=running, place=Place(place), held=allocation)
-                home.jobs[job_id] = member
+                home.append(member, asked=False)
                 seated[job_id] = member, home
     states = plain["members"]
     members = {job_id: seated[job_id] for job_id in states if job_id in seated}

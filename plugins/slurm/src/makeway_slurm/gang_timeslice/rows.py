@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Sequence
 
 import attrs
 
+from makeway import bitmap
+from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Job
 from makeway_slurm.gang_timeslice.row import Row
 
@@ -28,6 +31,10 @@ class Member:
     running: bool = True
     """What gang last asked for, not the real state."""
     place: Place = Place.NONE
+    turn: int = 0
+    """Its place in the queue: it stands behind all with lower ones."""
+    known_on: tuple[int, ...] = ()
+    """Nodes among whose members it is counted."""
     held: Allocation | None = None
     """What it held when it was last let into a row; at its end the job itself holds nothing any more."""
 
@@ -39,7 +46,15 @@ class GangPartition:
         self.name = name
         self.tier = tier
         self.jobs: dict[str, Member] = {}
-        """The queue, by job id."""
+        """The queue, by job id; `append` and `rotate` change it."""
+        self._turns = 0
+        """The last place in the queue that was given."""
+        self._on: dict[int, dict[str, Member]] = {}
+        """Its members by the nodes that they hold."""
+        self._asked = False
+        """Whether nobody outside the row fitted into it when last asked, but for what was taken out since."""
+        self._freed: NodeBits = 0
+        """Nodes of those who were taken out since."""
         self.shadows: dict[str, Member] = {}
         self.active_count = 0
         self.row = row
@@ -66,6 +81,49 @@ class GangPartition:
         is while nothing in it overlaps and each conflicts with certain others.
         """
         return not self.changed and self.row.exact and self.row.pairwise
+
+    def append(self, member: Member, *, asked: bool) -> None:
+        """Let a job stand behind all others.
+
+        :param asked: whether it is about to be let into the row if it fits.
+        """
+        self._seat(member)
+        self.jobs[member.job.id] = member
+        allocation = member.job.allocation
+        member.known_on = allocation.node_indices if allocation is not None else ()
+        for index in member.known_on:
+            self._on.setdefault(index, {})[member.job.id] = member
+        if not asked or allocation is None:
+            self._asked = False
+
+    def rotate(self, first: Sequence[Member], then: Sequence[Member]) -> None:
+        """Let some members stand behind all others; both are given in order."""
+        self.jobs = {member.job.id: member for member in (*first, *then)}
+        for member in then:
+            self._seat(member)
+
+    def _seat(self, member: Member) -> None:
+        self._turns += 1
+        member.turn = self._turns
+
+    def outside(self) -> Sequence[Member]:
+        """Return who is not in the row and may fit into it now, in order of the queue.
+
+        While the row stands, those who did not fit before fit only where somebody was taken out.
+        """
+        if not (self._asked and self.stands):
+            return [member for member in self.jobs.values() if member.place is Place.NONE]
+        found = {}
+        for index in bitmap.indices(self._freed):
+            found.update(self._on.get(index, {}))
+        return sorted(
+            (member for member in found.values() if member.place is Place.NONE), key=lambda each: each.turn
+        )
+
+    def all_asked(self, outside: Iterable[Member]) -> None:
+        """Take note that those of `outside` were let in if they fitted, or were held."""
+        self._freed = 0
+        self._asked = not any(member.job.held for member in outside)
 
     def admit(self, member: Member, *, fits: bool = True) -> None:
         """Add a job to the row.
@@ -102,6 +160,8 @@ class GangPartition:
         else:
             self._let_go(member, swift=swift)
         del self.jobs[member.job.id]
+        for index in member.known_on:
+            del self._on[index][member.job.id]
 
     def _let_go(self, member: Member, *, swift: bool) -> None:
         """Take out of the row whoever leaves, if nothing in it overlaps; who waited for that is asked soon."""
@@ -109,6 +169,7 @@ class GangPartition:
         known = self.stands or (self.quiet and self.row.exact)
         if swift and known and member.held is not None:
             self.row.remove(member.job, member.held)
+            self._freed |= member.held.nodes
             self.active_count -= 1
         else:
             self.changed = True
@@ -121,6 +182,7 @@ class GangPartition:
         """Begin the row anew with the shadows."""
         self.active_count = 0
         self.changed = False
+        self._asked = False
         self.row.clear()
         for shadow in self.shadows.values():
             self.admit(shadow, fits=False)
