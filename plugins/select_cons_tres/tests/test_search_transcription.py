@@ -29,11 +29,6 @@ def nobody(job: Job) -> bool:
     return False
 
 
-def from_tier(lowest: int) -> Callable[[Job], bool]:
-    """Return the test for jobs of this tier or a higher one."""
-    return lambda job: job.partition.priority_tier >= lowest
-
-
 MARKS = {Sharing.NO: 1, Sharing.FORCE: 0, Sharing.EXCLUSIVE: 64000}
 
 
@@ -128,19 +123,25 @@ class Plain:
         if not self.mode.denial_lasts:
             self.forgives = banned
             anywhere = self.on_map(nodes, present, banned)
-        lowest = own.priority_tier
-        found = self.on_map(nodes, present, from_tier(lowest))
-        while found is not None and lowest > 0:
-            lowest -= 1
-            better = self.on_map(nodes, present, from_tier(lowest))
-            if better is None:
-                return found
-            found = better
+        found = self.on_map(nodes, present, lambda job: job.partition.priority_tier >= own.priority_tier)
         if found is not None:
-            return found
+            return self.spare_lower(found, nodes, present)
         if not any(job.partition is own for job in present):
             return anywhere
         return self.on_map(nodes, present, lambda job: banned(job) or job.partition is own)
+
+    def spare_lower(self, found: Taken, nodes: Sequence[int], present: Sequence[Job]) -> Taken:
+        """Keep off the cores of lower tiers too, one partition at a time (spec slurm-preemption 5.2.2, step 3)."""
+        tier = self.request.partition.priority_tier
+        lower = {job.partition.index: job.partition for job in present if job.partition.priority_tier < tier}
+        kept = {job.partition.index for job in present if job.partition.priority_tier >= tier}
+        for each in sorted(lower.values(), key=lambda each: (-each.priority_tier, each.index)):
+            kept.add(each.index)
+            better = self.on_map(nodes, present, lambda job: job.partition.index in kept)
+            if better is None:
+                break
+            found = better
+        return found
 
     def on_map(
         self, nodes: Sequence[int], present: Sequence[Job], avoid: Callable[[Job], bool]
