@@ -172,20 +172,20 @@ def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
         tried += 1
         return whole(self, *given)
 
-    def record() -> tuple[list[str], int]:
-        nonlocal tried
-        tried = 0
-        lines: list[str] = []
-        replay(_config(seed), _jobs(seed), (), Options(sink=lambda line: lines.append(to_json(line))))
-        return lines, tried
-
     monkeypatch.setattr(Backfill, "_try", noted)
     monkeypatch.setattr(Shapes, "many", 1)
-    lines, few = record()
+    lines, few = _record(_config(seed), _jobs(seed)), tried
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
-    expected, many = record()
+    expected, many = _record(_config(seed), _jobs(seed)), tried - few
     assert lines == expected
     assert few < many
+
+
+def _record(config: Config, jobs: list[JobSpec]) -> list[str]:
+    """Return what a replay tells of each job and decision."""
+    lines: list[str] = []
+    replay(config, jobs, (), Options(sink=lambda line: lines.append(to_json(line))))
+    return lines
 
 
 def _deep(seed: int) -> tuple[Config, list[JobSpec]]:
@@ -246,16 +246,10 @@ def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
         leaps += leapt
         return leapt
 
-    def record() -> list[str]:
-        lines: list[str] = []
-        config, jobs = _deep(seed)
-        replay(config, jobs, (), Options(sink=lambda line: lines.append(to_json(line))))
-        return lines
-
     monkeypatch.setattr(Backfill, "_leap", noted)
     monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
     monkeypatch.setattr(Shapes, "many", 1)
-    quick = record()
+    quick = _record(*_deep(seed))
     assert leaps > 5
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
-    assert quick == record()
+    assert quick == _record(*_deep(seed))
