@@ -12,13 +12,14 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
 from makeway_lsf_queue import admission, jobs, opening, reserve, staying
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
-from makeway_lsf_queue.survey import survey_of
+from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 
 _TINY = 1e-6
@@ -174,26 +175,26 @@ class Arbiter:
         waiting = sorted(self._suspended(view), key=self._order)
         if not waiting:
             return
-        used = Used(view)
+        survey = survey_of(self._site, view)
         pending = self._pending_hosts(view) if first else {}
         kept: NodeBits = 0
         for job in waiting:
             priority = self._site.queue_of(job).priority
             if any(job.nodes & hosts for above, hosts in pending.items() if above > priority):
                 kept |= job.nodes  # nor do those behind it go on before it
-            if job.nodes & kept or job.state is not JobState.SUSPENDED or self._is_held_back(job, view):
+            if job.nodes & kept or job.state is not JobState.SUSPENDED or self._waits_for_preemptor(job, view):
                 continue
-            if not could_resume(job, used):
-                stopped = self._in_its_place(job, view, used)
-                if stopped is None:
-                    continue
-                for other in stopped:
-                    yield GangOrder(
-                        verb=GangVerb.SUSPEND,
-                        job=other,
-                        because_of=job,
-                        why=f"used slots of the suspended job {job.id}, which goes on",
-                    )
+            # Slots are looked at first, though a limit may be in the way as well: that is answered sooner.
+            stopped = self._needed(job, view, survey)
+            if stopped is None or self._is_held_back(job, view):
+                continue
+            for other in stopped:
+                yield GangOrder(
+                    verb=GangVerb.SUSPEND,
+                    job=other,
+                    because_of=job,
+                    why=f"used slots of the suspended job {job.id}, which goes on",
+                )
             allocation, trades = rearranged(job, view)
             yield GangOrder(
                 verb=GangVerb.RESUME,
@@ -202,7 +203,13 @@ class Arbiter:
                 trades=trades,
                 why="its slots are free",
             )
-            used.forget()
+            survey = survey_of(self._site, view)
+
+    def _needed(self, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
+        """Return whom to stop so that `job` has its slots; None: it cannot have them now."""
+        if job.id in survey.stuck:
+            return None
+        return [] if could_resume(job, survey.used) else self._in_its_place(job, view, survey)
 
     def _pending_hosts(self, view: ClusterView) -> dict[int, NodeBits]:
         """Return priority of a queue -> hosts that its pending jobs may go to."""
@@ -224,13 +231,17 @@ class Arbiter:
             job.index,
         )
 
-    def _is_held_back(self, job: Job, view: ClusterView) -> bool:
-        """Whether something else than slots keeps it from going on."""
+    def _waits_for_preemptor(self, job: Job, view: ClusterView) -> bool:
+        """Whether it does not go on before the job that displaced it is gone (``resume = "preemptor"``)."""
         if self._preemptor and (preemptor := self._preemptor.get(job.id)) is not None:
             still = view.job(preemptor)
             if still is not None and still.state.active:
                 return True
             del self._preemptor[job.id]
+        return False
+
+    def _is_held_back(self, job: Job, view: ClusterView) -> bool:
+        """Whether something else than slots keeps it from going on."""
         if admission.keeps_stopped(self._site, job, view):
             return True
         leaving = view.completing
@@ -243,22 +254,16 @@ class Arbiter:
             for other in view.pending
         )
 
-    def _in_its_place(self, job: Job, view: ClusterView, used: Used) -> list[Job] | None:
+    def _in_its_place(self, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
         """Return the jobs to be stopped so that `job` can go on; None: that would not do (5.3)."""
         site = self._site
-        if not (site.use_susp_slots and site.settings.take_back):
+        below = self._below(job, view) if site.use_susp_slots and site.settings.take_back else []
+        if not below:
+            survey.stuck.add(job.id)
             return None
         guard = Guard(site, job, view, view.now)
-        below = [
-            other
-            for other in view.active
-            if other.state is JobState.RUNNING
-            and other.nodes & job.nodes
-            and other.started_at is not None
-            and site.may_preempt(job.partition.name, other.partition.name)
-            and mode_of(other, site) is PreemptMode.SUSPEND
-            and not guard.reason(other)
-        ]
+        below = [other for other in below if not guard.reason(other)]
+        used = survey.used
         if not below or not could_resume(job, used, below):
             return None
         below.sort(key=lambda other: (site.queue_of(other).priority, -(other.started_at or 0), -other.index))
@@ -267,6 +272,19 @@ class Arbiter:
             if could_resume(job, used, fewer):
                 below = fewer
         return below
+
+    def _below(self, job: Job, view: ClusterView) -> list[Job]:
+        """Return the running jobs on its hosts that it may have stopped, whatever protects them at present."""
+        site = self._site
+        there = {other.id: other for index in bitmap.indices(job.nodes) for other in view.jobs_on(index)}
+        return [
+            other
+            for other in there.values()
+            if other.state is JobState.RUNNING
+            and other.started_at is not None
+            and site.may_preempt(job.partition.name, other.partition.name)
+            and mode_of(other, site) is PreemptMode.SUSPEND
+        ]
 
     def _suspended(self, view: ClusterView) -> Sequence[Job]:
         return survey_of(self._site, view).stopped

@@ -28,6 +28,8 @@ class Survey:
         """Those, and jobs suspended by people."""
         self.stopped_first: dict[str, NodeBits] = {}
         """Queue -> the first hosts of its jobs that the system suspended."""
+        self.stuck: set[str] = set()
+        """Suspended jobs without their slots, on whose hosts nobody runs whom they may stop; filled by `resume`."""
         self.kept_slots: dict[str, dict[int, int]] = {}
         """Queue -> host -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
         self.named: dict[object, Candidates] = {}
