@@ -6,6 +6,7 @@ import math
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
@@ -179,6 +180,38 @@ def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
     expected, many = _record(_config(seed), _jobs(seed)), tried - few
     assert lines == expected
     assert few < many
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_idle_nodes_are_kept_as_behind_a_whole_plan(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are wakes backfill for begin times, with Slurm's periods: the same however a pass is made."""
+    passes: list[tuple[float, bool]] = []
+    run, chance = Backfill.run, Random(seed)
+    config, jobs = _deep(seed)
+    given = config.scheduler.clockwork
+    assert not isinstance(given, str)
+    scheduler = attrs.evolve(config.scheduler, clockwork={**given, "preset": "slurm"})
+    config = attrs.evolve(config, scheduler=scheduler)
+    jobs = [
+        attrs.evolve(
+            job, begin_at=job.submit_at + 5 + chance.randrange(4_000) if chance.random() < 0.3 else None
+        )
+        for job in jobs
+    ]
+
+    def noted(self: Backfill) -> None:
+        run(self)
+        passes.append((self._ledger.now, self.keeps_idle))
+
+    monkeypatch.setattr(Backfill, "run", noted)
+    monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
+    monkeypatch.setattr(Shapes, "many", 1)
+    lines, quick = _record(config, jobs), [*passes]
+    passes.clear()
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)
+    assert lines == _record(config, jobs)
+    assert quick == passes
+    assert {keeps for _, keeps in passes} == {False, True}
 
 
 def _record(config: Config, jobs: list[JobSpec]) -> list[str]:

@@ -56,8 +56,11 @@ class Backfill:
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass, as far as it planned."""
         self.keeps_idle = False
-        """Whether idle nodes were promised in the last pass, or it did not plan for all who wait. Slurm then makes one
-        pass after the other, since the state of such nodes changes each time."""
+        """Whether idle nodes were promised in the last pass, had it planned for all who wait. Slurm then makes one pass
+        after the other, since the state of such nodes changes each time. False where nobody asks."""
+        self._asked_of_idle = clockwork.sched_interval > 0 and attempts.ledger.rule(
+            "begin_time_wakes_no_backfill"
+        )
         self._thresholds = {each.name: _threshold(each) for each in attempts.ledger.cluster.qos}
         self._windows = attempts.placer.policies.implements("makeway_windows")
         policies = attempts.placer.policies
@@ -94,10 +97,9 @@ class Backfill:
         self._bounds.forget()
         if self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
             self._run_while_any(plan, self._behind)
-            self.keeps_idle = bool(self._attempts.queue.entries)
         else:
             self._run_through(plan)
-            self.keeps_idle = bool(plan.promised & ledger.idle)
+        self.keeps_idle = self._asked_of_idle and bool(plan.promised & ledger.idle)
 
     def _run_while_any(self, plan: Plan, behind: Behind) -> None:
         """Make a pass that ends where nobody behind can start; all stand once in the queue, each by itself."""
@@ -114,6 +116,17 @@ class Backfill:
             after = entry
             tried += 1
             self._try(entry[1], entry[2], plan)
+        while self._is_open_of_idle(plan) and (entry := behind.next(after, arrivals[before:])) is not None:
+            after = entry
+            self._try(entry[1], entry[2], plan)
+
+    def _is_open_of_idle(self, plan: Plan, taken: NodeBits = 0) -> bool:
+        """Whether `keeps_idle` is asked for, and depends on those not yet planned for.
+
+        :param taken: idle nodes that count as taken.
+        """
+        idle = self._ledger.idle & ~taken
+        return self._asked_of_idle and bool(idle) and not plan.promised & idle
 
     def _leap(self, after: Entry, plan: Plan, behind: Behind) -> bool:
         """Start the only one behind an entry who can start now, without planning for those between; say whether.
@@ -132,7 +145,9 @@ class Backfill:
             return False
         question = Question(job, partition, found[2])
         placed = self._placer.prober.ask(question, preempt=False)
-        if not isinstance(placed, Placement) or behind.anybody_without(entry, plan, placed.allocation.nodes):
+        if not isinstance(placed, Placement) or self._is_open_of_idle(plan, placed.allocation.nodes):
+            return False
+        if behind.anybody_without(entry, plan, placed.allocation.nodes):
             return False
         eyed, beginnings = found[2] & ~ledger.exclusive, self._beginnings(plan, ledger.now + length)
         if any(self._might_be_promised(other, plan, eyed, beginnings) for other in others):
