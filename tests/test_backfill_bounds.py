@@ -10,12 +10,11 @@ import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.engine.schedulers.shapes import Shapes
 from makeway.model import Forecast, JobSpec
 from makeway.record import to_json
 from makeway.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
-from makeway_backfill.behind import Behind
+from makeway_backfill.behind import Behind, _Kinds
 from makeway_backfill.bounds import Bounds
 from makeway_select_linear.selector import LinearSelector
 
@@ -91,6 +90,7 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
         return found
 
     monkeypatch.setattr(Backfill, "_earliest", both)
+    monkeypatch.setattr(Behind, "begin", lambda *_: False)  # all who wait are planned for
     replay(_config(seed), _jobs(seed), (), Options(keep=False))
     assert compared["in all"] > 100
     if seed % 3:  # where nodes are shared, jobs often matter one by one
@@ -174,7 +174,7 @@ def test_a_pass_that_ends_early_starts_whom_a_whole_one_starts(
         return whole(self, *given)
 
     monkeypatch.setattr(Backfill, "_try", noted)
-    monkeypatch.setattr(Shapes, "many", 1)
+    monkeypatch.setattr(_Kinds, "many", 1)
     lines, few = _record(_config(seed), _jobs(seed)), tried
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
     expected, many = _record(_config(seed), _jobs(seed)), tried - few
@@ -205,7 +205,7 @@ def test_idle_nodes_are_kept_as_behind_a_whole_plan(seed: int, monkeypatch: pyte
 
     monkeypatch.setattr(Backfill, "run", noted)
     monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
-    monkeypatch.setattr(Shapes, "many", 1)
+    monkeypatch.setattr(_Kinds, "many", 1)
     lines, quick = _record(config, jobs), [*passes]
     passes.clear()
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
@@ -281,7 +281,7 @@ def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
 
     monkeypatch.setattr(Backfill, "_leap", noted)
     monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
-    monkeypatch.setattr(Shapes, "many", 1)
+    monkeypatch.setattr(_Kinds, "many", 1)
     quick = _record(*_deep(seed))
     assert leaps > 5
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
