@@ -10,7 +10,7 @@ from makeway.engine.ledger import Ledger
 from makeway.engine.placing import Outcome, Placer, Question
 from makeway.engine.queue import Queue, faces, key_of
 from makeway.engine.schedulers.het import HetStarter
-from makeway.model import Job, JobState
+from makeway.model import Job, JobState, Partition
 from makeway.registry import Policies
 
 _PENDING = JobState.PENDING
@@ -44,6 +44,8 @@ class Attempts:
         self.again = True
         """Whether the answers of policies may have changed by time alone."""
         self._orders = policies.implements("makeway_queue_order")
+        self.limits = policies.implements("makeway_admit")
+        """Whether a limit may keep a job out that found no room before."""
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
@@ -75,8 +77,11 @@ class Attempts:
             return entries
         return [by_face[id(face)][1] for face in order]
 
-    def try_entry(self, entry: Entry) -> Outcome:
-        """Try a job where its entry says, with preemption; one that is no longer pending is passed over."""
+    def try_entry(self, entry: Entry, *, holds_up: bool = False) -> Outcome:
+        """Try a job where its entry says, with preemption; one that is no longer pending is passed over.
+
+        :param holds_up: whether others wait for a job that finds no room: limits are asked then, room or not.
+        """
         _, job, partition = entry
         if job.state is _SUSPENDED and self.turns:
             self.turn(job)
@@ -87,9 +92,18 @@ class Attempts:
         if job.reason == "Resources" and not self.placer.preemption:
             # It was tried before; a glance tells whether trying again is worth while.
             usable = self.ledger.up & ~self.ledger.completing
-            if not self.placer.selector.screen((job,), usable):
+            if not self.placer.selector.screen((job,), usable) and not (
+                holds_up and self.is_limited(job, partition)
+            ):
                 return Outcome.BUSY
         return self.placer.try_start(Question(job, partition, self.ledger.all_nodes))
+
+    def is_limited(self, job: Job, partition: Partition) -> bool:
+        """Whether a limit keeps a pending job out by now, or may do so where it was not tried last."""
+        if not self.limits:
+            return False
+        question = Question(job, partition, self.ledger.all_nodes)
+        return job.partition is not partition or self.placer.prober.limit(question) is not None
 
     def turn(self, job: Job) -> bool:
         """Let the arbiter act for a suspended job; say whether it goes on."""

@@ -54,7 +54,7 @@ class Easy:
         attempts, reserved = self._attempts, self._reserved
         again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
-        if reserved is not None and not again and reserved.holds(self._ledger):
+        if reserved is not None and not again and reserved.holds(self._ledger) and self._is_admitted(reserved):
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
@@ -66,7 +66,7 @@ class Easy:
         at = 0
         while at < len(entries):
             entry = entries[at]
-            outcome = attempts.try_entry(entry)
+            outcome = attempts.try_entry(entry, holds_up=True)
             if outcome in _GONE:
                 if at < len(entries) and entries[at] is entry:
                     at += 1  # the queue itself has lost the entry of a job that left it
@@ -78,6 +78,13 @@ class Easy:
             else:
                 self._follow(entries[at + 1 :], self._reserved)
             return
+
+    def _is_admitted(self, reserved: _Reserved) -> bool:
+        """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""
+        if reserved.doubtful:
+            _, job, partition = reserved.entry
+            reserved.doubtful = self._attempts.is_limited(job, partition)
+        return not reserved.doubtful
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
         """Whether the reserved job comes before all that arrived."""
@@ -151,7 +158,7 @@ class Easy:
                 if long and spare is not None and job.size > spare and not partition.nodes & ~eligible:
                     continue
                 if job.state is _PENDING and self._start(job, partition, allowed, reserved):
-                    reserved.version = ledger.version
+                    reserved.passed_by(ledger)
                     if long and spare is not None:
                         reserved.spare = spare - bitmap.count(job.nodes & eligible)
                     rest = kept[at:]
@@ -182,7 +189,7 @@ class Easy:
                 outlasts = forecast is not None and spare is None and (limit is None or now + limit > shadow)
                 allowed = ledger.all_nodes & ~forecast.nodes if outlasts and forecast else ledger.all_nodes
                 if job.state is _PENDING and self._start(job, partition, allowed, reserved):
-                    reserved.version = ledger.version
+                    reserved.passed_by(ledger)
                     if spare is not None and forecast is not None and (limit is None or now + limit > shadow):
                         reserved.spare = spare - bitmap.count(job.nodes & forecast.eligible)
                     going = True
@@ -274,7 +281,7 @@ class _Reserved:
     What it amounts to is worked out when a later job might be in the way, and not before.
     """
 
-    __slots__ = ("_freed", "_shadow", "entry", "forecast", "settled", "spare", "version")
+    __slots__ = ("_freed", "_shadow", "doubtful", "entry", "forecast", "settled", "spare", "version")
 
     def __init__(self, entry: Entry, ledger: Ledger) -> None:
         self.entry = entry
@@ -285,6 +292,13 @@ class _Reserved:
         self.spare: int | None = None
         """How many nodes more than the job needs there will be; None: the forecast names its nodes."""
         self._shadow: Seconds = 0.0
+        self.doubtful = False
+        """Whether somebody has started beside it."""
+
+    def passed_by(self, ledger: Ledger) -> None:
+        """Go on though somebody has just started beside it."""
+        self.version = ledger.version
+        self.doubtful = True
 
     def settle(self, forecast: Forecast | None) -> None:
         """Let the reservation be what `forecast` says; None: the job can never start."""
@@ -316,6 +330,7 @@ class _Reserved:
             "freed": self._freed,
             "settled": self.settled,
             "spare": self.spare,
+            "doubtful": self.doubtful,
             "shadow": self._shadow,
             "forecast": None if found is None else _forecast_to_plain(found),
         }
@@ -323,6 +338,7 @@ class _Reserved:
     def take_over(self, plain: Mapping[str, Any]) -> None:
         """Be as another one was."""
         self.version, self._freed = plain["version"], plain["freed"]
+        self.doubtful = plain.get("doubtful", True)
         self.settled, self.spare, self._shadow = plain["settled"], plain["spare"], plain["shadow"]
         self.forecast = None if plain["forecast"] is None else _forecast_of_plain(plain["forecast"])
 
