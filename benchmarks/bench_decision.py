@@ -14,11 +14,11 @@ import time
 import attrs
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import Choice, JobSpec
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 
 
 def full_cluster(size: int, select: str = "select/linear") -> Engine:

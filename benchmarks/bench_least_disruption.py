@@ -23,10 +23,10 @@ from makeway.config import (
     SchedulerTable,
     build_cluster,
 )
-from makeway.engine.engine import Engine
 from makeway.model import Allocation, Candidates, Choice, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_engine.engine import Engine
 from makeway_search_least_disruption import least_disruption
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.search import two_passes

@@ -14,11 +14,11 @@ from pathlib import Path
 import attrs
 import counting_loop
 
-from makeway.cli.inputs import load_config
 from makeway.config import Config
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
-from makeway.replay import replay
+from makeway_app.cli.inputs import load_config
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import replay
 
 HERE = Path(__file__).parent
 

@@ -20,9 +20,9 @@ import counting_loop
 from makeway.config import Config, NodeTable, PartitionTable, SchedulerTable
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
 from makeway.record import to_json
-from makeway.replay import Options, replay
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, replay
 
 CONFIG = Config(
     node=(NodeTable(name="n[1-100]"),),

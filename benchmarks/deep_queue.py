@@ -15,10 +15,10 @@ from random import Random
 
 import attrs
 
-from makeway.cli.inputs import load_config
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import JobSpec
-from makeway.replay import Options, replay
+from makeway_app.cli.inputs import load_config
+from makeway_app.replay import Options, replay
 
 SITES = Path(__file__).parent / "sites"
 _SEED = 20130101

@@ -24,8 +24,8 @@ from makeway.config import (
 )
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
-from makeway.replay import Options, replay
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, replay
 
 OF_ACCOUNT = {
     "GrpTRES": "cpu=1000,node=1000",

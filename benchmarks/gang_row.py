@@ -10,10 +10,10 @@ import argparse
 import time
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import Allocation, ClusterView, GangVerb, Job, JobSpec, JobState, Partition
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_engine.engine import Engine
 from makeway_slurm.gang_timeslice import Timeslicer
 
 _ENDS = 50

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec, JobState
 from makeway.record import Line, Recorder
 from makeway.worlds.api import Step
 from makeway.worlds.events import Event, Finished, Started, Submitted
+from makeway_engine.engine import Engine
 from makeway_live.journal import Journal
 from makeway_live.recovery import recover
 

@@ -12,10 +12,10 @@ import time
 from typing import Any
 
 from makeway.config import Config
-from makeway.engine.priorities import Priorities
 from makeway.model import JobSpec
-from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, replay
+from makeway_engine.priorities import Priorities
 
 _NAME = "priority/multifactor"
 _ACCOUNTS, _NODES, _RUNNING = 100, 100, 50

@@ -33,10 +33,10 @@ import attrs
 from makeway.config import Config, parse_toml
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
-from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway.worlds.encoding import action_to_plain, event_of_plain
 from makeway.worlds.events import Submitted
+from makeway_app.replay import Options, replay
 from makeway_live.journal import Journal
 from makeway_live.journal_file import connect
 from makeway_live.reader import JournalReader

@@ -30,8 +30,8 @@ import long_log
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
-from makeway.replay import Options, replay
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, replay
 
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "examples/kth/kth-sp2-1500.swf.gz"

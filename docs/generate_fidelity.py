@@ -71,6 +71,8 @@ NOT_COMPARED: Mapping[str, str] = {
 """Scenarios whose recordings are played, but whose point is none of what a comparison looks at."""
 TEST_FOLDERS = (
     "core/tests",
+    "plugins/app/tests",
+    "plugins/engine/tests",
     "plugins/slurm/tests",
     "tests",
     "plugins/preempt_partition_prio/tests",

@@ -20,13 +20,15 @@ import attrs
 
 ROOT = Path(__file__).parents[1]
 PICTURE = Path(__file__).with_name("_static") / "map.svg"
-CORE = ROOT / "core/src/makeway"
+HOUSE = [ROOT / "core/src", ROOT / "plugins/engine/src", ROOT / "plugins/app/src"]
+"""Sources of the distributions that every replay needs: the contract, the engine, the command."""
 RULES: Mapping[str, Any] = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 FLOORS: Sequence[str] = [layer["name"] for layer in RULES["layer"]]
 MEANINGS = {
-    "people": "what people call and read",
+    "people": "what people call and read (makeway)",
     "worlds": "where jobs run, what is read",
-    "engine": "who decides, in order",
+    "engine": "who decides, in order (makeway-engine)",
+    "records": "who is asked, what is written down",
     "config": "what a site wrote down",
     "contract": "all that plugins import",
 }
@@ -46,12 +48,13 @@ class Room:
     modules: tuple[str, ...]
 
 
-def modules(source: Path = CORE.parent) -> dict[str, Path]:
-    """Return the modules below a source folder by name, those of the core unless told otherwise."""
+def modules(sources: Sequence[Path] = HOUSE) -> dict[str, Path]:
+    """Return the modules below source folders by name, those of the house unless told otherwise."""
     found = {}
-    for path in sorted(source.rglob("*.py")):
-        parts = path.relative_to(source).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for source in sources:
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(source).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -117,9 +120,10 @@ def rooms(known: Mapping[str, Path], uses: Mapping[str, set[str]]) -> list[Room]
 
 def _room_of(module: str, known: Mapping[str, Path]) -> str:
     parts = module.split(".")[1:]
-    if known[module].name == "__init__.py" and parts:
+    if module == "makeway_engine" or (known[module].name == "__init__.py" and parts):
         parts = [*parts, ""]
-    packages = parts[:-1]
+    packages = ["engine"] if module.startswith("makeway_engine") else []
+    packages += parts[:-1]
     return ".".join(packages[: 2 if packages[:1] == ["engine"] else 1]) or SINGLE
 
 
@@ -155,7 +159,7 @@ def distributions() -> list[str]:
     """Return the distributions that stand on the core, by name."""
     settings = [ROOT / "testing/pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
     names = [tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"] for path in settings]
-    return sorted(name.removeprefix("makeway-") for name in names)
+    return sorted(name.removeprefix("makeway-") for name in names if name not in ("makeway", "makeway-engine"))
 
 
 def render() -> str:

@@ -12,7 +12,7 @@ import pytest
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import Forecast, JobSpec
 from makeway.record import to_json
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
 from makeway_backfill.behind import Behind, _Kinds
 from makeway_backfill.bounds import Bounds

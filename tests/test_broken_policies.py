@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 _SPEC = importlib.util.spec_from_file_location(
     "broken_policies", Path(__file__).with_name("broken_policies.py")

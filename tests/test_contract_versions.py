@@ -19,13 +19,13 @@ import pytest
 from click.testing import CliRunner
 
 from makeway import deprecated, hookspecs
-from makeway.cli import cli
 from makeway.deprecated import ContractWarning, Deprecation
 from makeway.errors import PluginError
 from makeway.hookspecs import hookimpl, hookspec
 from makeway.registry import Policies, fitting
-from makeway.replay import Options, Run, replay
 from makeway.worlds.events import Command
+from makeway_app.cli import cli
+from makeway_app.replay import Options, Run, replay
 from makeway_testing import builders, cluster, replay_table, tiers, timeline
 
 pytestmark = pytest.mark.filterwarnings(

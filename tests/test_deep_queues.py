@@ -8,13 +8,13 @@ import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.engine.engine import Engine
-from makeway.engine.schedulers.lanes import Lanes
-from makeway.engine.schedulers.shapes import Shapes
 from makeway.model import JobSpec
 from makeway.record import to_json
-from makeway.replay import Options, replay
 from makeway.worlds.events import Command
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
+from makeway_engine.schedulers.lanes import Lanes
+from makeway_engine.schedulers.shapes import Shapes
 
 INDICES: dict[str, type[Shapes | Lanes]] = {
     "easy": Shapes,

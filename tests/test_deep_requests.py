@@ -10,13 +10,13 @@ import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.engine.engine import Engine
-from makeway.engine.placing import Outcome, Placer, Question
-from makeway.engine.schedulers.requests import Requests
 from makeway.errors import PolicyError
 from makeway.hookspecs import by_request, hookimpl
 from makeway.model import Blocked, JobSpec
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
+from makeway_engine.placing import Outcome, Placer, Question
+from makeway_engine.schedulers.requests import Requests
 
 Seen = list[tuple[float, tuple[tuple[object, ...], ...]]]
 

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import pytest
 
-from makeway.cli import COMMANDS
 from makeway.clockwork import Clockwork
 from makeway.config import (
     ClusterTable,
@@ -29,9 +28,10 @@ from makeway.config import (
 )
 from makeway.config.tables import SCHEDULERS
 from makeway.preemption import PreemptionTable
-from makeway.readers.commands import ActionTable
-from makeway.readers.native import JobTable, SignalTable
 from makeway.vendors import clockworks
+from makeway_app.cli import COMMANDS
+from makeway_app.readers.commands import ActionTable
+from makeway_app.readers.native import JobTable, SignalTable
 from makeway_slurm import gang_timeslice
 from makeway_slurm.rules import RULES
 

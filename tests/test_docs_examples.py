@@ -23,11 +23,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
-from makeway.cli.loose import load_files
 from makeway.config import Config, parse_toml
 from makeway.registry import fitting
 from makeway.settings import structure
+from makeway_app.cli import cli
+from makeway_app.cli.loose import load_files
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(path.parent for path in ROOT.glob("examples/plugins/*/pyproject.toml"))
 SIBLINGS = [
     "core",
+    "plugins/app",
+    "plugins/engine",
     "testing",
     "plugins/backfill",
     "plugins/explain",
@@ -81,7 +83,7 @@ def test_a_folder_is_a_whole_distribution(folder: Path) -> None:
     assert {re.split("[.:]", module)[0] for module in points.values()} == {package}
     assert (folder / "src" / package / "py.typed").is_file()
     assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
-    assert project["dependencies"][0] == "makeway>=0.1,<0.2"
+    assert project["dependencies"][0] == "makeway-core>=0.1,<0.2"
     mypy_path = _settings(ROOT)["tool"]["mypy"]["mypy_path"]
     assert f"$MYPY_CONFIG_FILE_DIR/examples/plugins/{folder.name}/src" in mypy_path
 

@@ -17,10 +17,10 @@ import attrs
 import pytest
 
 from makeway.config import ClusterTable, Config, FailureTable, WorldTable, parse_toml
-from makeway.engine.engine import Engine
 from makeway.errors import InvariantError
 from makeway.model import JobSpec
 from makeway.registry import Policies
+from makeway_engine.engine import Engine
 from makeway_testing import builders
 from makeway_testing.crashes import CrashingRun, check_ends, check_run
 from makeway_testing.faulty import NONE, Faults

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "examples" / "five-ways" / "cluster.toml"

@@ -15,7 +15,6 @@ import attrs
 import pytest
 
 from makeway.config import Config, FailureTable, WorldTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
@@ -36,6 +35,7 @@ from makeway.worlds.events import (
     Started,
     Submitted,
 )
+from makeway_engine.engine import Engine
 from makeway_testing import builders
 from makeway_testing.invariants import check_invariants
 

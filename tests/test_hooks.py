@@ -24,16 +24,16 @@ from makeway.config import (
     WorldTable,
     build_cluster,
 )
-from makeway.engine.engine import Engine
 from makeway.errors import Finding, PluginError
 from makeway.foreign import Dialect
 from makeway.hookspecs import hookimpl
 from makeway.model import JobSpec
 from makeway.record import Recorder
 from makeway.registry import Policies, build_world
-from makeway.replay import Options, Run, replay
 from makeway.state import read_state, write_state
 from makeway.worlds.events import Command
+from makeway_app.replay import Options, Run, replay
+from makeway_engine.engine import Engine
 
 ROOT = Path(__file__).parent.parent
 HOOKS = [name for name in vars(hookspecs) if name.startswith("makeway_")]

@@ -166,19 +166,19 @@ def test_imports_point_down(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source", "fault"),
     [
-        pytest.param("makeway.engine.core", "import makeway.cli", "lies above", id="engine: no cli"),
+        pytest.param("makeway_engine.core", "import makeway_app.cli", "lies above", id="engine: no cli"),
         pytest.param("makeway.model", "from makeway import record", "lies above", id="contract: no engine"),
         pytest.param("makeway.model", "def f():\n    import time", "no clock", id="in functions too"),
-        pytest.param("makeway.engine.core", "import os.path", "no clock", id="os.path is os"),
-        pytest.param("makeway_x", "from makeway.engine import core", "lies above", id="plugin: no engine"),
+        pytest.param("makeway_engine.core", "import os.path", "no clock", id="os.path is os"),
+        pytest.param("makeway_x", "from makeway_engine import core", "lies above", id="plugin: no engine"),
         pytest.param("makeway_x", "import random", "no clock", id="plugin: no chance"),
         pytest.param("makeway_x", "import makeway_y", "is a plugin", id="plugin: no sibling"),
         pytest.param("makeway_x", "import makeway.config", "lies above", id="plugin: no config"),
-        pytest.param("makeway.cli", "import makeway_y", "is a plugin", id="core: no plugin"),
-        pytest.param("makeway.cli", "import makeway_local_world", "is a plugin", id="core: no world"),
+        pytest.param("makeway_app.cli", "import makeway_y", "is a plugin", id="core: no plugin"),
+        pytest.param("makeway_app.cli", "import makeway_local_world", "is a plugin", id="core: no world"),
         pytest.param("makeway_x", "import makeway.worlds.events", "lies above", id="plugin: no events"),
         pytest.param("makeway_x", "import makeway_local_world", "is a plugin", id="plugin: no world"),
-        pytest.param("makeway.cli.x", "import makeway_slurm.check", "not for", id="core: nothing of Slurm's"),
+        pytest.param("makeway_app.cli.x", "import makeway_slurm.check", "not for", id="core: nothing of Slurm's"),
         pytest.param("makeway_lsf_queue", "import makeway_slurm", "not for", id="LSF: nothing of Slurm's"),
         pytest.param("makeway_x", "import makeway_testing", "not for", id="plugin: no kit for tests"),
         pytest.param(
@@ -187,7 +187,7 @@ def test_imports_point_down(module: str) -> None:
             "lies above",
             id="shared by policies: no files",
         ),
-        pytest.param("makeway.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"),
+        pytest.param("makeway_app.cli", "import makeway.builtin.a", "is a plugin", id="core: no built-in"),
         pytest.param(
             "makeway.builtin.a",
             "import makeway.builtin.b",
@@ -211,13 +211,13 @@ def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        pytest.param("makeway.cli", "import os\nimport makeway.engine", id="people: all below"),
+        pytest.param("makeway_app.cli", "import os\nimport makeway_engine", id="people: all below"),
         pytest.param("makeway_x", "import makeway_x.part\nimport makeway.model", id="plugin: its own"),
         pytest.param("makeway_select_linear.request", "import makeway_slurm.memory", id="Slurm's policies"),
         pytest.param("makeway_slurm.check", "import makeway_slurm.memory", id="library: its own"),
         pytest.param(
             "makeway_local_world.a",
-            "import time, subprocess\nimport makeway.worlds.api, makeway.engine.engine\nimport makeway_local_world.b",
+            "import time, subprocess\nimport makeway.worlds.api, makeway_engine.engine\nimport makeway_local_world.b",
             id="world: clock, I/O, the engine, its own",
         ),
         pytest.param(
@@ -230,6 +230,24 @@ def test_wrong_imports_are_found(module: str, source: str, fault: str) -> None:
 def test_right_imports_pass(module: str, source: str) -> None:
     """The checker leaves alone what the layers allow."""
     assert not faults(module, source)
+
+
+ABOVE = ("makeway_app.*", "makeway_engine.*")
+
+
+def test_the_contract_knows_neither_engine_nor_command() -> None:
+    """Of the distributions that every replay needs, each imports only those below it."""
+    core = [name for name in MODULES if is_in(name, "makeway.*")]
+    engine = [name for name in MODULES if is_in(name, "makeway_engine.*")]
+    assert len(core) > len(engine) > 0
+    for listed, above in ((core, ABOVE), (engine, ABOVE[:1])):
+        climbing = [
+            f"{name}, line {wanted.line}"
+            for name in listed
+            for wanted in imports_of(MODULES[name].read_text(), name)
+            if any(is_in(wanted.target, entry) for entry in above)
+        ]
+        assert climbing == []
 
 
 def test_only_the_registry_builds_a_plugin_manager() -> None:

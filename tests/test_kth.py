@@ -17,8 +17,8 @@ import pytest
 from makeway.config import Config
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
-from makeway.replay import Options, Run, replay
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, Run, replay
 from makeway_testing import InvariantChecker, cluster, config, tiers
 
 ROOT = Path(__file__).parents[1]

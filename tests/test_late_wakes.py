@@ -15,14 +15,14 @@ import pytest
 
 from makeway.clockwork import PRESETS
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, drive
 from makeway.worlds.api import Moment
 from makeway.worlds.events import Action, Event, Start, Started
-from makeway.worlds.simulated import SimulatedWorld
+from makeway_app.replay import Options, drive
+from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_engine.engine import Engine
 from makeway_testing import builders
 
 LATEST = 0.5

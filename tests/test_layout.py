@@ -108,9 +108,10 @@ def test_one_name_per_plugin(folder: Path) -> None:
     """The directory, the distribution, the package and the tools' settings spell it alike."""
     project = _settings(folder)["project"]
     package = f"makeway_{folder.name}"
-    assert project["name"] == package.replace("_", "-")
-    modules = [module for group in project["entry-points"].values() for module in group.values()]
-    assert {re.split("[.:]", module)[0] for module in modules} == {package}
+    # Whoever installs `makeway` gets the command, as ever.
+    assert project["name"] == ("makeway" if folder.name == "app" else package.replace("_", "-"))
+    modules = [module for group in project.get("entry-points", {}).values() for module in group.values()]
+    assert {re.split("[.:]", module)[0] for module in modules} == ({package} if folder.name != "engine" else set())
     assert (folder / "src" / package / "py.typed").is_file()
     assert (folder / "README.md").is_file()
     mypy_path = _settings(ROOT)["tool"]["mypy"]["mypy_path"]
@@ -121,8 +122,8 @@ DISTRIBUTIONS = [*PLUGIN_DIRS, ROOT / "testing"]
 
 
 @pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
-def test_distributions_need_the_core_and_what_the_layers_grant(folder: Path) -> None:
-    """One version for all distributions; of its siblings, a plugin requires the libraries that it may import."""
+def test_distributions_need_what_they_import_and_what_the_layers_grant(folder: Path) -> None:
+    """One version for all; below them the highest floor that they import, beside them the libraries granted to them."""
     core, project = _settings(ROOT / "core")["project"], _settings(folder)["project"]
     assert project["version"] == core["version"]
     assert project["requires-python"] == core["requires-python"]
@@ -134,7 +135,18 @@ def test_distributions_need_the_core_and_what_the_layers_grant(folder: Path) -> 
         if package in library["users"]
     }
     ours = [name for name in project["dependencies"] if re.match(r"makeway\b", name)]
-    assert sorted(ours) == sorted(f"{name}>=0.1,<0.2" for name in ("makeway", *granted))
+    assert sorted(ours) == sorted(f"{name}>=0.1,<0.2" for name in (*_floors(folder), *granted))
+
+
+def _floors(folder: Path) -> list[str]:
+    """Name what a distribution builds on: the command brings the engine, and the engine the contract."""
+    texts = [path.read_text(encoding="utf-8") for path in (folder / "src").rglob("*.py")]
+    imported = {found for text in texts for found in re.findall(r"^ *(?:from|import) (makeway\w*)", text, re.MULTILINE)}
+    if folder.name == "app":
+        return ["makeway-core", "makeway-engine"]
+    if "makeway_app" in imported:
+        return ["makeway"]
+    return ["makeway-engine" if "makeway_engine" in imported and folder.name != "engine" else "makeway-core"]
 
 
 VENDORS = {

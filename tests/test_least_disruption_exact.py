@@ -11,7 +11,6 @@ import pytest
 
 from makeway import bitmap
 from makeway.config import Config, build_cluster, parse_toml
-from makeway.engine.engine import Engine
 from makeway.model import (
     Allocation,
     Attempt,
@@ -25,7 +24,8 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.replay import replay
+from makeway_app.replay import replay
+from makeway_engine.engine import Engine
 from makeway_search_least_disruption import PROVED, least_disruption
 from makeway_search_least_disruption.price import prices, work
 from makeway_select_linear.attempt import LinearAttempt

@@ -22,8 +22,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 ROOT = Path(__file__).parents[1]
 FOLDERS = [
     ROOT / "core",
+    ROOT / "plugins/engine",
+    ROOT / "plugins/app",
     ROOT / "testing",
-    *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")),
+    *sorted(
+        path.parent
+        for path in ROOT.glob("plugins/*/pyproject.toml")
+        if path.parent.name not in ("app", "engine")
+    ),
 ]
 LISTED = re.compile(r"^([a-z]+/[a-z_]+) ", re.MULTILINE)
 """A name in what ``makeway plugins`` shows."""
@@ -44,7 +50,8 @@ class Distribution:
     @property
     def package(self) -> str:
         """The import package."""
-        return self.name.replace("-", "_")
+        (folder,) = (path for path in (self.folder / "src").iterdir() if (path / "py.typed").is_file())
+        return folder.name
 
     @property
     def entry_points(self) -> Mapping[str, Mapping[str, str]]:
@@ -74,7 +81,9 @@ def _described(folder: Path) -> Distribution:
 
 
 DISTRIBUTIONS = [_described(folder) for folder in FOLDERS]
-CORE, KIT, *PLUGINS = DISTRIBUTIONS
+CORE, ENGINE, APP, KIT, *PLUGINS = DISTRIBUTIONS
+HOUSE = {CORE.name, ENGINE.name, APP.name}
+"""What `pip install makeway` brings."""
 OF_NAME = {each.name: each for each in DISTRIBUTIONS}
 each_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda each: each.name)
 
@@ -154,16 +163,16 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("wheels")
     build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--find-links", folder, "--wheel-dir", folder)
-    _succeed(*build, CORE.folder, *(plugin.folder for plugin in PLUGINS))
+    _succeed(*build, *(each.folder for each in (CORE, ENGINE, APP, *PLUGINS)))
     _succeed(*build, KIT.folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def wheels(index: Path) -> dict[str, Path]:
-    """Return the wheels of this repository, by import package."""
+    """Return the wheels of this repository, by distribution."""
     found = {path.name.partition("-")[0]: path for path in index.glob("*.whl")}
-    return {each.package: found[each.package] for each in DISTRIBUTIONS}
+    return {each.name: found[each.name.replace("-", "_")] for each in DISTRIBUTIONS}
 
 
 @pytest.fixture
@@ -176,7 +185,7 @@ def empty(tmp_path: Path) -> Environment:
 
 @pytest.fixture
 def fresh(empty: Environment, index: Path) -> Environment:
-    """Make an environment with the core alone and what it depends on."""
+    """Make an environment with the command alone and what it depends on."""
     empty.install("makeway", index)
     return empty
 
@@ -203,14 +212,16 @@ def _names(*distributions: str) -> set[str]:
 # ---------------------------------------------------------------------------------- what is declared
 def test_extras() -> None:
     """``all`` is every plugin, ``testing`` the kit, ``author`` the kit with what new-plugin needs."""
-    assert CORE.ours("all") == {CORE.name, *(plugin.name for plugin in PLUGINS)}
-    assert CORE.ours("testing") == {CORE.name, KIT.name, "makeway-backfill", "makeway-live"}
-    assert CORE.ours("author") == {CORE.name, KIT.name, "makeway-backfill", "makeway-live"}
+    assert APP.ours("all") == {*HOUSE, *(plugin.name for plugin in PLUGINS)}
+    assert APP.ours("testing") == {*HOUSE, KIT.name, "makeway-backfill", "makeway-live"}
+    assert APP.ours("author") == {*HOUSE, KIT.name, "makeway-backfill", "makeway-live"}
 
 
 BELOW = {
     "makeway",
     "makeway-backfill",
+    "makeway-core",
+    "makeway-engine",
     "makeway-explain",
     "makeway-live",
     "makeway-report",
@@ -221,8 +232,10 @@ BELOW = {
 
 
 def test_floors() -> None:
-    """The core asks for none of the others, and no plugin for one that is no library."""
+    """The core asks for none of the others, the engine for the core, and no plugin for one that is no library."""
     assert CORE.ours() == {CORE.name}
+    assert ENGINE.ours() == {CORE.name, ENGINE.name}
+    assert APP.ours() == HOUSE
     for plugin in PLUGINS:
         assert plugin.ours() <= BELOW | {plugin.name}
 
@@ -244,10 +257,11 @@ def test_one_version(distribution: Distribution) -> None:
 @each_distribution
 def test_wheels_hold_types_and_licence(wheels: dict[str, Path], distribution: Distribution) -> None:
     """And nothing beside the package: no tests."""
-    names = zipfile.ZipFile(wheels[distribution.package]).namelist()
+    names = zipfile.ZipFile(wheels[distribution.name]).namelist()
     assert f"{distribution.package}/py.typed" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert {name.partition("/")[0].partition("-")[0] for name in names} == {distribution.package}
+    tops = {name.partition("/")[0].partition("-")[0] for name in names}
+    assert tops == {distribution.package, distribution.name.replace("-", "_")}
 
 
 @each_distribution
@@ -260,7 +274,7 @@ def test_wheels_hold_all_files(wheels: dict[str, Path], distribution: Distributi
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert files
-    assert files <= set(zipfile.ZipFile(wheels[distribution.package]).namelist())
+    assert files <= set(zipfile.ZipFile(wheels[distribution.name]).namelist())
 
 
 # ------------------------------------------------------------------------------------- each one alone
@@ -282,15 +296,16 @@ def test_alone(empty: Environment, index: Path, distribution: Distribution) -> N
     empty.install(distribution.name, index)
     assert empty.ours() == distribution.ours()
     empty.python(EVERY_MODULE.format(package=distribution.package, name=distribution.name))
-    assert _listed(empty) == _names(*distribution.ours())
+    listed = empty.python("from makeway import registry\nprint(*(each.name for each in registry.installed()))")
+    assert set(listed.split()) == _names(*distribution.ours())
 
 
 @pytest.mark.parametrize("extra", ["all", "testing", "author"])
 def test_installed_extras(empty: Environment, index: Path, extra: str) -> None:
     """An index with all wheels gives what an extra names."""
     empty.install(f"makeway[{extra}]", index)
-    assert empty.ours() == CORE.ours(extra)
-    assert _listed(empty) == _names(*CORE.ours(extra))
+    assert empty.ours() == APP.ours(extra)
+    assert _listed(empty) == _names(*APP.ours(extra))
 
 
 def test_author_writes_a_plugin(empty: Environment, index: Path) -> None:
@@ -301,7 +316,17 @@ def test_author_writes_a_plugin(empty: Environment, index: Path) -> None:
     assert (empty.root / "makeway-preempt-youngest/pyproject.toml").is_file()
 
 
-# --------------------------------------------------------------------------------- the core by itself
+def test_the_contract_alone_says_who_brings_the_command(empty: Environment, index: Path) -> None:
+    """There is none in it, but ``python -m makeway`` is found."""
+    empty.install("makeway-core", index)
+    done = _run(empty.root / "bin/python", "-m", "makeway", "plugins")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "makeway: the distribution makeway brings the command, and it is not installed: pip install makeway\n"
+    )
+
+
+# ------------------------------------------------------------------------------ the command by itself
 def test_core_alone_replays(fresh: Environment, config: Path) -> None:
     """A TOML cluster without preemption needs no plugin."""
     config.write_text(CONFIG.replace("select/linear", "select/whole_nodes"))
@@ -327,12 +352,12 @@ def test_core_alone_names_who_reads(fresh: Environment, tmp_path: Path) -> None:
 def test_core_alone_names_who_brings(fresh: Environment, config: Path) -> None:
     """A plugin or a command of this repository that is not installed, too."""
     for plugin in PLUGINS:
-        for name in _names(plugin.name):
+        for name in sorted(_names(plugin.name)):
             config.write_text(CONFIG.replace("[policy]", f"[policy]\nplugins = [{name!r}]"))
             done = fresh.makeway("check", config)
             assert done.returncode == 1, done.stdout + done.stderr
             assert f"'pip install {plugin.name}' brings it" in done.stdout
-    for brings in DISTRIBUTIONS:
+    for brings in (KIT, *PLUGINS):
         for command in brings.entry_points.get("makeway.commands", ()):
             done = fresh.makeway(command)
             assert done.returncode == 2, done.stdout + done.stderr
@@ -341,17 +366,17 @@ def test_core_alone_names_who_brings(fresh: Environment, config: Path) -> None:
 
 def test_plugins_come_and_go_with_their_wheels(fresh: Environment, index: Path, config: Path) -> None:
     """A plugin is usable while its wheel is installed."""
-    assert _listed(fresh) == _names("makeway")
+    assert _listed(fresh) == _names(*HOUSE)
     _assert_missing(fresh, config)
 
     fresh.install("makeway-select-linear", index)
-    assert _listed(fresh) == _names("makeway", "makeway-slurm", "makeway-select-linear")
+    assert _listed(fresh) == _names(*HOUSE, "makeway-slurm", "makeway-select-linear")
     for command in ("check", "replay"):
         done = fresh.makeway(command, config)
         assert done.returncode == 0, done.stdout + done.stderr
 
     fresh.pip("uninstall", "--yes", "makeway-select-linear", "makeway-slurm")
-    assert _listed(fresh) == _names("makeway")
+    assert _listed(fresh) == _names(*HOUSE)
     _assert_missing(fresh, config)
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from makeway import registry
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 IMPORTS = """\
 import attrs

@@ -12,15 +12,15 @@ import attrs
 import pytest
 
 from makeway import registry
-from makeway.cli.inputs import load_config
 from makeway.config import Config
 from makeway.foreign import Played, RecordedScenario
 from makeway.readers.api import ReadOptions
-from makeway.readers.foreign import FileSource
-from makeway.readers.open import open_workload
-from makeway.replay import Options
-from makeway.replay import replay as plain_replay
 from makeway.settings import structure
+from makeway_app.cli.inputs import load_config
+from makeway_app.readers.foreign import FileSource
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options
+from makeway_app.replay import replay as plain_replay
 from makeway_slurm.recordings.play import play
 from makeway_slurm.recordings.scenario import load_scenario
 from makeway_verify import recordings
@@ -57,7 +57,7 @@ def renamed(config: Config) -> tuple[Config, dict[str, Any]]:
 def replay_renamed(
     config: Config, jobs: Any, commands: Any = None, options: Any = None, cluster: Any = None
 ) -> Any:
-    """Replay with all plugins under other names; takes what `makeway.replay.replay` takes."""
+    """Replay with all plugins under other names; takes what `makeway_app.replay.replay` takes."""
     changed, plugins = renamed(config)
     return plain_replay(changed, jobs, commands, attrs.evolve(options or Options(), plugins=plugins), cluster)
 

@@ -22,12 +22,12 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
-from makeway.cli.inputs import load_config
 from makeway.hostlist import expand_hostlist
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
-from makeway.replay import Options, replay
+from makeway_app.cli import cli
+from makeway_app.cli.inputs import load_config
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, replay
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -13,13 +13,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, PluginError
 from makeway.model import JobSpec, JobState
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Finished, Submitted
-from makeway.worlds.simulated import PacedWorld, SimulatedWorld
+from makeway_app.worlds.simulated import PacedWorld, SimulatedWorld
+from makeway_engine.engine import Engine
 from makeway_live.drive import Live
 from makeway_live.journal import Journal
 from makeway_live.recovery import recover

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "examples" / "three-ways" / "cluster.toml"

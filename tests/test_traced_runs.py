@@ -10,12 +10,12 @@ import attrs
 import pytest
 
 from makeway.config import Config, parse_toml
-from makeway.engine.placing import Outcome, Placer, Question
 from makeway.model import Job
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
 from makeway.record import Line
-from makeway.replay import Options, replay
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, replay
+from makeway_engine.placing import Outcome, Placer, Question
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "kth"
 JOBS = 200

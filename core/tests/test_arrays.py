@@ -10,7 +10,7 @@ import pytest
 from makeway.arrays import parse_array, tasks_of
 from makeway.errors import ConfigError
 from makeway.model import JobSpec, JobState
-from makeway.readers.native import workload_of_tables
+from makeway_app.readers.native import workload_of_tables
 from makeway_testing import cluster, replay_table
 from makeway_testing.relay import relay
 from makeway_testing.strategies import Scenario

@@ -11,7 +11,7 @@ from makeway.errors import InvariantError
 from makeway.hookspecs import about, hookimpl
 from makeway.model import Blocked, ClusterView, Job, JobSpec, JobState
 from makeway.registry import Policies
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
 from makeway_explain.story import Witness, explain
 from makeway_testing import TableRun, builders, check_invariants, cluster, replay_table, tiers
 

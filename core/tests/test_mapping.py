@@ -16,7 +16,7 @@ from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.mapping import apply_mapping, check_mapping, machine_of, parse_map_flag
-from makeway.readers.open import READERS, open_workload
+from makeway_app.readers.open import READERS, open_workload
 
 DATA = Path(__file__).parents[2] / "plugins/logs/tests/data"
 _OTHERS = r"(?:[a-z-]+, )*"

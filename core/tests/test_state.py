@@ -13,12 +13,10 @@ import pytest
 
 from makeway.bitmap import CoreBits
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError
 from makeway.model import JobSpec, JobState, PreemptMode, SuspendedBy
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, replay
 from makeway.state import (
     Grace,
     Held,
@@ -32,6 +30,8 @@ from makeway.state import (
     write_state,
 )
 from makeway.worlds.events import Adopted, Finished, Start
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONFIG = Config(

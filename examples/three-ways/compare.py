@@ -21,8 +21,8 @@ from makeway.config import Config, parse_toml
 from makeway.errors import MakewayError
 from makeway.model import JobState, Seconds
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
-from makeway.replay import Options, Run, replay
+from makeway_app.readers.open import open_workload
+from makeway_app.replay import Options, Run, replay
 
 BESIDE = Path(__file__).with_name("cluster.toml")
 REQUEUE = {"JOB_CONTROLS": "SUSPEND[brequeue $LSB_JOBID]"}

@@ -9,7 +9,7 @@ from recorded import Log, Loss, Recorded, kind_of
 
 from makeway.config import Config, build_cluster
 from makeway.model import JobSpec, Seconds
-from makeway.replay import Options, Run, replay
+from makeway_app.replay import Options, Run, replay
 
 
 @attrs.frozen(kw_only=True)

@@ -22,7 +22,7 @@ from makeway.errors import ConfigError, Problem, nearest
 from makeway.hostlist import expand_hostlist, fold_hostlist, natural_key
 from makeway.model import JobSpec, Seconds
 from makeway.readers.api import ReadOptions
-from makeway.readers.open import open_workload
+from makeway_app.readers.open import open_workload
 from makeway_slurm.readers.sacct import SacctReader
 
 DAY: Seconds = 86400.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from makeway.hookspecs import hookimpl
 from makeway.runners.api import RunnerFactory
-from makeway.runners.simulated import SimulatedRunner
+from makeway_app.runners.simulated import SimulatedRunner
 from makeway_testing.contracts import RunnerContract
 
 

@@ -8,7 +8,7 @@ import types
 from pathlib import Path
 from typing import Any, ClassVar
 
-from makeway.worlds import simulated
+from makeway_app.worlds import simulated
 from makeway_testing.contracts import WorldContract
 
 PAGE = Path(__file__).parents[2] / "docs" / "worlds.md"

@@ -34,7 +34,7 @@ from makeway.model import (
     Selector,
 )
 from makeway.registry import load
-from makeway.runners.simulated import SimulatedRunner
+from makeway_app.runners.simulated import SimulatedRunner
 from makeway_slurm import gang_timeslice
 from makeway_testing.contracts import (
     Contract,

@@ -41,7 +41,7 @@ def test_a_whole_distribution_is_written(run: Run, here: Path, kind: str) -> Non
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["name"] == folder.name
     assert project["entry-points"]["makeway"] == {f"{kind}/last_come_first": package}
-    assert "makeway>=0.1,<0.2" in project["dependencies"]
+    assert "makeway-core>=0.1,<0.2" in project["dependencies"]
     assert (folder / "src" / package / "py.typed").is_file()
     assert (folder / "README.md").read_text().startswith(f"# {folder.name}\n")
     modules = sorted(folder.rglob("*.py"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from makeway.cli.inputs import load_config
 from makeway.config import Config
 from makeway.errors import ConfigError
+from makeway_app.cli.inputs import load_config
 from makeway_testing.command_line import Run
 
 OPENB = """sn,cpu_milli,memory_mib,gpu,model

@@ -12,7 +12,7 @@ from makeway.config import Config, parse_toml
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.open import open_workload, readers_for
+from makeway_app.readers.open import open_workload, readers_for
 
 PARTITIONS = "".join(f'[[partition]]\nname = "{name}"\n' for name in ("vc1", "vc2"))
 QOS = "".join(f'[[qos]]\nname = "{name}"\n' for name in ("LS", "BE", "HP", "Spot"))

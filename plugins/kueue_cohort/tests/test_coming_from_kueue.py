@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from makeway.foreign import Judgement
-from makeway.readers.foreign import FileSource
+from makeway_app.readers.foreign import FileSource
 from makeway_kueue_cohort.recordings import KueueRecordings
 from makeway_testing.command_line import Done, Run, command_line
 

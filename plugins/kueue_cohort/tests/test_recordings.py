@@ -11,7 +11,7 @@ import pytest
 
 from makeway.errors import ConfigError
 from makeway.foreign import Judgement
-from makeway.readers.foreign import FileSource
+from makeway_app.readers.foreign import FileSource
 from makeway_kueue_cohort.recordings import Case, KueueRecordings
 
 FOLDER = Path(__file__).parent / "recordings"

@@ -22,16 +22,16 @@ from makeway.config import (
     build_cluster,
     dump_toml,
 )
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, JournalError
 from makeway.model import JobSpec, JobState
 from makeway.readers.api import ReadOptions
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, replay
 from makeway.worlds.api import Step
 from makeway.worlds.events import Command, Event, Finished, NodesDown, Submitted
-from makeway.worlds.simulated import SimulatedWorld
+from makeway_app.replay import Options, replay
+from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_engine.engine import Engine
 from makeway_live import journal_schema
 from makeway_live.differences import differences
 from makeway_live.journal import Journal

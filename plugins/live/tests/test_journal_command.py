@@ -18,12 +18,12 @@ from makeway.config import (
     PolicyTable,
     build_cluster,
 )
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
 from makeway.worlds.api import Step
-from makeway.worlds.simulated import SimulatedWorld
+from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_engine.engine import Engine
 from makeway_live import journal_schema
 from makeway_live.journal import Journal
 from makeway_testing.command_line import Run

@@ -11,17 +11,17 @@ import attrs
 import pytest
 
 from makeway.config import Config, WorldTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import JournalError
 from makeway.hookspecs import hookimpl
 from makeway.model import JobState
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, replay
-from makeway.worlds import simulated
 from makeway.worlds.api import Step
 from makeway.worlds.clock import FakeClock
 from makeway.worlds.events import Command, Start, Submitted
+from makeway_app.replay import Options, replay
+from makeway_app.worlds import simulated
+from makeway_engine.engine import Engine
 from makeway_live.agenda import Agenda
 from makeway_live.drive import Live
 from makeway_testing import builders

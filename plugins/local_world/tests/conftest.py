@@ -19,7 +19,7 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 PATIENCE = 60.0
 """Seconds after which a test gives up, on whatever machine."""

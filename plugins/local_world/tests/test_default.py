@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.shell_completion import BashComplete
 
-from makeway.cli import cli
 from makeway.config import dump_toml, parse_toml
 from makeway.model import JobSpec
-from makeway.replay import Options, replay
+from makeway_app.cli import cli
+from makeway_app.replay import Options, replay
 from makeway_local_world import default
 from makeway_local_world.units import program, unit
 

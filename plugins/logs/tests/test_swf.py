@@ -17,7 +17,7 @@ from makeway.config import Config, parse_toml
 from makeway.errors import ConfigError
 from makeway.model import Exclusive, JobSpec
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.open import open_workload
+from makeway_app.readers.open import open_workload
 from makeway_logs.swf import SwfReader
 
 DATA = Path(__file__).parent / "data"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from makeway.cli.running import begun_warm
 from makeway.config import Config, WorkloadTable, WorldTable
 from makeway.errors import ConfigError
 from makeway.readers.api import Workload
-from makeway.replay import Options
+from makeway_app.cli.running import begun_warm
+from makeway_app.replay import Options
 from makeway_testing.command_line import Run
 
 CONFIG = """

@@ -13,10 +13,10 @@ import pytest
 from makeway.config import Config
 from makeway.model import Exclusive, JobSpec, Seconds
 from makeway.readers.api import Imported
-from makeway.readers.foreign import adapted
 from makeway.record import History
-from makeway.replay import Options, replay
 from makeway.worlds.events import Event
+from makeway_app.readers.foreign import adapted
+from makeway_app.replay import Options, replay
 from makeway_explain.story import Witness
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.vocabulary import WORDS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
 from makeway.config import build_cluster
 from makeway.settings import structure
+from makeway_app.cli import cli
 from makeway_lsf_queue.check import findings
 from makeway_lsf_queue.settings import Settings
 

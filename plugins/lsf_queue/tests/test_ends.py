@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 
 WEEK = 7 * 86400.0
 

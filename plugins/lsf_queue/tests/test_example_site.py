@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 SITE = Path(__file__).parents[3] / "examples" / "lsf"
 JOBS = str(SITE / "jobs.jsonl")

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
-from makeway.readers.foreign import adapted
 from makeway.settings import structure
+from makeway_app.readers.foreign import adapted
 from makeway_lsf_queue.check import findings
 from makeway_lsf_queue.reader import keywords
 from makeway_lsf_queue.reader.files import LsbQueuesReader

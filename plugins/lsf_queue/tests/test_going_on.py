@@ -9,7 +9,7 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import ClusterView, Job, JobSpec, JobState, PreemptMode
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.resume import Arbiter

@@ -9,7 +9,7 @@ import pytest
 from makeway.config import dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.readers.api import Imported
-from makeway.readers.foreign import adapted
+from makeway_app.readers.foreign import adapted
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.reader.grammar import Messages, logical_lines, pairs, rows, sections
 from makeway_lsf_queue.reader.lsf_conf import lsf_conf

@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
-from makeway.engine.view_without import ViewWithout
 from makeway.model import Job, JobSpec, JobState, PreemptMode
-from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
+from makeway_engine.view_without import ViewWithout
 from makeway_lsf_queue import counting, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted

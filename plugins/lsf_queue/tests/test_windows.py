@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 from makeway_lsf_queue.values import WrongValueError
 from makeway_lsf_queue.vocabulary import WORDS
 from makeway_lsf_queue.windows import Clock, is_open, next_change, time_windows

@@ -10,13 +10,13 @@ import attrs
 import pytest
 
 from makeway.config import Config, validate
-from makeway.engine.engine import Engine
 from makeway.foreign import ForeignConfig
 from makeway.model import Check, JobSpec, JobState, Seconds
 from makeway.record import Decision, Line
-from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway.worlds.events import Event
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_moab_qos.reader import translate
 from makeway_testing.invariants import InvariantChecker
 from makeway_testing.scenario import TableRun

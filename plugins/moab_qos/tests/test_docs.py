@@ -10,8 +10,8 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
-from makeway.report import _figures_of
+from makeway_app.cli import cli
+from makeway_app.report import _figures_of
 from makeway_moab_qos.parameters import CREDENTIALS, PLAIN, RECORDS
 from makeway_moab_qos.settings import Choices
 

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from makeway.config import Config, validate
-from makeway.engine.engine import Engine
 from makeway.model import Job, JobSpec
 from makeway.record import Preemption, to_json
-from makeway.replay import Options, Run, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, Run, replay
+from makeway_engine.engine import Engine
 from makeway_moab_qos.reader import translate
 from makeway_testing.invariants import InvariantChecker
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeway.cli.inputs import check_plugins
 from makeway.config import build_cluster, dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.foreign import LeftOut
 from makeway.hostlist import expand_hostlist
-from makeway.readers.foreign import Adapted
 from makeway.settings import structure
+from makeway_app.cli.inputs import check_plugins
+from makeway_app.readers.foreign import Adapted
 from makeway_moab_qos import times
 from makeway_moab_qos.check import findings
 from makeway_moab_qos.hosts import matching

@@ -12,10 +12,10 @@ import pytest
 from makeway.config import Config
 from makeway.errors import ConfigError
 from makeway.foreign import Judgement, Played
-from makeway.readers.commands import commands_of as actions_of
-from makeway.readers.foreign import FileSource
-from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_app.readers.commands import commands_of as actions_of
+from makeway_app.readers.foreign import FileSource
+from makeway_app.replay import Options, replay
 from makeway_moab_qos.recorded_commands import commands_of
 from makeway_moab_qos.recordings import MauiRecordings, Recorded, oversubscribed
 

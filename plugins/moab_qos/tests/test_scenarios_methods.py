@@ -8,9 +8,9 @@ import pytest
 
 from makeway.config import Config
 from makeway.model import JobSpec, JobState
-from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway.worlds.events import Command
+from makeway_app.replay import Options, replay
 
 PAIR = ("L(low,4p,q10)", "H(high,4p,q0)")
 SUSPEND = "PREEMPTPOLICY SUSPEND\n"

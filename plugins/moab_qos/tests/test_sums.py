@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, QosTable, SchedulerTable
-from makeway.engine.engine import Engine
-from makeway.engine.entries import Entry
-from makeway.engine.schedulers.greedy import Greedy
 from makeway.model import Job, JobSpec
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
+from makeway_engine.entries import Entry
+from makeway_engine.schedulers.greedy import Greedy
 from makeway_moab_qos.limits import added_up, beyond_soft, limits_of, used
 
 LIMITS = {"max_job": [3, 5], "max_proc": [8], "max_node": [6]}

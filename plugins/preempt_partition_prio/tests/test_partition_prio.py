@@ -16,12 +16,12 @@ from makeway.config import (
     SchedulerTable,
     build_cluster,
 )
-from makeway.engine.engine import Engine
 from makeway.model import Candidates, JobSpec, PreemptMode
 from makeway.preemption import PreemptionTable
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 from makeway_slurm.preemption import exempt_time
 
 

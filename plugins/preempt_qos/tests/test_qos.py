@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from makeway.engine.engine import Engine
 from makeway.hookspecs import hookimpl
 from makeway.model import Blocked, Candidates, ClusterView, Job, JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 from makeway_preempt_qos import kinds_of, makeway_queue_order, ranks_of
 from makeway_testing.builders import Machine, build_cluster, config, one_node
 from makeway_testing.builders import cluster as nodes

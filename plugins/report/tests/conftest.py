@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 ROOT = Path(__file__).parents[3]
 Make = Callable[..., Path]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 from makeway_report.changes import compare, difference
 from makeway_report.record_file import read_record
 

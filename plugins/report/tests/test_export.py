@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
 from makeway.config import parse_toml
 from makeway.readers.api import ReadOptions
+from makeway_app.cli import cli
 from makeway_report.record_file import RecordFile, read_record
 from makeway_slurm.readers.sacct import SacctReader
 

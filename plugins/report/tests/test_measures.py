@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from makeway.bitmap import of
-from makeway.cli import cli
 from makeway.errors import PluginError
 from makeway.hookspecs import hookimpl
 from makeway.model import Allocation, Candidates, Cluster, JobSpec, Node, PreemptMode
-from makeway.replay import measures_of
+from makeway_app.cli import cli
+from makeway_app.replay import measures_of
 from makeway_report import gpus
 from makeway_report.fragments import Fragments
 from makeway_testing import TableRun, cluster, replay_table

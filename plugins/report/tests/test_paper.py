@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 from makeway_report.pieces import LOST, STATES, pieces_of
 from makeway_report.places import Places
 

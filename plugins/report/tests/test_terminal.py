@@ -8,7 +8,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 from makeway_report.record_file import read_record
 from makeway_report.terminal import picture
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from makeway import bitmap
-from makeway.engine.engine import Engine
 from makeway.model import Job, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Cleaned, Command, Event, Finished, Kill, Submitted
+from makeway_engine.engine import Engine
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_testing.builders import Machine, Settings, build_cluster, config
 

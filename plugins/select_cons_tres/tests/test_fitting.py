@@ -13,8 +13,8 @@ import pytest
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.config import Config
-from makeway.engine.schedulers.futile import FutileTries
 from makeway.model import Job, JobSpec
+from makeway_engine.schedulers.futile import FutileTries
 from makeway_select_cons_tres import known
 from makeway_select_cons_tres.beside import Beside
 from makeway_select_cons_tres.books import Books

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from makeway.config import parse_toml
 from makeway.model import JobSpec, JobState, SuspendedBy
-from makeway.replay import Options, replay
 from makeway.state import Held, Standing, State
+from makeway_app.replay import Options, replay
 
 CONFIG = """
 node = [{ name = "n1", cpus = 4 }]

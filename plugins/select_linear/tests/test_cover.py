@@ -18,7 +18,6 @@ from makeway.config import (
     SchedulerTable,
     build_cluster,
 )
-from makeway.engine.engine import Engine
 from makeway.model import (
     Allocation,
     Cover,
@@ -30,6 +29,7 @@ from makeway.model import (
 )
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_engine.engine import Engine
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.selector import LinearSelector
 

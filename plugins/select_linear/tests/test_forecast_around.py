@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 from makeway_select_linear.forecast import forecast_around
 from makeway_select_linear.selector import LinearSelector
 

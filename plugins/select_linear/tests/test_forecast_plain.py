@@ -6,11 +6,11 @@ import pytest
 
 from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 from makeway_select_linear import forecast as module
 from makeway_select_linear.selector import LinearSelector
 

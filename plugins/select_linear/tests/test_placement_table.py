@@ -7,12 +7,12 @@ import pytest
 
 from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.hostlist import expand_hostlist
 from makeway.model import JobSpec, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Command, Submitted
+from makeway_engine.engine import Engine
 
 TEN = Config(
     node=(NodeTable(name="n[1-10]", cpus=2, sockets=1, cores_per_socket=2),),

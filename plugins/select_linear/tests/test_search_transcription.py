@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import Candidates, Job, JobSpec, Placement, PreemptMode
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
+from makeway_engine.engine import Engine
 from makeway_select_linear.attempt import LinearAttempt
 from makeway_select_linear.best_fit import best_fit
 from makeway_select_linear.search import two_passes

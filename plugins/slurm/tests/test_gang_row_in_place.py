@@ -9,11 +9,11 @@ import pytest
 
 from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, build_cluster
-from makeway.engine.engine import Engine
-from makeway.engine.ledger import put
 from makeway.model import Allocation, ClusterView, GangOrder, GangVerb, Job, JobState
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_engine.engine import Engine
+from makeway_engine.ledger import put
 from makeway_slurm.gang_timeslice import Timeslicer
 from makeway_slurm.gang_timeslice.rows import GangPartition, Member
 from makeway_testing.builders import job

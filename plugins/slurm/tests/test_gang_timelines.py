@@ -9,8 +9,8 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import JobSpec, JobState
-from makeway.replay import Options, Run, replay
 from makeway.worlds.events import Command, Event
+from makeway_app.replay import Options, Run, replay
 from makeway_explain.story import Witness
 
 FIVE = Config(

@@ -12,8 +12,8 @@ from makeway.arrays import parse_array, tasks_of
 from makeway.config import Config
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
-from makeway.replay import Options, Run, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, Run, replay
 
 NAME = "limits/slurm"
 FOUR: dict[str, Any] = {"name": "n[1-4]", "cpus": 4, "cores_per_socket": 4, "memory_mb": 1000}

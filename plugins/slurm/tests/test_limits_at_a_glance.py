@@ -10,8 +10,8 @@ import pytest
 
 from makeway.config import Config
 from makeway.model import Blocked, ClusterView, Job, JobSpec
-from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, replay
 from makeway_slurm.limits.judge import Judge
 
 USERS = 4

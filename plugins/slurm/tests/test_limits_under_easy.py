@@ -6,8 +6,8 @@ from typing import Any
 
 from makeway.config import Config
 from makeway.model import JobSpec
-from makeway.replay import replay
 from makeway.settings import structure
+from makeway_app.replay import replay
 
 LONG = 1000.0
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, replay
 from makeway.settings import structure
 from makeway.state import read_state, write_state
 from makeway.worlds.events import Command
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_slurm.accounts.tree import Tree, build
 from makeway_slurm.accounts.tres import billable, parse_weights
 from makeway_slurm.accounts.usage import RAW, UsageBook

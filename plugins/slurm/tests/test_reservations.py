@@ -12,8 +12,8 @@ import pytest
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
-from makeway.replay import Options, Run, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, Run, replay
 from makeway_slurm.readers.sacctmgr import read_accounting
 from makeway_slurm.reservations.tables import reservations_of
 from makeway_testing.command_line import Run as CommandLine

@@ -18,7 +18,7 @@ from makeway.config import Config, parse_toml
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.readers.api import ReadOptions, Workload
-from makeway.readers.open import open_workload
+from makeway_app.readers.open import open_workload
 from makeway_slurm.readers.sacct_rows import Layout
 from makeway_testing import one_node, replay_table
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeway.cli.inputs import load_config
 from makeway.config import Config, QosTable, dump_toml, parse_toml
 from makeway.errors import ConfigError
 from makeway.model import JobSpec
 from makeway.readers.api import Workload
 from makeway.readers.mapping import apply_mapping
+from makeway_app.cli.inputs import load_config
 from makeway_slurm.readers.accounting import Accounting, Association, default_qos, merged
 from makeway_slurm.readers.sacctmgr import read_accounting
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec
-from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_slurm.accounts.periods import recalculations
 from makeway_slurm.accounts.tree import build
 from makeway_slurm.multifactor.fair_tree import FairTree

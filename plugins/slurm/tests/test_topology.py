@@ -12,8 +12,8 @@ import pytest
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError
 from makeway.model import Exclusive, JobSpec
-from makeway.replay import Run, replay
 from makeway.settings import structure
+from makeway_app.replay import Run, replay
 from makeway_slurm.readers.conf import import_config
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.topology.switches import tree_of

@@ -9,9 +9,9 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
 from makeway.errors import ConfigError
 from makeway.model import JobState
+from makeway_app.cli import cli
 from makeway_slurm_world.advising.advice import advise
 from makeway_slurm_world.advising.diary import Diary, between
 from makeway_slurm_world.advising.overlay import laid_over, restricted

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 from makeway_slurm_world.driving.preconditions import slow_backfill
 
 

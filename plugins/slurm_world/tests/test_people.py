@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
 from makeway.config import dump_toml
 from makeway.errors import JournalError
+from makeway_app.cli import cli
 from makeway_slurm_world.people import board as boards
 from makeway_slurm_world.people.board import Board
 from makeway_slurm_world.people.service import Service, SocketError

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from makeway.model import Exclusive, JobState, SuspendedBy
-from makeway.replay import Options, replay
 from makeway.state import read_state, write_state
+from makeway_app.replay import Options, replay
 from makeway_slurm_world.reading import conf
 from makeway_slurm_world.reading.jobs import LiveJob, Zone, counted, held, live_jobs
 from makeway_slurm_world.reading.look import Look, Texts, look

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 ROOT = Path(__file__).parents[3]
 KTH = (ROOT / "examples/kth/cluster.toml", ROOT / "examples/kth/kth-sp2-1500.swf.gz")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from makeway.engine.engine import Engine
 from makeway.errors import InvariantError
 from makeway.model import Seconds
+from makeway_engine.engine import Engine
 
 EXCUSES: Mapping[str, str] = {
     "oversubscribed": "without gang, so many jobs as the partition says run on one node (gang 4.1.2)",

@@ -39,9 +39,9 @@ from makeway.model import (
     Seconds,
 )
 from makeway.preemption import PreemptionTable
-from makeway.readers.native import workload_of_tables
 from makeway.settings import structure, unstructure
 from makeway.worlds.events import Command, Event, NodesDown, NodesDrained, NodesUp
+from makeway_app.readers.native import workload_of_tables
 
 Machine = tuple[NodeTable, ...]
 """Nodes of a cluster, as configured."""

@@ -12,7 +12,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from makeway.cli import cli
+from makeway_app.cli import cli
 
 
 @attrs.frozen

@@ -15,14 +15,14 @@ from typing import Any
 import attrs
 
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import Job, JobSpec, JobState, Seconds
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.replay import Run
 from makeway.worlds.api import Journal, Step
 from makeway.worlds.clock import FakeClock
 from makeway.worlds.events import Action, Event, Submitted
+from makeway_app.replay import Run
+from makeway_engine.engine import Engine
 from makeway_live.agenda import Agenda
 from makeway_live.drive import Live
 from makeway_live.journal import Journal as FileJournal

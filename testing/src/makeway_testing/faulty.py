@@ -16,7 +16,6 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
-from makeway.engine.deeds import overlap
 from makeway.model import Allocation, Job, JobState, Seconds
 from makeway.worlds.api import Moment, Seen, Survey
 from makeway.worlds.clock import FakeClock
@@ -34,7 +33,8 @@ from makeway.worlds.events import (
     Started,
     Suspend,
 )
-from makeway.worlds.simulated import SimulatedWorld
+from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_engine.deeds import overlap
 
 _SHOWN: dict[type[Action], JobState] = {
     Start: JobState.PENDING,

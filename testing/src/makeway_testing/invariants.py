@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.engine.engine import Engine
 from makeway.model import (
     Allocation,
     Job,
@@ -28,8 +27,9 @@ from makeway.model import (
 )
 from makeway.preemption import PreemptionTable
 from makeway.record import History, Preemption
-from makeway.replay import Run
 from makeway.worlds.events import Command, Event
+from makeway_app.replay import Run
+from makeway_engine.engine import Engine
 from makeway_testing.broken import EXCUSES, RULES, Excused, broken
 from makeway_testing.occupancy import check_cores, check_licences, check_memory, share_a_core
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TEMPLATES = "templates/plugin"
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 60
-_CONTRACT = "makeway>=0.1,<0.2"
+_CONTRACT = "makeway-core>=0.1,<0.2"
 _TESTING = "makeway[testing]>=0.1,<0.2"
 _LINEAR = "makeway-select-linear>=0.1,<0.2"
 _PARTITION_PRIO = "makeway-preempt-partition-prio>=0.1,<0.2"

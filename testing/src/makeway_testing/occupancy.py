@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from makeway import bitmap, licences
 from makeway.bitmap import CoreBits, NodeBits
-from makeway.engine.engine import Engine
 from makeway.model import (
     Allocation,
     Job,
     JobState,
     SuspendedBy,
 )
+from makeway_engine.engine import Engine
 from makeway_testing.broken import Excused, broken
 
 

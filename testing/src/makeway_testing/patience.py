@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from makeway.engine.engine import Engine
 from makeway.errors import RunnerError
 from makeway.model import JobSpec
-from makeway.replay import Run
+from makeway_app.replay import Run
+from makeway_engine.engine import Engine
 from makeway_testing.invariants import InvariantChecker
 
 MOST_STEPS = 5_000

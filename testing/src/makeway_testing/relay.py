@@ -14,21 +14,21 @@ from typing import Any, cast
 import attrs
 
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.errors import InvariantError
 from makeway.model import Cluster, Job, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, drive
-from makeway.runners.simulated import SimulatedRunner
 from makeway.state import read_state, write_state
 from makeway.worlds.events import Action, Event
+from makeway_app.replay import Options, drive
+from makeway_app.runners.simulated import SimulatedRunner
+from makeway_engine.engine import Engine
 from makeway_testing import builders
 from makeway_testing.strategies import Scenario
 
 
 class Relay:
-    """An engine that is another one after every step; to be driven like one (`makeway.replay.drive`)."""
+    """An engine that is another one after every step; to be driven like one (`makeway_app.replay.drive`)."""
 
     def __init__(
         self,

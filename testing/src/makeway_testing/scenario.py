@@ -33,15 +33,15 @@ import attrs
 
 from makeway.clockwork import Clockwork
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.hostlist import natural_key
 from makeway.model import Cluster, JobSpec, JobState, PreemptMode, Seconds
 from makeway.record import History, Line, Preemption, Recorder, to_json
 from makeway.registry import Policies
-from makeway.replay import Options, Run, answerable, drive, measures_of
 from makeway.worlds.events import Action, Event, SendSignal
-from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
+from makeway_app.replay import Options, Run, answerable, drive, measures_of
+from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_engine.engine import Engine
 from makeway_testing import builders
 from makeway_testing.builders import Machine, Settings, build_cluster
 from makeway_testing.invariants import InvariantChecker

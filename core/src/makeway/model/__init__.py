@@ -1,7 +1,7 @@
 """Define the values that the engine and its plugins speak of: cluster, jobs, placements, plans.
 
 All values are frozen. `Job` is a read-only face as well: its fields change while a run goes on, but
-only the engine changes them (`makeway.engine.ledger`); a plugin that tries gets an error.
+only the engine changes them (`makeway_engine.ledger`); a plugin that tries gets an error.
 Memory is in MB, time in seconds since the start of the replay, sets of nodes are bitmaps
 (`makeway.bitmap`) in index order.
 """

@@ -22,6 +22,8 @@ GROUP = "makeway"
 TOOLS = "makeway.tools"
 DECLARATION = "__makeway_contract__"
 """Attribute of a plugin that says for which versions of the contract it is written, as ``>=0.1,<0.3``."""
+OWN = frozenset({"makeway", "makeway_app", "makeway_engine"})
+"""Packages that are makeway itself; all others that decide are plugins."""
 _NOT_A_PLUGIN = sys.stdlib_module_names | {"attr", "attrs", "cattrs", "None"}
 """Where an error may come up that a plugin's own line has brought about."""
 
@@ -36,7 +38,7 @@ class Installed:
     distribution: str
     version: str
     wants: str = ""
-    """Versions of ``makeway`` that the distribution requires; empty: any."""
+    """Versions of makeway that the distribution requires; empty: any."""
 
     def __str__(self) -> str:
         return f"plugin {self.name!r} of {self.distribution} {self.version}"
@@ -89,14 +91,14 @@ def _described(point: metadata.EntryPoint) -> Installed:
 
 @functools.cache
 def _wants(requires: tuple[str, ...]) -> str:
-    """Return what a distribution asks of ``makeway``; extras and other platforms do not count."""
+    """Return what a distribution asks of ``makeway-core`` or ``makeway``; extras and other platforms do not count."""
     wanted = []
     for text in requires:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue  # the installer's business
-        if canonicalize_name(requirement.name) != "makeway":
+        if canonicalize_name(requirement.name) not in ("makeway", "makeway-core"):
             continue
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             wanted += [str(each) for each in requirement.specifier]
@@ -107,7 +109,7 @@ def _wants(requires: tuple[str, ...]) -> str:
 def running_version() -> str:
     """Return the version of the core that runs."""
     try:
-        return metadata.version("makeway")
+        return metadata.version("makeway-core")
     except metadata.PackageNotFoundError:
         return CONTRACT_VERSION
 
@@ -249,6 +251,4 @@ def place_of(error: BaseException) -> str:
 
 def is_core(module: str) -> bool:
     """Whether a module is makeway itself, not a plugin that it brings."""
-    return (module == "makeway" or module.startswith("makeway.")) and not module.startswith(
-        "makeway.builtin."
-    )
+    return module.partition(".")[0] in OWN and not module.startswith("makeway.builtin.")

@@ -1,7 +1,7 @@
 """Define what a world tells the engine (events) and what the engine asks of a world (actions).
 
 Events are facts, not wishes. A world may report one twice, late, or out of order: the engine takes note of what
-is news and counts the rest (`makeway.engine.reports`). What tells news from an echo is the *incarnation*: how often
+is news and counts the rest (`makeway_engine.reports`). What tells news from an echo is the *incarnation*: how often
 the engine has started the job, counted from 1. An event that names an earlier incarnation is an echo. 0 means
 "whichever runs now", for worlds that never repeat themselves.
 

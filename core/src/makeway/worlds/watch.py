@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from makeway.errors import ConfigError, OutOfTime, Problem
+from makeway.registry.finding import is_core
 
 _LOOKS = 4
 """Looks at the stack per limit."""
@@ -139,7 +140,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _asks_plugins(frame: FrameType) -> bool:
-    return _module(frame).startswith(("makeway.engine.", "makeway.registry."))
+    return _module(frame).startswith(("makeway_engine.", "makeway.registry."))
 
 
 def _is_library(frame: FrameType) -> bool:
@@ -148,10 +149,7 @@ def _is_library(frame: FrameType) -> bool:
 
 
 def _is_core(frame: FrameType) -> bool:
-    module = _module(frame)
-    return (module == "makeway" or module.startswith("makeway.")) and not module.startswith(
-        "makeway.builtin."
-    )
+    return is_core(_module(frame))
 
 
 __all__ = ["time_limit"]

@@ -1,7 +1,7 @@
 """Tell who further behind in the queue may start now, so that a pass need not plan for the rest of it.
 
 Nodes are promised to keep others from starting now. Where nobody is left who could, no promise matters, and the next
-pass plans anew. Jobs are looked at by shape (`makeway.engine.schedulers.shapes`): one glance at the shortest of a
+pass plans anew. Jobs are looked at by shape (`makeway_engine.schedulers.shapes`): one glance at the shortest of a
 shape answers for all of it. A plan only fills up, and each start takes more, so whoever cannot start now cannot do so
 later in the same pass.
 
@@ -16,12 +16,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from makeway.bitmap import NodeBits
-from makeway.engine.entries import Entry
-from makeway.engine.schedulers.common import Attempts
-from makeway.engine.schedulers.shapes import ScreenKey, Shape, Shapes
 from makeway.model import Job, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.plan import Plan
+from makeway_engine.entries import Entry
+from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.shapes import ScreenKey, Shape, Shapes
 
 
 class _Kind(NamedTuple):

@@ -9,10 +9,6 @@ from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
-from makeway.engine.entries import Entry
-from makeway.engine.ledger import put
-from makeway.engine.placing import Outcome, Question
-from makeway.engine.schedulers.common import Attempts
 from makeway.errors import ConfigError, Problem
 from makeway.licences import LICENCES
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, Placement, PreemptMode, Qos, Seconds
@@ -20,6 +16,10 @@ from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
 from makeway_backfill.plan import Plan, Sliding
+from makeway_engine.entries import Entry
+from makeway_engine.ledger import put
+from makeway_engine.placing import Outcome, Question
+from makeway_engine.schedulers.common import Attempts
 
 _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""

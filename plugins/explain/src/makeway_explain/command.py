@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import click
 
-from makeway.cli.asked import Asked
-from makeway.cli.group import TRACE, UNUSABLE, switched_on
-from makeway.cli.inputs import check_plugins, with_actions
-from makeway.cli.loose import load_files
-from makeway.cli.options import workload_options
-from makeway.cli.request import CONFIGURED, Request
-from makeway.cli.running import begun_warm, warmed_up, watched
-from makeway.cli.terminal import note
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem, nearest
-from makeway.readers.commands import commands_with
-from makeway.replay import Options
-from makeway.replay import replay as run_replay
-from makeway.report import count, rejection
+from makeway_app.cli.asked import Asked
+from makeway_app.cli.group import TRACE, UNUSABLE, switched_on
+from makeway_app.cli.inputs import check_plugins, with_actions
+from makeway_app.cli.loose import load_files
+from makeway_app.cli.options import workload_options
+from makeway_app.cli.request import CONFIGURED, Request
+from makeway_app.cli.running import begun_warm, warmed_up, watched
+from makeway_app.cli.terminal import note
+from makeway_app.readers.commands import commands_with
+from makeway_app.replay import Options
+from makeway_app.replay import replay as run_replay
+from makeway_app.report import count, rejection
+from makeway_engine.engine import Engine
 from makeway_explain.story import Witness
 from makeway_explain.story import explain as story
 

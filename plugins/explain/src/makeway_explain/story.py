@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from makeway.engine.engine import Engine
 from makeway.errors import place_of
 from makeway.metrics import tidy
 from makeway.model import NOTHING, Check, Job, JobState, Seconds, Stay, SuspendedBy, Vocabulary
 from makeway.record import Decision, History, Preemption
-from makeway.replay import Run
-from makeway.report import clock, count, instant, stay_told
+from makeway_app.replay import Run
+from makeway_app.report import clock, count, instant, stay_told
+from makeway_engine.engine import Engine
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST_NAMES = 12

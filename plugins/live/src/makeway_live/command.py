@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import click
 
-from makeway.cli.group import Helpful
 from makeway.config import Config, JournalTable, parse_toml
+from makeway_app.cli.group import Helpful
 from makeway_live.compaction import compact as compact_file
 from makeway_live.contents import Contents, contents, lines
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from makeway.engine.engine import Engine
 from makeway.model import Job, JobState
 from makeway.state import Standing, held_of
 from makeway.worlds.api import Seen, Survey
@@ -29,6 +28,7 @@ from makeway.worlds.events import (
     Submitted,
     Suspend,
 )
+from makeway_engine.engine import Engine
 
 BY = "survey"
 """Who is said to have done what a survey found out."""

@@ -24,7 +24,6 @@ import attrs
 
 from makeway import collector
 from makeway.config import Config, WorldTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import JournalError
 from makeway.model import JobState, Seconds
 from makeway.record import Line, Recorder
@@ -33,6 +32,7 @@ from makeway.worlds.api import Journal, Moment, State, Step, World
 from makeway.worlds.clock import Clock
 from makeway.worlds.events import Command, Event
 from makeway.worlds.watch import time_limit
+from makeway_engine.engine import Engine
 from makeway_live.agenda import Agenda
 from makeway_live.differences import differences
 from makeway_live.reload import reload

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from makeway.config import Config, JournalTable, dump_toml, parse_toml
-from makeway.engine.engine import Engine
-from makeway.engine.handing_over import engine_memory, fingerprint, plugins_memory
 from makeway.errors import JournalError
 from makeway.model import Seconds
 from makeway.state import State, job_from_json, nodes_to_text
 from makeway.worlds.api import Step
 from makeway.worlds.encoding import action_to_plain, event_to_plain
 from makeway.worlds.events import Adopted, Command, Event, NodesDown, NodesDrained, NodesUp, Submitted
+from makeway_engine.engine import Engine
+from makeway_engine.handing_over import engine_memory, fingerprint, plugins_memory
 from makeway_live.compaction import drop
 from makeway_live.job_rows import JobRows, to_json
 from makeway_live.journal_file import connect, telling

@@ -14,13 +14,13 @@ from typing import Any
 import attrs
 
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
 from makeway.model import JobState, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies, build_world
 from makeway.worlds.api import State, Step, Survey, World
 from makeway.worlds.clock import LiveClock
 from makeway.worlds.events import Action, Checkpoint, Kill, Resume, Start, Suspend
+from makeway_engine.engine import Engine
 from makeway_live.drive import Live
 from makeway_live.journal import Journal
 

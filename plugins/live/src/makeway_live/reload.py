@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
 from makeway.model import Cluster
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Action
+from makeway_engine.engine import Engine
 
 
 def reload(

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from makeway.engine.engine import Engine
 from makeway.model import JobSpec, Seconds
 from makeway.registry import build_world
 from makeway.worlds.api import State
 from makeway.worlds.clock import Clock, LiveClock
 from makeway.worlds.events import Event
+from makeway_engine.engine import Engine
 from makeway_live.agenda import Agenda
 from makeway_live.drive import Live
 

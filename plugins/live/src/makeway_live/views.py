@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from makeway import bitmap
-from makeway.engine.engine import Engine
 from makeway.hostlist import fold_hostlist
 from makeway.model import Job, JobState, Seconds, Vocabulary
 from makeway.record import Line
 from makeway.worlds.api import Step
 from makeway.worlds.events import Resume, Start, Suspend
+from makeway_engine.engine import Engine
 
 
 class Displacers:

@@ -18,8 +18,6 @@ import attrs
 from makeway import licences
 from makeway.clockwork import Clockwork
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
-from makeway.engine.ledger import put
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist
 from makeway.model import Allocation, Job, JobSpec, JobState, Placement, Seconds
@@ -28,8 +26,10 @@ from makeway.readers.api import Workload
 from makeway.readers.mapping import line_of
 from makeway.record import Recorder
 from makeway.registry import Policies
-from makeway.replay import answerable
 from makeway.state import Standing, State, held_of
+from makeway_app.replay import answerable
+from makeway_engine.engine import Engine
+from makeway_engine.ledger import put
 
 _START = "at the start"
 

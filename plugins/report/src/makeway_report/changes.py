@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from makeway.report import clock, instant
+from makeway_app.report import clock, instant
 from makeway_report.record_file import RecordFile
 from makeway_report.sentences import told
 

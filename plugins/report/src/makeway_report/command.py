@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from makeway.cli.outputs import STDOUT, Output, check_names
-from makeway.cli.terminal import note
 from makeway.errors import ConfigError, Problem
+from makeway_app.cli.outputs import STDOUT, Output, check_names
+from makeway_app.cli.terminal import note
 from makeway_report.page import labels, write_opened
 from makeway_report.paper import check_figure, draw
 from makeway_report.record_file import read_record

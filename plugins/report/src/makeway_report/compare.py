@@ -10,9 +10,9 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway.cli.outputs import STDOUT, Output, check_names
-from makeway.cli.terminal import show
-from makeway.report import clock, table
+from makeway_app.cli.outputs import STDOUT, Output, check_names
+from makeway_app.cli.terminal import show
+from makeway_app.report import clock, table
 from makeway_report.changes import MOST, Changes
 from makeway_report.changes import compare as compared
 from makeway_report.page import labels

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from makeway.report import MEASURES, clock
+from makeway_app.report import MEASURES, clock
 
 Show = Callable[[float], str]
 

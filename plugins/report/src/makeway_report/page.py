@@ -11,7 +11,7 @@ from typing import Any
 
 import jinja2
 
-from makeway.cli.request import CONFIGURED
+from makeway_app.cli.request import CONFIGURED
 from makeway_report import figures
 from makeway_report.changes import compare
 from makeway_report.collect import Collected, collect

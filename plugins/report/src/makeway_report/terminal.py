@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from makeway.hostlist import expand_hostlist
-from makeway.report import clock, instant
+from makeway_app.report import clock, instant
 from makeway_report.places import Places
 from makeway_report.record_file import RecordFile, read_record
 from makeway_report.rest import Rest

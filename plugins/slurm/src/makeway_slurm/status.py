@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway.model import ClusterView, Listing, Seconds, StatusCommand, Vocabulary
-from makeway.status import by_partition, plain
+from makeway_app.status import by_partition, plain
 
 
 def show(view: ClusterView, now: Seconds) -> Sequence[Listing]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from makeway.clockwork import Clockwork
 from makeway.errors import Finding
 from makeway.model import ClusterView, Listing, Seconds, StatusCommand, Vocabulary
-from makeway.status import COMMAND
 from makeway.vendors import Vendor
+from makeway_app.status import COMMAND
 from makeway_slurm import rules
 from makeway_slurm.stating import NAME, SECTIONS, release_of
 from makeway_slurm.status import SQUEUE

@@ -12,21 +12,21 @@ import attrs
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from makeway.cli.asked import Asked
-from makeway.cli.group import FAILED, UNUSABLE
-from makeway.cli.inputs import Loaded, check_plugins, open_jobs, with_actions
-from makeway.cli.loose import load_files
-from makeway.cli.options import workload_options
-from makeway.cli.request import in_world
-from makeway.cli.running import warmed_up
-from makeway.cli.terminal import console, note, show
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.readers.api import ReadOptions
-from makeway.readers.foreign import AdaptedWorkload
-from makeway.readers.open import READERS, reader_for, readers_for
 from makeway.registry import full_name
-from makeway.replay import SIMULATED
+from makeway_app.cli.asked import Asked
+from makeway_app.cli.group import FAILED, UNUSABLE
+from makeway_app.cli.inputs import Loaded, check_plugins, open_jobs, with_actions
+from makeway_app.cli.loose import load_files
+from makeway_app.cli.options import workload_options
+from makeway_app.cli.request import in_world
+from makeway_app.cli.running import warmed_up
+from makeway_app.cli.terminal import console, note, show
+from makeway_app.readers.foreign import AdaptedWorkload
+from makeway_app.readers.open import READERS, reader_for, readers_for
+from makeway_app.replay import SIMULATED
 from makeway_sweep.page import page
 from makeway_sweep.plan import (
     Axis,

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import jinja2
 
-from makeway.report import clock
+from makeway_app.report import clock
 from makeway_report.page import security_policy
 from makeway_sweep.plan import Axis
 from makeway_sweep.summary import COLUMNS, Row, effects, shown

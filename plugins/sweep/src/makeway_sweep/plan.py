@@ -14,11 +14,11 @@ from typing import Any
 import attrs
 
 from makeway import registry
-from makeway.cli.changes import change_all, split
 from makeway.config import Config
 from makeway.errors import ConfigError, Problem
 from makeway.model import Seconds
 from makeway.settings import unstructure
+from makeway_app.cli.changes import change_all, split
 
 _VALUE = re.compile(r"""((?:[^,"'\[\]{}]|"[^"]*"|'[^']*'|\[[^\]]*\]|\{[^}]*\})*)(,|\Z)""")
 MOST_RUNS = 100_000

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from makeway.cli.outputs import Output
 from makeway.errors import ConfigError, Problem
+from makeway_app.cli.outputs import Output
 
 VERSION = 1
 MANIFEST = "sweep.json"

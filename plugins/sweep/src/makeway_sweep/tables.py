@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from makeway.report import count, table
+from makeway_app.report import count, table
 from makeway_sweep.plan import Axis
 from makeway_sweep.summary import COLUMNS, Row, effects, shown
 

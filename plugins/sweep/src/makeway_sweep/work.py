@@ -23,12 +23,12 @@ from typing import Any
 import attrs
 
 from makeway import collector
-from makeway.archive import About, JsonArchive
-from makeway.cli.loose import load_files
 from makeway.config import build_cluster
 from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.model import JobSpec, Seconds
-from makeway.replay import Options, replay
+from makeway_app.archive import About, JsonArchive
+from makeway_app.cli.loose import load_files
+from makeway_app.replay import Options, replay
 from makeway_sweep.plan import Variant
 
 

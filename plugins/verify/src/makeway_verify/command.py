@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from makeway.cli.group import FAILED
-from makeway.cli.inputs import guarded
-from makeway.cli.terminal import console
 from makeway.errors import ConfigError, Problem
 from makeway.foreign import ScenarioReader
+from makeway_app.cli.group import FAILED
+from makeway_app.cli.inputs import guarded
+from makeway_app.cli.terminal import console
 from makeway_verify import recordings
 from makeway_verify.verdicts import Outcome, Verdict, print_score
 

@@ -12,10 +12,7 @@ import attrs
 import click
 
 from makeway import registry
-from makeway.cli.inputs import guarded
-from makeway.cli.terminal import note
 from makeway.config import Config, validate
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, MakewayError, Problem
 from makeway.foreign import (
     Judgement,
@@ -26,11 +23,14 @@ from makeway.foreign import (
     RecordingReader,
     ScenarioReader,
 )
-from makeway.readers.commands import commands_of
-from makeway.readers.foreign import FileSource
 from makeway.readers.lines import read_head
-from makeway.replay import Options, replay
 from makeway.settings import structure
+from makeway_app.cli.inputs import guarded
+from makeway_app.cli.terminal import note
+from makeway_app.readers.commands import commands_of
+from makeway_app.readers.foreign import FileSource
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
 
 _ELSEWHERE = "scenarios whose recording is a file of its own need --recorded"

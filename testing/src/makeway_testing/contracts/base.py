@@ -14,10 +14,10 @@ from hypothesis.strategies import SearchStrategy
 
 from makeway import registry
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.errors import MakewayError, PluginError
 from makeway.model import Job
 from makeway.record import Preemption
+from makeway_engine.engine import Engine
 from makeway_testing import builders
 from makeway_testing.failures import BreachError, Broken, ContractError, source_of
 from makeway_testing.invariants import InvariantChecker

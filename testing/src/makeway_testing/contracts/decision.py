@@ -14,6 +14,7 @@ from typing import Any
 import hypothesis
 
 from makeway.errors import ConfigError, InvariantError, PolicyError, RunnerError
+from makeway.registry.finding import OWN
 from makeway_testing import nuisances
 from makeway_testing.contracts.base import Contract
 from makeway_testing.elsewhere import packed
@@ -144,7 +145,7 @@ class DecisionContract(Contract):
         """The computer's clock changes nothing: `now` is the only time there is."""
         module = self._plugin()
         package = str(getattr(module, "__name__", type(module).__module__)).partition(".")[0]
-        package = "" if package == "makeway" else package
+        package = "" if package in OWN else package
 
         clocks = [nuisances.Clock(instant, package) for instant in nuisances.CLOCKS]
 

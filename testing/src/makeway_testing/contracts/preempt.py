@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from hypothesis.strategies import SearchStrategy
 
-from makeway.engine.engine import Engine
 from makeway.model import Candidates, Job, Plan, PreemptMode
 from makeway.record import Preemption
+from makeway_engine.engine import Engine
 from makeway_testing.contracts.base import PatientChecker
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.contracts.needless import needless

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from hypothesis.strategies import SearchStrategy
 
-from makeway.engine.priorities import HIGHEST
 from makeway.model import ClusterView, Job
 from makeway.priorities import Occasion, Prioritizer
+from makeway_engine.priorities import HIGHEST
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.failures import BreachError
 from makeway_testing.policies import lower_tiers

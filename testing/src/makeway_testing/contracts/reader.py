@@ -18,9 +18,10 @@ from makeway.errors import ConfigError, MakewayError
 from makeway.foreign import Dialect
 from makeway.model import JobSpec
 from makeway.readers.api import Imported, ReadOptions, Rejected
-from makeway.readers.foreign import adapted, adapted_workload
 from makeway.readers.lines import read_head
+from makeway.registry.finding import OWN
 from makeway.registry.fitting import DIALECT
+from makeway_app.readers.foreign import adapted, adapted_workload
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract
 from makeway_testing.failures import BreachError
@@ -134,7 +135,7 @@ class ReaderContract(Contract):
             package = type(inner).__module__.partition(".")[0]
         first = self.outcome(self.sample)
         for instant in nuisances.CLOCKS:
-            with nuisances.Clock(instant, "" if package == "makeway" else package) as read:
+            with nuisances.Clock(instant, "" if package in OWN else package) as read:
                 again = self.outcome(self.sample)
             if str(again) != str(first):
                 seen = f"; it read {', '.join(sorted(read))}" if read else ""

@@ -15,14 +15,12 @@ from hypothesis.strategies import SearchStrategy
 
 from makeway.clockwork import Clockwork
 from makeway.config import build_clockwork, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import InvariantError, MakewayError, RunnerError
 from makeway.model import JobSpec, JobState, Seconds
 from makeway.record import Line, Recorder, to_json
 from makeway.registry import Policies
-from makeway.replay import Options, Run, drive
+from makeway.registry.finding import OWN
 from makeway.runners.api import Runner, RunnerWorld
-from makeway.runners.simulated import SimulatedRunner
 from makeway.worlds.events import (
     Action,
     Cleaned,
@@ -35,6 +33,9 @@ from makeway.worlds.events import (
     Submitted,
     Suspend,
 )
+from makeway_app.replay import Options, Run, drive
+from makeway_app.runners.simulated import SimulatedRunner
+from makeway_engine.engine import Engine
 from makeway_testing import builders, nuisances
 from makeway_testing.contracts.base import Contract, PatientChecker, anybody
 from makeway_testing.failures import BreachError
@@ -129,7 +130,7 @@ class RunnerContract(Contract):
         """Two runs of one scenario leave the same record, whatever the computer's clock says."""
         package = inspect.getmodule(type(self.runner((), Clockwork())))
         name = package.__name__.partition(".")[0] if package is not None else ""
-        clocks = [nuisances.Clock(at, "" if name == "makeway" else name) for at in nuisances.CLOCKS]
+        clocks = [nuisances.Clock(at, "" if name in OWN else name) for at in nuisances.CLOCKS]
 
         def rule(scenario: Scenario) -> None:
             first = self._run(scenario)

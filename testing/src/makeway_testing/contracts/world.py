@@ -16,12 +16,10 @@ import attrs
 from hypothesis.strategies import SearchStrategy
 
 from makeway.config import Config, WorldTable, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import InvariantError, MakewayError
 from makeway.model import JobSpec, JobState, Seconds
 from makeway.record import Line, Recorder, to_json
 from makeway.registry import Policies, build_world
-from makeway.replay import Options, Run, replay
 from makeway.worlds.api import Moment, State, Survey, World
 from makeway.worlds.clock import Clock, FakeClock
 from makeway.worlds.events import (
@@ -36,6 +34,8 @@ from makeway.worlds.events import (
     Start,
     Suspend,
 )
+from makeway_app.replay import Options, Run, replay
+from makeway_engine.engine import Engine
 from makeway_live.agenda import Agenda
 from makeway_live.differences import differences
 from makeway_live.drive import Live

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makeway.readers.foreign import adapted, adapted_workload
 from makeway.registry.finding import place_of
 from makeway.registry.fitting import DIALECT, dialects, listed
+from makeway_app.readers.foreign import adapted, adapted_workload
 
 _METHODS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "makeway_config_readers": (("claims",), ("translate",)),

@@ -9,9 +9,9 @@ import attrs
 
 from makeway.config import Config, validate
 from makeway.model import JobSpec, Seconds
-from makeway.readers.native import workload_of_tables
 from makeway.settings import structure
 from makeway.worlds.events import Command, Event
+from makeway_app.readers.native import workload_of_tables
 from makeway_testing.probing.stand import POLICY, SELECTOR
 
 _ROLES: Mapping[str, tuple[str, ...]] = {

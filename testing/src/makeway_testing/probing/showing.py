@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from makeway.cli.loose import load_files
-from makeway.cli.terminal import note, show
 from makeway.hookspecs import CONTRACT_VERSION
-from makeway.report import table
+from makeway_app.cli.loose import load_files
+from makeway_app.cli.terminal import note, show
+from makeway_app.report import table
 from makeway_testing.probing.trial import Trial, try_out
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import attrs
 
 from makeway.config import build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, InvariantError, MakewayError, OutOfTime, PluginError, PolicyError
 from makeway.model import Blocked, Candidates, Job, JobState
 from makeway.record import Line, Recorder
@@ -19,9 +18,10 @@ from makeway.registry import Installed, Policies, load
 from makeway.registry.asking import Call
 from makeway.registry.finding import offers
 from makeway.registry.fitting import fits, who_is
-from makeway.replay import Options, Run, answerable, drive
-from makeway.worlds.simulated import SimulatedWorld
 from makeway.worlds.watch import time_limit
+from makeway_app.replay import Options, Run, answerable, drive
+from makeway_app.worlds.simulated import SimulatedWorld
+from makeway_engine.engine import Engine
 from makeway_testing.probing import probes
 from makeway_testing.probing.listing import LISTING, wrong_listings
 from makeway_testing.probing.scenes import Scene, scenes

@@ -15,9 +15,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from makeway.cli.terminal import note
 from makeway.errors import nearest
 from makeway.settings import unstructure
+from makeway_app.cli.terminal import note
 from makeway_local_world.commands import options, scripts
 from makeway_local_world.commands.client import Absent, Daemon
 from makeway_local_world.commands.output import ended, exit_status

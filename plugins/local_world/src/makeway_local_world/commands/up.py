@@ -16,12 +16,12 @@ from typing import Any
 import attrs
 import click
 
-from makeway.cli.group import status_of
-from makeway.cli.inputs import load_config
-from makeway.cli.loose import load_files, plugin_option
-from makeway.cli.terminal import note
 from makeway.config import Config, dump_toml
 from makeway.errors import MakewayError
+from makeway_app.cli.group import status_of
+from makeway_app.cli.inputs import load_config
+from makeway_app.cli.loose import load_files, plugin_option
+from makeway_app.cli.terminal import note
 from makeway_local_world import default
 from makeway_local_world.commands import options
 from makeway_local_world.commands.client import Daemon

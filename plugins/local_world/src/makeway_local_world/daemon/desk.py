@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
 from makeway.record import Line
 from makeway.worlds.events import Event
+from makeway_engine.engine import Engine
 from makeway_live.drive import Live
 
 T = TypeVar("T")

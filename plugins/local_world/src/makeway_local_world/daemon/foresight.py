@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import attrs
 
 from makeway.config import Config
-from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
 from makeway.model import Check, Job, JobSpec, JobState, Seconds
 from makeway.record import Decision, Line
-from makeway.replay import Options, replay
 from makeway.state import State
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_explain.story import Witness
 
 MOST_STEPS = 20_000

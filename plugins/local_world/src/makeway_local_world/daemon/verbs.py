@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from makeway.engine.engine import Engine
 from makeway.errors import nearest
 from makeway.model import Job, JobState, SuspendedBy
 from makeway.worlds.events import Command
+from makeway_engine.engine import Engine
 from makeway_local_world.daemon.people import Forbidden, Rules
 from makeway_local_world.requests import parse_signal
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from makeway.engine.engine import Engine
 from makeway.model import Job, JobState
 from makeway.record import Line
 from makeway.worlds.events import Command
+from makeway_engine.engine import Engine
 from makeway_local_world.requests import HOLD, After, conditions
 
 NEVER = "DependencyNeverSatisfied"

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from makeway.history import History, Preemption
 from makeway.record import Recorder
-from makeway.report import Column
+from makeway_app.report import Column
 from makeway_logs.against import figures, telling
 from makeway_logs.against.row import Row
 

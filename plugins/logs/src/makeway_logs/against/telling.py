@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from makeway.report import Column, clock, count, table
+from makeway_app.report import Column, clock, count, table
 from makeway_logs.against import figures
 from makeway_logs.against.row import Row
 

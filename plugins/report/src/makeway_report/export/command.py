@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from makeway.cli.outputs import STDOUT, Output, check_names
-from makeway.cli.terminal import note
 from makeway.errors import ConfigError, Problem
+from makeway_app.cli.outputs import STDOUT, Output, check_names
+from makeway_app.cli.terminal import note
 from makeway_report.export.evalys import write_evalys
 from makeway_report.export.files import write_csv, write_parquet
 from makeway_report.export.perfetto import write_perfetto

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from makeway.cli.outputs import Output
 from makeway.errors import ConfigError, Problem
+from makeway_app.cli.outputs import Output
 from makeway_report.export.rows import TABLES, Row, Table
 from makeway_report.record_file import RecordFile
 

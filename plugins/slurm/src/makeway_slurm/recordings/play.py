@@ -7,8 +7,8 @@ from typing import Any
 from makeway import bitmap
 from makeway.config import build_cluster
 from makeway.model import Cluster, Seconds
-from makeway.replay import Options, replay
 from makeway.worlds.events import Event, NodesDrained
+from makeway_app.replay import Options, replay
 from makeway_slurm.recordings.scenario import Scenario
 
 

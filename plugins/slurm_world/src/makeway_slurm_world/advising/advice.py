@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from makeway.config import Config, build_cluster
-from makeway.engine.engine import Engine
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, JobState, Seconds
 from makeway.record import Line, Recorder
 from makeway.registry import Policies
-from makeway.replay import Options, replay
 from makeway.state import State
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 
 AFTERWARDS: Seconds = 86400.0
 """Requeue delay of the pass: a victim does not start again in it."""

@@ -13,12 +13,12 @@ from pathlib import Path
 import attrs
 import click
 
-from makeway.cli.terminal import note
 from makeway.config import Config, dump_toml
 from makeway.errors import ConfigError, Problem
 from makeway.hostlist import expand_hostlist, fold_hostlist
 from makeway.record import Line
 from makeway.settings import structure
+from makeway_app.cli.terminal import note
 from makeway_live.recovery import live_of
 from makeway_slurm_world.advising.advice import advise
 from makeway_slurm_world.advising.overlay import laid_over, restricted, settings_in

@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from makeway.cli.group import Helpful
+from makeway_app.cli.group import Helpful
 
 _OWN = {
     "look": "Show the running cluster as makeway sees it, and say what of it cannot be seen.",

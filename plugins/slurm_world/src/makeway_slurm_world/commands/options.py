@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from makeway.cli.terminal import note
+from makeway_app.cli.terminal import note
 from makeway_slurm_world.reading.look import Look, gather, look
 from makeway_slurm_world.talking.runner import Asker, Reader
 

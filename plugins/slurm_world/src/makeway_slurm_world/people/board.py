@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makeway.engine.engine import Engine
 from makeway.errors import JournalError
 from makeway.model import Seconds
 from makeway.record import Line
 from makeway.worlds.api import Step
+from makeway_engine.engine import Engine
 from makeway_live.past import Past
 from makeway_live.views import Displacers, Shown
 

@@ -15,10 +15,10 @@ from typing import Any
 import attrs
 
 from makeway import registry
-from makeway.engine.engine import Engine
 from makeway.errors import MakewayError
 from makeway.model import Seconds
-from makeway.replay import Options, replay
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
 from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
 from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build

@@ -1,8 +1,0 @@
-"""Read makeway's own workloads; see `makeway.readers.native.reader`."""
-
-from __future__ import annotations
-
-from makeway.readers.native.reader import NativeReader, workload_of_tables
-from makeway.readers.native.tables import ComponentTable, JobTable, SignalTable
-
-__all__ = ["ComponentTable", "JobTable", "NativeReader", "SignalTable", "workload_of_tables"]

@@ -1,0 +1,302 @@
+"""``makeway replay``: run a workload through a configuration and show what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from makeway import registry
+from makeway.config import Config
+from makeway.errors import ConfigError, Problem
+from makeway.model import NOTHING, Seconds, Vocabulary
+from makeway.readers.lines import read_text
+from makeway.state import State, read_state
+from makeway_app import status
+from makeway_app.archive import JsonArchive
+from makeway_app.cli.asked import Asked
+from makeway_app.cli.changes import is_file, variant
+from makeway_app.cli.group import UNUSABLE
+from makeway_app.cli.inputs import Loaded, check_plugins, refusals, with_actions
+from makeway_app.cli.listing import in_short
+from makeway_app.cli.loose import load_files
+from makeway_app.cli.options import Duration, status_instants, status_options, workload_options
+from makeway_app.cli.outputs import STDOUT, Output, check_names
+from makeway_app.cli.records import Keeper, page_writer, records_of, views_named
+from makeway_app.cli.request import CONFIGURED, Request, in_world
+from makeway_app.cli.running import column_of
+from makeway_app.cli.terminal import note, show
+from makeway_app.report import Column, left_out, rejections, summary
+
+
+@click.command()
+@workload_options
+@click.option("--json", "json_file", metavar="FILE", help="Write jobs, preemptions and metrics.")
+@click.option("--log", "log_file", metavar="FILE", help="Write the record, one JSON line each.")
+@click.option(
+    "--report",
+    "report_file",
+    metavar="FILE",
+    help="Write a page for a browser: who made way, when, for whom, and what it cost; with --compare all runs.",
+)
+@click.option(
+    "--rejected",
+    "rejected_file",
+    metavar="FILE",
+    help="List all unusable rows, and jobs that can never run.",
+)
+@click.option(
+    "--allow-unusable",
+    is_flag=True,
+    help="Exit with 0 although rows of the workload cannot be used or jobs can never run here.",
+)
+@click.option(
+    "--queue-at",
+    type=Duration(),
+    multiple=True,
+    metavar="SECONDS",
+    help="Show the queue at this second, as the status command of the scheduler does; repeatable.",
+)
+@status_options
+@click.option(
+    "--bjobs-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as bjobs of LSF has it."
+)
+@click.option(
+    "--showq-at", type=Duration(), multiple=True, metavar="SECONDS", help="The same as showq of Moab has it."
+)
+@click.option(
+    "--compare",
+    "compared",
+    multiple=True,
+    metavar="KEY=VALUE|FILE",
+    help="Run again with a key changed (several with ';' between), or with another configuration, "
+    "and show both. Repeatable.",
+)
+@click.option(
+    "--from",
+    "begin_file",
+    metavar="STATE",
+    type=click.Path(path_type=Path),
+    help="Begin with what a state file says instead of an empty machine; jobs submitted earlier are left out.",
+)
+@click.option(
+    "--state-at",
+    "states_at",
+    nargs=2,
+    type=(Duration(), str),
+    multiple=True,
+    metavar="SECONDS FILE",
+    help="Write the state of the run at this second, for --from; repeatable.",
+)
+@click.option(
+    "--metrics",
+    is_flag=True,
+    help="Show completion times, fairness and evictions for any cluster, not only for one with GPUs.",
+)
+@click.option("--gantt", is_flag=True, help="Draw jobs over nodes, or cores and queue where there are many.")
+@click.option("--by-job", is_flag=True, help="With --compare: whose wait changed most, and why.")
+@click.option(
+    "--against-log",
+    is_flag=True,
+    help="Show how far waits, priorities and reasons agree with those that the log recorded; --json has them, too.",
+)
+@click.option("--check-invariants", is_flag=True, help="Check after every step; slow.")
+@click.option(
+    "--world",
+    metavar="NAME",
+    help="Run in this world, such as world/local, in real time: its jobs are really run. Else all is simulated, "
+    "whatever [world] says.",
+)
+@click.option(
+    "--runner",
+    metavar="NAME",
+    help="DEPRECATED: run in a world by the old contract; use --world.",
+    hidden=True,
+)
+@registry.one_look()
+def replay(
+    asked: Asked,
+    json_file: str | None,
+    log_file: str | None,
+    report_file: str | None,
+    rejected_file: str | None,
+    allow_unusable: bool,
+    queue_at: tuple[Seconds, ...],
+    bjobs_at: tuple[Seconds, ...],
+    showq_at: tuple[Seconds, ...],
+    compared: tuple[str, ...],
+    metrics: bool,
+    gantt: bool,
+    by_job: bool,
+    begin_file: Path | None,
+    states_at: tuple[tuple[Seconds, str], ...],
+    against_log: bool,
+    check_invariants: bool,
+    world: str | None,
+    runner: str | None,
+    **of_vendors: tuple[Seconds, ...],
+) -> None:
+    """Replay WORKLOAD under CONFIG and show who waited, who had to make way, and what it cost.
+
+    CONFIG is TOML or a foreign file such as slurm.conf.  WORKLOAD is SWF, sacct -P or makeway's
+    own format, compressed or not; it may be left out if CONFIG has [[job]] tables.  A FILE named -
+    is standard output.
+
+    The exit status is 3 if all was done but rows of WORKLOAD are faulty, or jobs can never run here or
+    stay suspended for good; they are listed.  Rows of jobs that have not run, or of what the log does
+    not know, do not change the exit status.
+    """
+    loaded, config = asked.load(), asked.config
+    base = in_world(asked.changed(loaded.config), world)
+    variants = {
+        label: with_actions(each, asked.actions) for label, each in _variants(base, compared, asked).items()
+    }
+    loose = load_files(asked.plugin_files)
+    odd: list[str] = []
+    shown = {"": queue_at, **status_instants(of_vendors), "bjobs": bjobs_at, "showq": showq_at}
+    for label, each in variants.items():
+        source = str(config) if label == CONFIGURED else f"--compare {label}"
+        policies = check_plugins(each, source, loose, loaded.places if label == CONFIGURED else NOTHING)
+        odd += (f"{source}: {text}" for text in refusals(each, policies))
+        _check_commands(shown, policies.vocabulary(), source)
+    _check_times(shown, asked.until)
+    outputs = (
+        ("--json", json_file),
+        ("--log", log_file),
+        ("--report", report_file),
+        ("--rejected", rejected_file),
+    )
+    outputs_of_states = tuple(("--state-at", name) for _, name in states_at)
+    inputs = (config, asked.workload, begin_file, *asked.accounting, *asked.warm_up)
+    check_names((*outputs, *outputs_of_states), [path for path in inputs if path is not None])
+    if (begin_file is not None or states_at) and (runner is not None or world is not None):
+        option = "--from" if begin_file is not None else "--state-at"
+        raise ConfigError(option, [Problem("", "is for the simulated world; leave out --world and --runner")])
+    request = Request(
+        begin=None if begin_file is None else _state_of(begin_file, asked.until),
+        begin_from=str(begin_file or ""),
+        states_at=states_at,
+        loaded=loaded,
+        workload=asked.workload,
+        format=asked.format,
+        limit=asked.limit,
+        until=asked.until,
+        queues=shown,
+        check_invariants=check_invariants,
+        all_rejected=rejected_file is not None,
+        plugins=loose,
+        warm_up=asked.warm_up,
+        measures=metrics,
+        runner=None if runner is None else registry.runner_named(runner),
+    )
+    old = ("--runner is deprecated and goes away in makeway 0.3; use --world",) if runner is not None else ()
+    more = filter(None, (in_short(loaded.unmodelled, config.name),))
+    note("warning", (*loaded.warnings, *more, *odd, *old))
+    queues: list[str] = []
+    write = page_writer() if report_file is not None else None
+    if by_job and not compared:
+        raise ConfigError(
+            "--by-job", [Problem("", "there is nothing to compare with; name it with --compare")]
+        )
+    views = views_named(name for name, wanted in (("gantt", gantt), ("by-job", by_job)) if wanted)
+    seen: list[RenderableType] = []
+    against = registry.tool("against", "--against-log") if against_log else None
+    with contextlib.ExitStack() as stack:
+        files = {option: stack.enter_context(Output(name)) for option, name in outputs if name is not None}
+        keepers = [Keeper(log=None if at else files.get("--log")) for at in range(len(variants))]
+        for option, kept in (("--json", keepers[:1]), ("--report", keepers)):
+            for keeper in kept if option in files else ():
+                keeper.archive = stack.enter_context(JsonArchive(files[option].folder))
+        for keeper in keepers if views else ():
+            keeper.archive = keeper.archive or stack.enter_context(JsonArchive())
+        if against is not None:
+            for keeper in keepers:
+                keeper.against = against.AgainstLog()
+        columns = [
+            column_of(request, label, each, queues, keeper)
+            for keeper, (label, each) in zip(keepers, variants.items(), strict=True)
+        ]
+        _write(columns, files, keepers[0])
+        runs = list(zip(keepers, columns, strict=True))
+        if write is not None:
+            page = files["--report"]
+            with records_of(runs, page.folder) as records:
+                write(records, page.write)
+        if views:
+            with records_of(runs) as records:
+                seen = [each for view in views for each in view(records)]
+        for keeper, column in runs if against is not None else ():
+            if len(runs) > 1:
+                seen.append(Text(f"{column.label}:"))
+            seen += keeper.against.tables(column, loaded.matters)
+    on_stderr = STDOUT in (json_file, log_file, report_file, rejected_file)
+    note("note", dict.fromkeys(text for column in columns for text in column.workload.notes))
+    show([*queues, *summary(columns), *_about_the_site(loaded), *seen], err=on_stderr)
+    lost = left_out(columns)
+    if lost and not allow_unusable:
+        click.echo(f"makeway: done, but {lost}; --allow-unusable takes that as it is", err=True)
+        raise click.exceptions.Exit(UNUSABLE)
+
+
+def _variants(base: Config, compared: Sequence[str], asked: Asked) -> dict[str, Config]:
+    """Return the configurations to run, by what their columns are called."""
+    variants = {CONFIGURED: base}
+    for text in compared:
+        other = variant(base, text, asked.release, asked.accounting)
+        if is_file(text):
+            other = in_world(asked.changed(other, Path(text)), base.world.name)
+        variants[text] = other
+    return variants
+
+
+def _about_the_site(loaded: Loaded) -> list[Text]:
+    """Return what decides at the site and not here, for whoever reads the figures."""
+    lines = ["what decides at this site and not in a replay", *(f"  {text}" for text in loaded.matters)]
+    return [Text("\n".join(lines))] if loaded.matters else []
+
+
+def _check_commands(shown: Mapping[str, Sequence[Seconds]], words: Vocabulary, source: str) -> None:
+    """Refuse the status command of a scheduler that the policies of a site do not imitate."""
+    own = status.name_of(words)
+    for command, instants in shown.items():
+        if instants and command not in ("", own, *status.commands()):
+            text = f"got {command}, but {source} is of a site whose command is {own}; use --queue-at"
+            raise ConfigError(f"--{command}-at", [Problem("", text)])
+
+
+def _state_of(path: Path, until: Seconds | None) -> State:
+    """Read the state to begin with.
+
+    :raises ConfigError: it cannot be read, or lies after the end of the run.
+    """
+    state = read_state(read_text(path), str(path))
+    if until is not None and until < state.at:
+        raise ConfigError(
+            "--until", [Problem("", f"got {until:g}, which is before the state, taken at {state.at:g}")]
+        )
+    return state
+
+
+def _check_times(shown: Mapping[str, Sequence[Seconds]], until: Seconds | None) -> None:
+    for command, instants in shown.items():
+        late = [at for at in instants if until is not None and at > until]
+        if late:
+            problem = Problem("", f"got {late[0]:g}, which is after --until {until:g}")
+            raise ConfigError(f"--{command or 'queue'}-at", [problem])
+
+
+def _write(columns: Sequence[Column], files: Mapping[str, Output], keeper: Keeper) -> None:
+    first = columns[0]
+    if "--json" in files:
+        compared = {each.label: each.figures for each in columns[1:]}
+        keeper.write_json(files["--json"].write, first.run, first.figures, compared)
+    if "--rejected" in files:
+        lines = rejections(first.workload, first.run.recorder)
+        files["--rejected"].write("".join(f"{line}\n" for line in lines))
+
+
+__all__ = ["replay"]

@@ -1,0 +1,96 @@
+"""Say what a replay was asked for, and change a configuration as the command line says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from makeway import registry
+from makeway.config import Config, MappingRule
+from makeway.errors import ConfigError
+from makeway.model import Seconds
+from makeway.readers.mapping import check_mapping
+from makeway.runners.api import RunnerFactory
+from makeway.state import State
+from makeway_app.cli.changes import change
+from makeway_app.cli.inputs import Loaded
+from makeway_app.replay import SIMULATED
+
+CONFIGURED = "as configured"
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What was asked for, the files opened."""
+
+    loaded: Loaded
+    workload: Path | None
+    format: str | None
+    limit: int | None
+    until: Seconds | None
+    queues: Mapping[str, tuple[Seconds, ...]]
+    """Status command (empty: the site's own) -> the instants at which it is shown."""
+    check_invariants: bool
+    all_rejected: bool
+    begin: State | None = None
+    """Begin there; None: with an empty machine."""
+    begin_from: str = ""
+    states_at: tuple[tuple[Seconds, str], ...] = ()
+    """When to write the state of the run, and to which file."""
+    plugins: Mapping[str, Any] = attrs.field(factory=dict)
+    """Plugins by name that need no installation."""
+    warm_up: tuple[Path, ...] = ()
+    """Logs of the time before, from which usage at the start is worked out."""
+    measures: bool = False
+    """Add up completion times, fairness and evictions where there are no GPUs, too."""
+    runner: RunnerFactory | None = None
+    """Builds the world to run in; None: the simulated one."""
+
+
+def changed(
+    config: Config,
+    changes: Sequence[str],
+    maps: Sequence[MappingRule],
+    source: Path,
+    time_limit: Seconds | None = None,
+) -> Config:
+    """Return `config` with the changes of the command line; rules of ``--map`` come first.
+
+    Its world is the simulated one unless a change names another: the configuration of a daemon, replayed, must not
+    run the jobs of a workload once more.
+
+    :param time_limit: of a decision; None: as configured.
+    :raises ConfigError: a change does not fit, or a rule names what does not exist.
+    """
+    config = attrs.evolve(config, world=attrs.evolve(config.world, name=SIMULATED))
+    for text in changes:
+        config = change(config, text)
+    if time_limit is not None:
+        config = attrs.evolve(config, policy=attrs.evolve(config.policy, decision_time_limit=time_limit))
+    _check_map(config, str(source))
+    typed = attrs.evolve(config.workload, map=tuple(maps))
+    _check_map(attrs.evolve(config, workload=typed), "--map")
+    table = attrs.evolve(typed, map=(*maps, *config.workload.map))
+    return attrs.evolve(config, workload=table)
+
+
+def in_world(config: Config, name: str | None) -> Config:
+    """Return `config` with the world of ``--world``; None: as it is.
+
+    :raises PluginError, ConfigError: there is no such world, or its settings do not fit it.
+    """
+    if name is not None:
+        config = attrs.evolve(config, world=attrs.evolve(config.world, name=registry.full_name(name)))
+    if registry.full_name(config.world.name) != SIMULATED:
+        registry.world_settings(config)
+    return config
+
+
+def _check_map(config: Config, source: str) -> None:
+    try:
+        check_mapping(config)
+    except ConfigError as error:
+        raise ConfigError(source, error.problems) from None

@@ -1,0 +1,204 @@
+"""Replay one configuration for a command: with progress, snapshots, states and invariants."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from makeway import registry
+from makeway.config import Config
+from makeway.errors import ConfigError, Problem
+from makeway.model import Seconds
+from makeway.readers.api import ReadOptions, Workload
+from makeway.state import State, write_state
+from makeway.worlds.events import Event
+from makeway_app.cli.group import TRACE, switched_on
+from makeway_app.cli.inputs import open_jobs
+from makeway_app.cli.outputs import Output
+from makeway_app.cli.records import Keeper
+from makeway_app.cli.request import CONFIGURED, Request
+from makeway_app.cli.terminal import Hooks, note, progress
+from makeway_app.readers.commands import commands_with
+from makeway_app.replay import SIMULATED, Options, Run
+from makeway_app.replay import replay as run_replay
+from makeway_app.report import Column, queue
+from makeway_engine.engine import Engine
+
+
+class InvariantChecker(Protocol):
+    """Checks after every step what may never happen; the kit for plugin authors brings it."""
+
+    steps: int
+    excused: Sequence[Any]
+
+    def __call__(self, engine: Engine) -> None:
+        """Look at the engine after a step."""
+
+    def finish(self, run: Run) -> None:
+        """Look at the whole run."""
+
+
+def column_of(
+    request: Request,
+    label: str,
+    config: Config,
+    queues: list[str],
+    keeper: Keeper,
+) -> Column:
+    """Replay one configuration."""
+    first = label == CONFIGURED
+    options = Options(
+        until=request.until,
+        sink=None if keeper.log is None else keeper.write,
+        keep=request.check_invariants,
+        archive=keeper.told(),
+        started=keeper.started,
+        snapshots=_snapshots(request.queues, queues, "" if first else f" ({label})"),
+        runner=request.runner,
+        trace=switched_on(TRACE),
+        measures=request.measures,
+        plugins=request.plugins,
+        begin=request.begin,
+        begin_from=request.begin_from,
+        states=_writers_of_states(request.states_at) if first else {},
+    )
+    with watched(request, config, label) as (workload, hooks):
+        config, notes = warmed_up(config, request.warm_up, workload.start_wall)
+        note("note", notes)
+        commands = commands_with(config, str(request.loaded.path), workload)
+        if request.runner is not None and commands:
+            text = "people's commands ([[action]]) are for the simulated world; leave out --runner, or them"
+            raise ConfigError("--runner", [Problem("", text)])
+        checker = _checker(commands) if request.check_invariants else None
+        options = begun_warm(options, workload, config)
+        after = _both(checker, hooks.stepped)
+        cluster = keeper.begin(config, label, workload)
+        run = run_replay(config, workload.jobs, commands, attrs.evolve(options, after_step=after), cluster)
+    if checker is not None:
+        _finish(checker, run, request.until)
+    run.recorder.metrics.rows_unusable = workload.rejected_count
+    figures = dict(run.engine.metrics())
+    figures["jobs_unfinished"] = figures["jobs"] - run.recorder.metrics.ended
+    keeper.end(run, figures)
+    cut = request.until is not None
+    column = Column(label=label, run=run, workload=workload, figures=figures, cut_short=cut)
+    if keeper.against is not None:
+        keeper.against.finish(column)
+    return column
+
+
+def warmed_up(
+    config: Config, files: Sequence[Path], workload_start: float | None
+) -> tuple[Config, Sequence[str]]:
+    """Return the configuration with what everybody had used when the workload begins, and what is missing for that.
+
+    :param files: of ``--warm-up``; empty: nothing is worked out.
+    :param workload_start: Unix time; None: the workload does not say.
+    :raises ConfigError: it cannot be worked out.
+    """
+    if not files:
+        return config, ()
+    found, notes = registry.tool("warm-up", "--warm-up").warmed(config, files, workload_start)
+    made: Config = found
+    return made, notes
+
+
+def begun_warm(options: Options, workload: Workload, config: Config) -> Options:
+    """Return the options of a run that begins with the jobs that ran when its log begins, if that is asked for.
+
+    :raises ConfigError: the log does not say who ran, or the run begins otherwise or elsewhere.
+    """
+    if not config.workload.warm:
+        return options
+    problem = ""
+    if options.begin is not None:
+        problem = "the state of --from says who runs at the start; leave one of them out"
+    elif options.runner is not None or registry.full_name(config.world.name) != SIMULATED:
+        problem = "it is for the simulated world; leave out --world and --runner"
+    if problem:
+        raise ConfigError("workload.warm", [Problem("", f"got true, but {problem}")])
+    state = registry.tool("warm", "workload.warm").warm_start(workload, config, options.plugins)
+    return attrs.evolve(options, begin=state, begin_from=workload.name)
+
+
+def _writers_of_states(states_at: Sequence[tuple[Seconds, str]]) -> dict[Seconds, Callable[[State], None]]:
+    """Return what writes the state of each instant into its files."""
+    names: dict[Seconds, list[str]] = {}
+    for at, name in states_at:
+        names.setdefault(at, []).append(name)
+
+    def write(listed: Sequence[str], state: State) -> None:
+        for name in listed:
+            with Output(name) as file:
+                file.write(write_state(state))
+
+    return {at: functools.partial(write, listed) for at, listed in names.items()}
+
+
+@contextlib.contextmanager
+def watched(request: Request, config: Config, label: str) -> Iterator[tuple[Workload, Hooks]]:
+    """Open the workload, with a progress bar while the body runs."""
+    path = request.workload
+    total = path.stat().st_size if path is not None and path.is_file() else None
+    title = "replaying" if label == CONFIGURED else f"replaying {label}"
+    with progress(title, total) as hooks:
+        options = ReadOptions(
+            config=config,
+            limit=request.limit,
+            progress=hooks.read,
+            most_rejected=None if request.all_rejected else 1000,
+        )
+        if path is None and request.begin is not None and not config.job:
+            yield Workload(name=request.begin_from, jobs=iter(())), hooks
+        else:
+            yield open_jobs(request.loaded, path, options, request.format), hooks
+
+
+def _both(*calls: Callable[[Engine], None] | None) -> Callable[[Engine], None] | None:
+    wanted = [call for call in calls if call is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
+
+    def stepped(engine: Engine) -> None:
+        for call in wanted:
+            call(engine)
+
+    return stepped
+
+
+def _checker(commands: Sequence[tuple[Seconds, Event]]) -> InvariantChecker:
+    found: InvariantChecker = registry.tool("invariants", "--check-invariants").InvariantChecker(commands)
+    return found
+
+
+def _finish(checker: InvariantChecker, run: Run, until: Seconds | None) -> None:
+    """Check what holds in the end, and say what was checked.
+
+    :raises InvariantError: something does not hold.
+    """
+    if until is None:
+        checker.finish(run)
+    excused = Counter(each.excuse for each in checker.excused)
+    shown = ", ".join(f"{excuse} {number:,} times" for excuse, number in sorted(excused.items()))
+    leader = run.engine.policies.leader
+    as_told = f"as real {leader.title} does" if leader is not None else "as the specification says"
+    but = f"; {as_told}: {shown}" if excused else ""
+    note("note", [f"the invariants held after all of {checker.steps:,} steps{but}"])
+
+
+def _snapshots(
+    shown: Mapping[str, Sequence[Seconds]], into: list[str], of: str
+) -> Mapping[Seconds, Callable[[Engine], None]]:
+    def look(at: Seconds, engine: Engine) -> None:
+        for command, instants in shown.items():
+            if at in instants:
+                heading, _, rest = queue(engine, at, command).partition("\n")
+                into.append(f"{heading}{of}\n{rest}")
+
+    return {at: functools.partial(look, at) for instants in shown.values() for at in instants}

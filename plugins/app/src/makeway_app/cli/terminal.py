@@ -1,0 +1,72 @@
+"""Know where tables, notes and progress go.
+
+In a file or a pipe, tables are as wide as they have to be and end no line with blanks: they can be
+compared and pasted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+import click
+from rich.console import Console, RenderableType
+
+from makeway_engine.engine import Engine
+
+_WIDE = 4000
+"""Columns of a file or a pipe."""
+
+
+def console(*, err: bool = False) -> Console:
+    """Return a console on standard output, or standard error; names are data, whatever ``[x]`` or ``:x:`` they hold."""
+    stream = sys.stderr if err else sys.stdout
+    width = None if stream.isatty() else _WIDE
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+
+
+def show(renderables: Iterable[RenderableType], *, err: bool = False) -> None:
+    """Print `renderables`, a blank line between two of them."""
+    target = console(err=err)
+    with target.capture() as captured:
+        for at, renderable in enumerate(renderables):
+            if at:
+                target.print()
+            target.print(renderable)
+    lines = captured.get().splitlines()
+    if not target.is_terminal:
+        lines = [line.rstrip() for line in lines]
+    if lines:
+        click.echo("\n".join(lines), err=err, color=target.is_terminal)
+
+
+def note(kind: str, texts: Iterable[str]) -> None:
+    """Print remarks on standard error, one line each."""
+    for text in texts:
+        click.echo(f"{kind}: {text}", err=True)
+
+
+@attrs.frozen
+class Hooks:
+    """Whom to tell about progress; None: nobody looks."""
+
+    read: Callable[[int], None] | None = None
+    stepped: Callable[[Engine], None] | None = None
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int | None) -> Iterator[Hooks]:
+    """Show a bar on standard error while the body runs; only on a terminal.
+
+    :param total: bytes of the workload; None: not known.
+    """
+    target = console(err=True)
+    if not target.is_terminal:
+        yield Hooks()
+        return
+    from makeway_app.cli import meter  # the bar takes long to import, and few look at one
+
+    with meter.bar(target, title, total) as shown:
+        yield Hooks(shown.read, shown.stepped)

@@ -1,0 +1,1 @@
+"""Find the reader of a file; read configurations and workloads in makeway's own form."""

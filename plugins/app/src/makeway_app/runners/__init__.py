@@ -1,0 +1,1 @@
+"""The runner whose clock is simulated."""

@@ -1,0 +1,1 @@
+"""The world whose clock is simulated."""

@@ -1,0 +1,309 @@
+"""Carry out what people ask for: suspend, resume, requeue, cancel, hold, release, priority, change, start, signal.
+
+Spec slurm-preemption 4.11 and slurm-gang-and-select 2.4.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+
+import attrs
+
+from makeway.errors import nearest
+from makeway.model import Job, JobState, SuspendedBy
+from makeway.priorities import Occasion
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.worlds.events import Command
+from makeway_engine.ledger import Ledger, put
+from makeway_engine.placing import Outcome, Placer, Question
+from makeway_engine.queue import Queue
+from makeway_engine.transitions import Transitions
+
+IGNORE_LIMITS, IGNORE_RESERVATIONS = "ignorepolicies", "ignorersv"
+"""Words of `start`: what does not bind the person who asks."""
+TIME_LIMIT = "time_limit"
+"""Word of `change` for the time limit, which jobs that run can be given too."""
+PARTITION = "partition"
+"""Word of `change` for the partitions of a job that waits, separated by commas."""
+BEGIN = "begin"
+"""Word of `change` for the instant from which a job may start, in seconds of the run."""
+CHANGES = (BEGIN, "nice", PARTITION, "qos", "site_factor")
+"""What `change` changes of a job that waits."""
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
+
+
+class Refused(Exception):  # noqa: N818  # an answer, not a fault
+    """A command that cannot be carried out; its text is the reason."""
+
+
+class Commands:
+    """The verbs of `scontrol` and `scancel`, refused with a reason where they make no sense."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        transitions: Transitions,
+        policies: Policies,
+        recorder: Recorder,
+        placer: Placer,
+        move: Callable[[Job, tuple[str, ...]], str],
+    ) -> None:
+        """Make them.
+
+        :param move: puts a pending job without entries into other partitions; returns what is wrong with them.
+        """
+        self._ledger = ledger
+        self._queue = queue
+        self._transitions = transitions
+        self._policies = policies
+        self._recorder = recorder
+        self._placer = placer
+        self._move = move
+        self._verbs: dict[str, Callable[[Job, Command], None]] = {
+            "suspend": self._suspend,
+            "resume": self._resume,
+            "requeue": self._requeue,
+            "cancel": self._cancel,
+            "checkpoint": self._checkpoint,
+            "hold": self._hold,
+            "release": self._release,
+            "priority": self._priority,
+            "change": self._change,
+            "start": self._start,
+            "signal": self._signal,
+        }
+
+    def carry_out(self, command: Command) -> None:
+        """Do what is asked of each job that is meant, or put the refusal into the record."""
+        named = self._policies.people.names(command.job_id, command.name, command.user, self._ledger)
+        if not named:
+            self._recorder.refused(command, "it names no job", self._ledger.now)
+        tasks = self._queue.throttle.tasks_of
+        for job_id in [each for name in named for each in tasks(name) or (name,)]:
+            each = command._replace(job_id=job_id)
+            try:
+                self._do(each)
+            except Refused as refusal:
+                self._recorder.refused(each, str(refusal), self._ledger.now)
+
+    def _runs_again(self) -> str:
+        leader = self._policies.leader
+        who = leader.title if leader is not None else "a scheduler"
+        return f"; {who} would run an ended one again, which is not modelled"
+
+    def _do(self, command: Command) -> None:
+        verb = self._verbs.get(command.name)
+        if verb is None:
+            options = ", ".join(self._verbs)
+            raise Refused(f"unknown command; allowed: {options}{nearest(command.name, self._verbs)}")
+        job = self._ledger.jobs.get(command.job_id)
+        if job is None:
+            again = self._runs_again() if command.name == "requeue" else ""
+            raise Refused(f"the job is unknown or has ended{again}")
+        reason = self._policies.people.refusal(command.name, job, command.user, self._ledger)
+        if reason is not None:
+            raise Refused(reason)
+        if self._transitions.is_leaving(job):
+            raise Refused("the job is completing")
+        verb(job, command)
+        self._transitions.changed = True
+
+    def _suspend(self, job: Job, _: Command) -> None:
+        if job.state is JobState.PENDING:
+            raise Refused("the job is pending")
+        put(job, priority=0)
+        if job.state is JobState.SUSPENDED:
+            self._transitions.tell_gang("held", job)
+            return
+        self._transitions.suspend(job, SuspendedBy.ADMIN)
+        self._transitions.tell_gang("ended", job)
+
+    def _resume(self, job: Job, _: Command) -> None:
+        if job.state is not JobState.SUSPENDED:
+            raise Refused(f"the job is {job.state.value.lower()}, not suspended")
+        stopped_by_arbiter = job.suspended_by is SuspendedBy.POLICY and not job.held
+        if job.held:
+            put(job, priority=self._transitions.fresh_priority(job))
+        if not self._ledger.rule("resume_runs_beside"):
+            if not stopped_by_arbiter:
+                self._transitions.resume(job)
+            self._transitions.tell_gang("started", job)
+            return
+        # The arbiter is asked while the job still counts as suspended, and not at all about one that it
+        # stopped itself; so the job runs beside whoever holds its cores until its turn comes.
+        if not stopped_by_arbiter:
+            self._transitions.tell_gang("started", job)
+            if self._transitions.is_leaving(job) and self._ledger.rule("killed_at_resume_fails"):
+                self._transitions.fail_instead(job)
+        if job.state is JobState.SUSPENDED:
+            self._transitions.resume(job)
+
+    def _requeue(self, job: Job, _: Command) -> None:
+        if job.state is JobState.PENDING:
+            raise Refused("the job is pending")
+        if not job.requeueable:
+            raise Refused("the job may not be requeued")
+        for part in self._ledger.components(job):
+            if self._ledger.is_active(part):
+                self._transitions.requeue(part, "requeued by a person")
+
+    def _cancel(self, job: Job, _: Command) -> None:
+        for part in tuple(self._ledger.components(job)):
+            if part.state is JobState.PENDING:
+                self._transitions.cancel_pending(part)
+            elif self._ledger.is_active(part):
+                self._transitions.kill(part, JobState.CANCELLED, "cancelled by a person")
+
+    def _checkpoint(self, job: Job, _: Command) -> None:
+        if not self._ledger.is_active(job):
+            raise Refused(f"the job is {job.state.value.lower()}, not active")
+        self._transitions.checkpoint(job)
+        self._transitions.requeue(job, "checkpointed by a person")
+
+    def _hold(self, job: Job, _: Command) -> None:
+        if job.state is JobState.PENDING:
+            self._queue.reprioritise(job, 0, self._ledger.now)
+        else:
+            put(job, priority=0)
+            self._transitions.tell_gang("held", job)
+
+    def _release(self, job: Job, _: Command) -> None:
+        if not job.held:
+            raise Refused("the job is not held")
+        self._anew(job, Occasion.RELEASED)
+
+    def _priority(self, job: Job, command: Command) -> None:
+        if not command.value.isdigit() or len(command.value) > 10:
+            raise Refused(f"got {command.value!r}; allowed: a priority from 0 to 4294967295")
+        priorities = self._transitions.priorities
+        if int(command.value):
+            priorities.given.add(job.id)
+        self._set_priority(job, int(command.value))
+
+    def _change(self, job: Job, command: Command) -> None:
+        """Change what a job asks for.
+
+        Its time limit; while it waits also its nice value, partition, QOS, or site's factor; and before it may start
+        the instant from which it may.
+        """
+        if command.value.partition("=")[0] == TIME_LIMIT:
+            self._limit(job, command)
+            return
+        if job.state is not JobState.PENDING:
+            raise Refused(f"the job is {job.state.value.lower()}, not pending")
+        name, _, value = command.value.partition("=")
+        if name not in CHANGES:
+            words = (*CHANGES, TIME_LIMIT)
+            raise Refused(
+                f"got {name!r:.40}; allowed: {', '.join(words)}, such as nice=10{nearest(name, words)}"
+            )
+        if name == BEGIN:
+            self._begin(job, value)
+            return
+        if name == PARTITION:
+            self._to_partitions(job, tuple(value.split(",")))
+            return
+        if name == "qos":
+            qos = self._ledger.cluster.qos_named(value)
+            if qos is None:
+                raise Refused(f"no QOS named {value!r:.40}")
+            put(job, qos=qos, spec=attrs.evolve(job.spec, qos=value))
+        else:
+            if not _NUMBER.fullmatch(value):
+                raise Refused(f"{name}: got {value!r:.40}; allowed: a whole number")
+            if name == "nice":
+                changed = attrs.evolve(job.spec, nice=int(value))
+            else:
+                more = {**job.spec.attributes, name: int(value)}
+                changed = attrs.evolve(job.spec, attributes=more)
+            put(job, spec=changed)
+        self._queue.changed()
+        if not job.held and job.id not in self._transitions.priorities.given:
+            self._anew(job, Occasion.CHANGED)
+
+    def _begin(self, job: Job, value: str) -> None:
+        """Let a job become eligible at another instant."""
+        now = self._ledger.now
+        if not _NUMBER.fullmatch(value):
+            raise Refused(f"{BEGIN}: got {value!r:.40}; allowed: whole seconds of the run")
+        if job.eligible_at <= now:
+            raise Refused(f"{BEGIN}: the job may start already")
+        at = max(now, float(value))
+        put(job, spec=attrs.evolve(job.spec, begin_at=at))
+        self._queue.begin_at(job, at, now)
+
+    def _to_partitions(self, job: Job, names: tuple[str, ...]) -> None:
+        """Let a job wait in other partitions; its place in the queue is found anew."""
+        if job.spec.het_id is not None:
+            raise Refused("a component of a heterogeneous job stays in its partition")
+        priority, wrong = job.priority, ""
+        keeps = job.held or job.id in self._transitions.priorities.given
+
+        def moved() -> int:
+            nonlocal wrong
+            wrong = self._move(job, names)
+            return priority if wrong or keeps else self._transitions.fresh_priority(job, Occasion.CHANGED)
+
+        self._queue.reprioritise(job, moved, self._ledger.now)
+        if wrong:
+            raise Refused(f"{PARTITION}: {wrong}")
+
+    def _limit(self, job: Job, command: Command) -> None:
+        """Give a job another time limit, in seconds of running; one that runs longer already ends at once."""
+        text = command.value.partition("=")[2]
+        if not _NUMBER.fullmatch(text) or int(text) < 1:
+            raise Refused(f"{TIME_LIMIT}: got {text!r:.40}; allowed: whole seconds, 1 or more")
+        most = job.partition.max_time
+        if most is not None and int(text) > most and command.user is not None:
+            raise Refused(f"{TIME_LIMIT}: partition {job.partition.name} allows {most:g} s")
+        self._ledger.limit(job, float(text))
+        self._queue.changed()
+
+    def _anew(self, job: Job, occasion: Occasion) -> None:
+        """Work the priority of a job out anew."""
+        if job.state is JobState.PENDING:
+            fresh = functools.partial(self._transitions.fresh_priority, job, occasion)
+            self._queue.reprioritise(job, fresh, self._ledger.now)
+        else:
+            self._set_priority(job, self._transitions.fresh_priority(job, occasion))
+
+    def _set_priority(self, job: Job, priority: int) -> None:
+        if job.state is JobState.PENDING:
+            self._queue.reprioritise(job, priority, self._ledger.now)
+        else:
+            put(job, priority=priority)
+            self._transitions.tell_gang("held", job)
+
+    def _signal(self, job: Job, command: Command) -> None:
+        if not self._ledger.is_active(job):
+            raise Refused(f"the job is {job.state.value.lower()}, not active")
+        name = command.value.upper().removeprefix("SIG")
+        if not re.fullmatch(r"[A-Z][A-Z0-9+-]{1,10}", name):
+            raise Refused(f"got {command.value!r}; allowed: the name of a signal, as in USR1")
+        self._transitions.signal(job, name, steps_only=False)
+
+    def _start(self, job: Job, command: Command) -> None:
+        if job.state is not JobState.PENDING:
+            raise Refused(f"the job is {job.state.value.lower()}, not pending")
+        if not job.partition.up:
+            raise Refused(f"partition {job.partition.name} is down")
+        words = [word for word in command.value.lower().split(",") if word]
+        odd = [word for word in words if word not in (IGNORE_LIMITS, IGNORE_RESERVATIONS)]
+        if odd:
+            raise Refused(f"got {odd[0]!r}; allowed: {IGNORE_LIMITS}, {IGNORE_RESERVATIONS}")
+        outcome = self._placer.try_start(
+            Question(
+                job,
+                job.partition,
+                self._ledger.all_nodes,
+                preempt=False,
+                limits=IGNORE_LIMITS not in words,
+                closes=IGNORE_RESERVATIONS not in words,
+            )
+        )
+        if outcome is not Outcome.STARTED:
+            raise Refused(f"there is no room: {job.reason}")

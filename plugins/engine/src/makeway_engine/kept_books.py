@@ -1,0 +1,85 @@
+"""Keep the books that limits and policies ask for, from the first time that one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from makeway.model import Book, Cluster, ClusterView, Job, Roll, Usage
+from makeway_engine.usage import By, UsageBooks
+
+B = TypeVar("B", bound=Book)
+
+
+class KeptBooks:
+    """Who holds how much, and the books that policies define (`makeway.model.Book`)."""
+
+    def __init__(self, cluster: Cluster, view: ClusterView) -> None:
+        self._cluster = cluster
+        self._view = view
+        self._usage: UsageBooks | None = None
+        """None: nobody has asked who holds how much."""
+        self._rolls: list[Roll] = []
+        """Those of the books that want to know who comes and goes."""
+        self._books: dict[Any, Book] = {}
+        """By kind."""
+
+    def usage(self, by: By, active: Iterable[Job], *, running: bool) -> Mapping[Any, Usage]:
+        """Return what active jobs hold, by whom."""
+        if self._usage is None:
+            self._usage = UsageBooks(self._cluster, active)
+        return self._usage.of(by, running=running)
+
+    def book(self, kind: Callable[[ClusterView], B], jobs: Iterable[Job], active: Iterable[Job]) -> B:
+        """Return the book of a kind; one that is new is told of all `jobs` and of those that are `active`."""
+        found = self._books.get(kind)
+        if found is None:
+            view = self._view
+            found = kind(view)
+            if hasattr(found, "came"):
+                roll = cast(Roll, found)
+                for job in jobs:
+                    roll.came(job, view)
+                self._rolls.append(roll)
+            for job in active:
+                found.started(job, view)
+            self._books[kind] = found
+        return cast(B, found)
+
+    # ------------------------------------------------------------------------------- told
+    def came(self, job: Job) -> None:
+        """A job was submitted."""
+        for roll in self._rolls:
+            roll.came(job, self._view)
+
+    def gone(self, job: Job) -> None:
+        """A job was dropped."""
+        for roll in self._rolls:
+            roll.gone(job, self._view)
+
+    def started(self, job: Job) -> None:
+        """A job holds its allocation from now on."""
+        if self._usage is not None:
+            self._usage.started(job)
+        for book in self._books.values():
+            book.started(job, self._view)
+
+    def stopped(self, job: Job) -> None:
+        """A job was suspended."""
+        if self._usage is not None:
+            self._usage.stopped(job)
+
+    def resumed(self, job: Job) -> None:
+        """A suspended job goes on."""
+        if self._usage is not None:
+            self._usage.resumed(job)
+
+    def left(self, job: Job) -> None:
+        """A job gives its allocation back."""
+        if self._usage is not None:
+            self._usage.left(job)
+        for book in self._books.values():
+            book.left(job, self._view)
+
+
+__all__ = ["KeptBooks"]

@@ -1,0 +1,487 @@
+"""Keep the books: jobs, nodes and licences; the only module that changes a `Job`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar, cast
+
+import attrs
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.errors import RunnerError
+from makeway.model import (
+    Allocation,
+    Blocked,
+    Book,
+    Cluster,
+    ClusterView,
+    Exclusive,
+    Job,
+    JobDraft,
+    JobState,
+    ModeSetting,
+    PreemptBasis,
+    PreemptMode,
+    Protection,
+    Seconds,
+    SuspendedBy,
+    Usage,
+)
+from makeway.tally import Tally
+from makeway_engine.active import ActiveJobs
+from makeway_engine.components import Components
+from makeway_engine.deadlines import Deadlines
+from makeway_engine.entries import Listeners
+from makeway_engine.kept_books import KeptBooks
+from makeway_engine.leaving import Leaving
+from makeway_engine.usage import By
+
+S = TypeVar("S")
+B = TypeVar("B", bound=Book)
+
+put_field = object.__setattr__
+"""Change one field of a `Job`, quickly; for the engine alone."""
+_NO_JOBS: tuple[Job, ...] = ()
+# Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
+_RUNNING = JobState.RUNNING
+_USER = Exclusive.USER
+_by_index = attrgetter("index")
+
+
+def put(job: Job, **changes: Any) -> None:
+    """Change fields of a `Job`; for the engine alone."""
+    for name, value in changes.items():
+        put_field(job, name, value)
+
+
+class Rulings(Protocol):
+    """What policies say of single jobs as the books stand; `makeway_engine.rulings` asks them."""
+
+    def modes(self, jobs: Sequence[Job], ledger: Ledger) -> Sequence[PreemptMode]:
+        """Return how each of `jobs` would make way."""
+
+    def protected(self, preemptor: Job, jobs: Sequence[Job], ledger: Ledger) -> Mapping[str, Protection]:
+        """Return whom of `jobs` nobody may displace for `preemptor`."""
+
+    def kept_out(
+        self, job: Job, ledger: Ledger, without: Sequence[tuple[Job, PreemptMode]] = ()
+    ) -> Blocked | None:
+        """Return the limit that keeps `job` out once these have made way; None: none does."""
+
+
+class Ledger:
+    """The cluster as of now. Implements `makeway.model.ClusterView`; changes go through the verbs below."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        preempt_mode: ModeSetting,
+        rules: Mapping[str, bool],
+        settings: Mapping[type[Any], Any],
+        rulings: Rulings,
+        select_parameters: Sequence[str] = (),
+        preempt: str = "preempt/none",
+        preempt_basis: PreemptBasis = PreemptBasis.NOTHING,
+        on_reason: Callable[[Job, Seconds], None] | None = None,
+        gone: list[str] | None = None,
+        listeners: Listeners | None = None,
+    ) -> None:
+        """Open the books of a run.
+
+        :param on_reason: told of each change of the reason for which a job waits; None: nobody wants to know.
+        :param gone: gets the ids of jobs that end; None: nobody takes note.
+        :param listeners: told of each job that waits for another reason; None: nobody.
+        """
+        self.cluster = cluster
+        self.preempt_mode = preempt_mode
+        self.now: Seconds = 0.0
+        self.jobs: dict[str, Job] = {}
+        self.waiting: dict[str, Job] = {}
+        """All pending jobs by id, eligible or not; `makeway_engine.queue` keeps them."""
+        self.pending_now: tuple[Job, ...] | None = None
+        """The same in job-table order, to hand out; None: somebody came or went."""
+        self.all_nodes = bitmap.full(len(cluster.nodes))
+        self.up: NodeBits = bitmap.of([node.index for node in cluster.nodes if node.up])
+        self._at_first = self.up
+        self.version = 0
+        """Grows whenever nodes, cores or licences were taken or given back."""
+        self.freed = 0
+        """Grows whenever something was given back."""
+        self._rules = rules
+        self._settings = settings
+        self._rulings = rulings
+        self._on_reason = on_reason
+        self._listeners = listeners or Listeners()
+        self._jobs_active = ActiveJobs(cluster)
+        self._active = self._jobs_active.by_id
+        self._held = Tally()
+        self._exclusive = Tally()
+        self._leaving = Leaving()
+        self.license_holders: dict[str, dict[str, int]] = {}
+        """Licence -> id of an active job -> how many it holds."""
+        self._told: tuple[Seconds, int] = (-1.0, 0)
+        self.searches = 0
+        """How many searches for victims were begun in this pass."""
+        self._components = Components()
+        self.anyone_exclusive = 0
+        """How many active jobs keep their nodes from other users."""
+        self._deadlines = Deadlines()
+        self.by_end = self._deadlines.by_end
+        """Running jobs with a deadline, soonest first."""
+        self.gone = gone
+        """Ids of jobs that have ended since somebody last took note; None: nobody does."""
+        self.select_parameters = select_parameters
+        self.preempt = preempt
+        self.preempt_basis = preempt_basis
+        self._books = KeptBooks(cluster, cast(ClusterView, self))
+
+    # ------------------------------------------------------------------------ ClusterView
+    @property
+    def active(self) -> Sequence[Job]:
+        """All running and suspended jobs, in job-table order."""
+        return self._jobs_active.in_order
+
+    @property
+    def pending(self) -> Sequence[Job]:
+        """All pending jobs, in job-table order."""
+        if self.pending_now is None:
+            self.pending_now = tuple(sorted(self.waiting.values(), key=_by_index))
+        return self.pending_now
+
+    @property
+    def present(self) -> Sequence[Job]:
+        """All jobs that have not left, those whose nodes are being cleaned too, in job-table order."""
+        return tuple(self.jobs.values())
+
+    @property
+    def idle(self) -> NodeBits:
+        """Nodes in service that no job holds and none is leaving."""
+        return self.up & ~self._held.any & ~self._leaving.nodes
+
+    @property
+    def heterogeneous(self) -> bool:
+        """Whether there is any heterogeneous job."""
+        return bool(self._components)
+
+    @property
+    def completing(self) -> NodeBits:
+        """Nodes that a job is still leaving."""
+        return self._leaving.nodes
+
+    @property
+    def held(self) -> NodeBits:
+        """Nodes that an active job holds."""
+        return self._held.any
+
+    @property
+    def exclusive(self) -> NodeBits:
+        """Nodes of running jobs that do not share."""
+        return self._exclusive.any
+
+    @property
+    def licenses_free(self) -> Mapping[str, int]:
+        """Licences that nobody holds."""
+        holders = self.license_holders
+        return {
+            name: total - (sum(holders[name].values()) if name in holders else 0)
+            for name, total in self.cluster.licenses.items()
+        }
+
+    @property
+    def told_now(self) -> int:
+        """How many jobs were told to make way at this instant."""
+        at, count = self._told
+        return count if at == self.now else 0
+
+    def told(self, count: int) -> None:
+        """Take note that so many jobs are told to make way."""
+        self._told = (self.now, self.told_now + count)
+
+    @property
+    def made_way(self) -> Sequence[Job]:
+        """Nobody: this is what is."""
+        return _NO_JOBS
+
+    def rule(self, name: str) -> bool:
+        """Return whether a rule is in force; those of vendors that are not in use are not."""
+        return self._rules.get(name, False)
+
+    def mode_of(self, job: Job) -> PreemptMode:
+        """Return how `job` would make way."""
+        return self._rulings.modes((job,), self)[0]
+
+    def protected(self, preemptor: Job, jobs: Sequence[Job]) -> Mapping[str, Protection]:
+        """Return whom of `jobs` vetoes keep from `preemptor`."""
+        return self._rulings.protected(preemptor, jobs, self) if jobs else {}
+
+    def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
+        """Return the limit that keeps a pending job out once these have made way; None: none does."""
+        return self._rulings.kept_out(job, self, without)
+
+    def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
+        """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""
+        return self.by_end
+
+    def jobs_on(self, node: int) -> Sequence[Job]:
+        """Return the active jobs on a node, in order of start."""
+        return self._jobs_active.on(node)
+
+    def job(self, job_id: str) -> Job | None:
+        """Return a live job by id, or None."""
+        return self.jobs.get(job_id)
+
+    def components_of(self, het_id: str) -> Sequence[Job]:
+        """Return what is left of a heterogeneous job; empty: nothing is, or there is none of this id."""
+        return self._components.of_id(het_id)
+
+    def components(self, job: Job) -> Sequence[Job]:
+        """Return all components of a heterogeneous job, leader first; an ordinary job alone."""
+        return self._components.of(job)
+
+    def settings(self, cls: type[S]) -> S:
+        """Return the settings of the plugin whose settings class is `cls`."""
+        found = self._settings.get(cls)
+        if found is None:
+            found = cls()
+        assert isinstance(found, cls)
+        return found
+
+    @property
+    def active_count(self) -> int:
+        """How many jobs are running or suspended."""
+        return len(self._active)
+
+    def is_active(self, job: Job) -> bool:
+        """Whether `job` holds its nodes at this instant."""
+        return self._active.get(job.id) is job
+
+    def active_job(self, job_id: str) -> Job | None:
+        """Return a running or suspended job by id, or None."""
+        return self._active.get(job_id)
+
+    def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
+        """Return what active jobs hold, by whom."""
+        return self._books.usage(by, self._active.values(), running=running)
+
+    def book(self, kind: Callable[[ClusterView], B]) -> B:
+        """Return the book of a kind that is kept for this run."""
+        return self._books.book(kind, self.jobs.values(), self._active.values())
+
+    # ------------------------------------------------------------------------------ verbs
+    def enter(self, draft: JobDraft) -> Job:
+        """Add a new job to the job table, and return it; from now on nobody else can set its fields."""
+        if draft.id in self.jobs:
+            raise RunnerError(f"job {draft.id} was submitted twice")
+        draft.__class__ = Job
+        job = cast(Job, draft)
+        self.jobs[job.id] = job
+        self._components.add(job)
+        self._books.came(job)
+        return job
+
+    def forget(self, job: Job) -> None:
+        """Drop a job that has ended."""
+        del self.jobs[job.id]
+        self._books.gone(job)
+        if self.gone is not None:
+            self.gone.append(job.id)
+        self._components.remove(job)
+
+    def wait_for(self, job: Job, reason: str) -> None:
+        """Let `reason` be what a pending job waits for."""
+        if job.reason != reason:
+            self.note_reason(job, reason)
+            if self._on_reason is not None:
+                self._on_reason(job, self.now)
+
+    def note_reason(self, job: Job, reason: str) -> None:
+        """Let `reason` be what a pending job waits for, without news of it."""
+        put_field(job, "reason", reason)
+        self._listeners.waits(job)
+
+    def start(self, job: Job, allocation: Allocation) -> None:
+        """Give `allocation` to a pending job; it runs from now on."""
+        now = self.now
+        put_field(job, "allocation", allocation)
+        put_field(job, "state", _RUNNING)
+        put_field(job, "reason", "None")
+        put_field(job, "starts", job.starts + 1)
+        put_field(job, "started_at", now)
+        put_field(job, "resumed_at", now)
+        if job.restarts or job.preemptions:
+            put_field(job, "ran", 0.0)
+            put_field(job, "stopped", 0.0)
+            put_field(job, "preemptions_before", job.preemptions)
+        if job.time_limit is not None:
+            self._deadlines.set(job, now + job.time_limit)
+        self._hold(job, allocation)
+        self.version += 1
+
+    def _hold(self, job: Job, allocation: Allocation) -> None:
+        """Book an active job and what it holds."""
+        self._jobs_active.add(job)
+        nodes = allocation.nodes
+        self._held.add(nodes)
+        if not allocation.shared and job.state is _RUNNING:
+            self._exclusive.add(nodes)
+        self._books.started(job)
+        if allocation.licenses:
+            for name, count in allocation.licenses.items():
+                self.license_holders.setdefault(name, {})[job.id] = count
+        if job.partition.exclusive_user or job.spec.exclusive is _USER:
+            self.anyone_exclusive += 1
+
+    def began_late(self, job: Job, at: Seconds) -> None:
+        """Take note that a job really started at `at`, which is later than was thought."""
+        began = job.started_at
+        if began is not None and job.state is _RUNNING and job.resumed_at == began:
+            put_field(job, "resumed_at", at)
+            if job.end_at is not None and job.preempt_at is None:
+                self.move_deadline(job, job.end_at + at - began)
+        put_field(job, "started_at", at)
+
+    def suspend(self, job: Job, by: SuspendedBy) -> None:
+        """Stop a running job; it keeps its allocation."""
+        put(
+            job,
+            ran=job.ran_until(self.now),
+            state=JobState.SUSPENDED,
+            suspended_at=self.now,
+            suspended_by=by,
+            resumed_at=None,
+        )
+        self._books.stopped(job)
+        self._deadlines.clear(job)
+        if job.allocation is not None and not job.allocation.shared:
+            self._exclusive.remove(job.allocation.nodes)
+        self.version += 1
+        self.freed += 1
+
+    def resume(self, job: Job, keep_deadline: Seconds | None = None) -> None:
+        """Continue a suspended job; its limit counts running time only, unless a deadline is kept."""
+        stopped = self.now - job.suspended_at if job.suspended_at is not None else 0.0
+        put(
+            job,
+            state=_RUNNING,
+            stopped=job.stopped + stopped,
+            resumed_at=self.now,
+            suspended_at=None,
+            suspended_by=None,
+        )
+        self._books.resumed(job)
+        if keep_deadline is not None:
+            self._deadlines.set(job, keep_deadline)
+        elif job.time_limit is not None:
+            self._deadlines.set(job, self.now + max(0.0, job.time_limit - job.ran))
+        if job.allocation is not None and not job.allocation.shared:
+            self._exclusive.add(job.allocation.nodes)
+        self.version += 1
+
+    def release(self, job: Job, *, at_once: bool = False) -> None:
+        """Take the allocation of an active job back.
+
+        :param at_once: its nodes are free now; otherwise they count as completing until `cleaned`.
+        """
+        allocation = job.allocation
+        if allocation is None:
+            raise RunnerError(f"job {job.id} ended but holds no nodes")
+        if job.end_at is not None:
+            self._deadlines.clear(job)
+        self._books.left(job)
+        self._jobs_active.remove(job)
+        nodes = allocation.nodes
+        self._held.remove(nodes)
+        if not allocation.shared and job.state is _RUNNING:
+            self._exclusive.remove(nodes)
+        if allocation.licenses:
+            for name in allocation.licenses:
+                del self.license_holders[name][job.id]
+        if job.partition.exclusive_user or job.spec.exclusive is _USER:
+            self.anyone_exclusive -= 1
+        if not at_once:
+            self._leaving.add(job, allocation)
+        self.version += 1
+        self.freed += 1
+
+    def leaving(self, nodes: NodeBits) -> list[str]:
+        """Return the ids of the jobs that have ended and are still leaving some of `nodes`."""
+        return self._leaving.on(nodes)
+
+    def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
+        """Take note that `job` has left some of its nodes before the others."""
+        self._leaving.cleaned_partly(job, nodes)
+        self.freed += 1
+
+    def cleaned(self, job: Job) -> None:
+        """Take note that `job` has left its nodes."""
+        self._leaving.cleaned(job)
+        put_field(job, "allocation", None)
+        self.freed += 1
+
+    def move_deadline(self, job: Job, at: Seconds) -> None:
+        """Let the deadline of a running job be `at`."""
+        self._deadlines.clear(job)
+        self._deadlines.set(job, at)
+
+    def reopened(self) -> None:
+        """Take note that nodes which were closed to some jobs are open to them again."""
+        self.version += 1
+        self.freed += 1
+
+    def set_down(self, nodes: NodeBits) -> None:
+        """Take nodes out of service."""
+        self.up &= ~nodes
+        self.version += 1
+
+    def set_up(self, nodes: NodeBits) -> None:
+        """Put nodes back into service."""
+        self.up |= nodes & self.all_nodes
+        self.version += 1
+        self.freed += 1
+
+    @property
+    def missing(self) -> NodeBits:
+        """Nodes that were in service when the run began, and are not now."""
+        return self._at_first & ~self.up
+
+    def limit(self, job: Job, limit: Seconds) -> None:
+        """Give a live job another time limit; the deadline of a grace time stays."""
+        put(job, time_limit=limit, spec=attrs.evolve(job.spec, time_limit=limit))
+        if job.state is _RUNNING and job.preempt_at is None:
+            self._deadlines.clear(job)
+            self._deadlines.set(job, self.now + max(0.0, limit - job.ran_until(self.now)))
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what a look at the jobs does not tell, for `take_over`."""
+        return {
+            "version": self.version,
+            "freed": self.freed,
+            "told": list(self._told),
+            "searches": self.searches,
+            "started": list(self._active),
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on with the counts that another ledger handed over."""
+        self.version = memory["version"]
+        self.freed = memory["freed"]
+        at, count = memory["told"]
+        self._told = (at, count)
+        self.searches = memory["searches"]
+
+    def left_early(self, job: Job) -> NodeBits:
+        """Return the nodes that a job which is leaving has left already."""
+        return self._leaving.left_early(job)
+
+    def adopt_active(self, job: Job, allocation: Allocation) -> None:
+        """Book a job that is running or suspended already; its fields are set."""
+        self._hold(job, allocation)
+        if job.state is _RUNNING:
+            self._deadlines.note(job)
+
+    def adopt_leaving(self, job: Job, allocation: Allocation, left: NodeBits) -> None:
+        """Book a job that is leaving its nodes, and has left some of them."""
+        self._leaving.add(job, allocation, left)

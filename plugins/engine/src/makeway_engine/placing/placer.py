@@ -1,0 +1,208 @@
+"""Try to start one pending job: the four questions probe, order, search, action (spec slurm-preemption 0).
+
+Each has a room of its own. An attempt is one `Question`; it goes from room to room and comes back to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.model import Blocked, Candidates, Choice, Placement, Selector
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
+from makeway_engine.ledger import Ledger, put
+from makeway_engine.placing.action import Action
+from makeway_engine.placing.kept import Kept
+from makeway_engine.placing.order import Order
+from makeway_engine.placing.probe import Prober
+from makeway_engine.placing.question import Outcome, Question, outcome_of
+from makeway_engine.placing.search import Search
+from makeway_engine.placing.telling import Telling
+from makeway_engine.rulings import Rulings
+from makeway_engine.transitions import Transitions
+
+
+class Placer:
+    """Tries jobs one by one against the books of a run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        selector: Selector,
+        policies: Policies,
+        rulings: Rulings,
+        transitions: Transitions,
+        recorder: Recorder,
+        forgiveness: Forgiveness,
+        *,
+        preemption: bool,
+    ) -> None:
+        """Be ready for the first attempt.
+
+        :param forgiveness: keeps a run going, where it is on, after a policy has raised.
+        """
+        self.ledger = ledger
+        self.selector = selector
+        self.policies = policies
+        self.rulings = rulings
+        self.transitions = transitions
+        self.making_way = transitions.making_way
+        self.recorder = recorder
+        self.preemption = preemption
+        """Whether anybody may displace anybody."""
+        self._forgiveness = forgiveness
+        self.beyond: dict[str, str] = {}
+        """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
+        self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
+        """What is kept for those that have had others make way."""
+        self.order = Order(ledger, policies, rulings)
+        self.prober = Prober(ledger, selector, policies, rulings, self.order, self.kept, recorder)
+        self.search = Search(ledger, selector, policies, rulings, self.order, self.prober)
+        self.telling = Telling(
+            ledger, policies, self.order, self.prober, self.search, self.making_way, recorder
+        )
+        self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
+
+    @property
+    def forgives(self) -> bool:
+        """Whether a run goes on after a policy has raised."""
+        return self._forgiveness.on
+
+    def stop_preemption(self) -> None:
+        """Let nobody displace anybody from now on: a policy has failed too often."""
+        self.preemption = False
+
+    # -------------------------------------------------------------------------- attempt
+    def serve(self) -> None:
+        """Try those first whose victims have all gone; what was kept for them is open to all from then on."""
+        ledger, claims = self.ledger, len(self.kept)
+        due = self.kept.take_due()
+        if len(self.kept) < claims:
+            ledger.reopened()
+        for job, partition in due:
+            self.try_start(Question(job, partition, ledger.all_nodes, preempt=False))
+
+    def try_start(self, question: Question) -> Outcome:
+        """Try to start a job."""
+        if not self._forgiveness.on:
+            return self._try_start(question)
+        job = question.job
+        outcome = self._forgiveness.run(lambda: self._try_start(question), None, job)
+        if outcome is not None:
+            if self.preemption and question.preempt:
+                self._forgiveness.answered()
+            return outcome
+        if self.ledger.is_active(job):
+            return Outcome.STARTED
+        blocked = Blocked(reason=POLICY_ERROR, detail="a policy failed; the record says how")
+        return self.action.wait(job, blocked, Outcome.LIMITED)
+
+    def _try_start(self, question: Question) -> Outcome:
+        job = question.job
+        if job.partition is not question.partition:
+            put(job, partition=question.partition)
+        if self.beyond and (reason := self.beyond.get(job.id)):
+            return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
+        preempt = self.preemption and question.preempt
+        limit = self.prober.limit(question)
+        if limit is not None:
+            return self._limited(question, limit, preempt=preempt)
+        found = self.prober.ask(question, preempt=preempt)
+        if isinstance(found, Placement):
+            if found.alternative and preempt:
+                return self._preempt_rather(question, found) or self.action.start(job, found)
+            return self.action.start(job, found)
+        if found.never:
+            return self.action.give_up(job, found)
+        if found.ask_again_at is not None:
+            self.making_way.remember(found.ask_again_at)
+        if preempt:
+            return self._preempt(question, found)
+        return self.action.wait(job, found, outcome_of(found), note=question.note)
+
+    def _limited(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
+        """Go on with a job that a limit keeps out: some limits let it through once others have made way."""
+        if limit.ask_again_at is not None:
+            self.making_way.remember(limit.ask_again_at)
+        if limit.never:
+            return self.action.give_up(question.job, limit)
+        if limit.liftable and preempt:
+            return self._preempt(question, limit)
+        return self.action.wait(question.job, limit, Outcome.BUSY if limit.holds_up else Outcome.LIMITED)
+
+    # ----------------------------------------------------------------------- preempting
+    def _preempt(self, question: Question, blocked: Blocked) -> Outcome:
+        job = question.job
+        if self.order.nobody(job):
+            return self.action.wait(job, blocked, outcome_of(blocked), self.telling.nobody(job))
+        candidates = self.order.candidates(job)
+        if candidates.ask_again_at is not None:
+            self.making_way.remember(candidates.ask_again_at)
+        unable: frozenset[str] = frozenset()
+        for left in range(max(1, candidates.rounds), 0, -1):
+            outcome = self._one_round(question, blocked, candidates)
+            if outcome is not Outcome.FAILED:
+                return outcome
+            unable |= {victim.id for victim in self.making_way.unable}
+            if job.asked_at == self.ledger.now:
+                return Outcome.PREEMPTING  # some are leaving; once they are gone others are sought
+            if left > 1:
+                candidates = self.order.others(job, unable)
+        return self.action.wait(job, blocked, outcome_of(blocked), candidates, "victims could not make way")
+
+    def _one_round(self, question: Question, blocked: Blocked, candidates: Candidates) -> Outcome:
+        """Search once, and tell the victims; FAILED: some of them could not make way, others may."""
+        job = question.job
+        if not candidates.jobs:
+            return self.action.wait(job, blocked, outcome_of(blocked), candidates)
+        self.ledger.searches += 1
+        not_for = self.order.not_for(job, candidates)
+        if not_for:
+            return self.action.wait(job, blocked, outcome_of(blocked), candidates, not_for)
+        choice, unjudged = self.search.choose(job, question.allowed, candidates)
+        if not isinstance(choice, Choice):
+            note = self.telling.why_nobody(question, candidates, choice)
+            return self.action.wait(job, blocked, outcome_of(blocked), candidates, note)
+        room = self.search.room(job, choice, candidates)
+        if unjudged:
+            limit = self.ledger.kept_out(job, tuple(zip(room.victims, room.modes, strict=True)))
+            if limit is not None:
+                note = "a limit would still keep it out once its victims were gone"
+                return self.action.wait(job, limit, Outcome.LIMITED, candidates, note)
+        return self.action.take(job, choice, candidates, room, blocked)
+
+    def _preempt_rather(self, question: Question, found: Placement) -> Outcome | None:
+        """Have others make way for a feature alternative written before the one that is free (5.0 no. 6).
+
+        :returns: None: only the last alternative may preempt, or the search did not help an earlier one.
+        """
+        job = question.job
+        if self.ledger.rule("last_alternative_preempts"):
+            return None
+        candidates = self.order.candidates(job)
+        if not candidates.jobs or self.order.not_for(job, candidates):
+            return None
+        choice, _ = self.search.choose(job, question.allowed, candidates)
+        if not isinstance(choice, Choice) or choice.placement.alternative >= found.alternative:
+            return None
+        room = self.search.room(job, choice, candidates)
+        outcome = self.action.take(job, choice, candidates, room, Blocked())
+        return None if outcome is Outcome.FAILED else outcome
+
+    # ------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return which jobs wait for good, and where others could never run, for `take_over`."""
+        jobs = self.ledger.jobs
+        beyond = {job_id: reason for job_id, reason in self.beyond.items() if job_id in jobs}
+        return {"beyond": beyond, "refusing": self.action.hand_over(), "kept": self.kept.hand_over()}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on with what another placer found out."""
+        self.beyond = dict(memory["beyond"])
+        self.action.take_over(memory["refusing"])
+        self.kept.take_over(memory["kept"], self.ledger.jobs)
+
+
+__all__ = ["Placer"]

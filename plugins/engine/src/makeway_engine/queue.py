@@ -1,0 +1,447 @@
+"""Keep the queue: who waits, who may be tried, and in which order.
+
+The default order is Slurm's (spec slurm-preemption 7.1): priority tier, priority, submission, job index;
+one entry per job and partition that it was submitted to. Ranks that a policy gives (`makeway.hookspecs.ranked_by`) come
+before all that.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import attrs
+
+from makeway.model import Job, JobState, Partition, Seconds
+from makeway.priorities import Priority
+from makeway_engine.entries import Entry, Key, Listeners
+from makeway_engine.ledger import Ledger, put, put_field
+from makeway_engine.throttle import WAITS, Throttle
+
+_PENDING = JobState.PENDING
+
+
+class Queue:
+    """Pending jobs; the eligible ones in order."""
+
+    def __init__(self, ledger: Ledger, listeners: Listeners) -> None:
+        self._ledger = ledger
+        self.listeners = listeners
+        self.entries: list[Entry] = []
+        """Eligible jobs in the default order, or in that of their ranks."""
+        self.arrivals: list[Entry] = []
+        """Entries added since the last complete pass."""
+        self.bounced: list[Job] = []
+        """Jobs sent back in the instant of their start; they wait until something is given back."""
+        self._bounced_at: Seconds = 0.0
+        self._bounced_freed = 0
+        self.waiting = ledger.waiting
+        """All pending jobs by id, eligible or not."""
+        self.later: list[tuple[Seconds, int, Job]] = []
+        """A heap of jobs that become eligible by the clock, with the instant."""
+        self.dependents: dict[str, list[Job]] = {}
+        """Jobs that wait for the end of another, by the id of that one."""
+        self.throttle = Throttle()
+        """The tasks of job arrays."""
+        self._blockers: dict[str, set[str]] = {}
+        self._rank: Callable[[Job], int | None] | None = None
+        self._in_partition: dict[str, Mapping[str, int]] = {}
+        """Priorities of the jobs for which partitions differ, by the partition's name."""
+        self._ranks: dict[tuple[int, int], int] = {}
+        """Ranks of eligible jobs, by job and partition."""
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def pending(self) -> Sequence[Job]:
+        """Return all pending jobs, in job-table order."""
+        return self._ledger.pending
+
+    def __contains__(self, job: Job) -> bool:
+        return job.id in self.waiting
+
+    def add(self, job: Job, now: Seconds, *, bounced: bool = False) -> None:
+        """Let a pending job wait; it becomes eligible when nothing of its own keeps it back.
+
+        :param bounced: it was sent back in the very instant of its start: trying again helps only once something
+            has been given back later.
+        """
+        self.waiting[job.id] = job
+        self._ledger.pending_now = None
+        if job.spec.array_id is not None:
+            self.throttle.came(job)
+            if job.restarts:
+                self._next_tasks(job, now, ended=False)
+        if bounced and not job.held:
+            self.bounced.append(job)
+            self._bounced_at, self._bounced_freed = now, self._ledger.freed
+            self._ledger.wait_for(job, "Resources")
+            return
+        needed = job.spec.depends_on
+        if not needed and job.priority and job.eligible_at <= now:
+            self._insert(job)
+            return
+        missing = set(self._live(needed)) if needed else None
+        if missing and job.restarts == 0:
+            self._blockers[job.id] = missing
+            for other in sorted(missing):
+                self.dependents.setdefault(other, []).append(job)
+            self._ledger.wait_for(job, "Dependency")
+            return
+        self._admit(job, now)
+
+    def _admit(self, job: Job, now: Seconds) -> None:
+        if job.priority == 0:
+            self._ledger.wait_for(job, "JobHeldAdmin" if job.restarts else "JobHeldUser")
+        elif job.eligible_at > now:
+            heapq.heappush(self.later, (job.eligible_at, job.index, job))
+            self._ledger.wait_for(job, "BeginTime")
+        else:
+            self._insert(job)
+
+    def _live(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the jobs named that have not ended; tasks or components, where an array or het job is named."""
+        for name in names:
+            if name in self._ledger.jobs:
+                yield name
+            else:
+                yield from (part.id for part in self._ledger.components_of(name))
+                yield from self.throttle.tasks_of(name)
+
+    def _next_tasks(self, job: Job, now: Seconds, *, ended: bool) -> bool:
+        """Let others of a task's array have their turn; say whether there were any."""
+        came = [each for each in self.throttle.left(job, ended=ended) if self.waiting.get(each.id) is each]
+        for each in came:
+            self._admit(each, now)
+        return bool(came)
+
+    def _insert(self, job: Job, since: Seconds | None = None) -> None:
+        if job.eligible_since is None:
+            put(job, eligible_since=self._ledger.now if since is None else since)
+        if not self.throttle.lets_in(job):
+            self._ledger.wait_for(job, WAITS)
+            return
+        tried = False
+        for partition in job.partitions:
+            if not (partition.up and partition.accepts):
+                continue
+            tried = True
+            entry = (self.place(job, partition), job, partition)
+            bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
+            self.arrivals.append(entry)
+            self.listeners.came(entry)
+        reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
+        if not tried:
+            reason = "PartitionDown"
+        self._ledger.wait_for(job, reason)
+
+    # ------------------------------------------------------------------------------- ranks
+    @property
+    def ranked(self) -> bool:
+        """Whether the entries stand as a policy orders them."""
+        return self._rank is not None
+
+    def rank_by(self, rank: Callable[[Job], int | None]) -> None:
+        """Let `rank` say who comes first, as long as it has a rank for everybody."""
+        self._rank = rank
+
+    def place(self, job: Job, partition: Partition) -> Key:
+        """Return the place of a job in the order of the queue, in one of its partitions."""
+        if self._rank is None and not self._in_partition:
+            return key_of(job, partition)
+        if self._in_partition and job.id in self._in_partition:
+            rank, tier, _, *rest = self._ranked_key(job, partition)
+            return cast(Key, (rank, tier, -self.priority_in(job, partition), *rest))
+        return self._ranked_key(job, partition)
+
+    def _ranked_key(self, job: Job, partition: Partition) -> Key:
+        if self._rank is None:
+            return key_of(job, partition)
+        place = job.index, partition.index
+        rank = self._ranks.get(place)
+        if rank is None:
+            rank = self._rank(face_of(job, partition))
+            if rank is None:
+                self._forget_ranks()
+                return key_of(job, partition)
+            self._ranks[place] = rank
+        return key_of(job, partition, rank)
+
+    def _forget_ranks(self) -> None:
+        """Go back to the default order for good."""
+        self._rank = None
+        self._ranks.clear()
+        self.listeners.reordered()
+        for entries in (self.entries, self.arrivals):
+            entries[:] = sorted((key_of(job, partition), job, partition) for _, job, partition in entries)
+
+    # -------------------------------------------------------------------------------- time
+    def mature(self, now: Seconds) -> bool:
+        """Make jobs eligible whose time has come; say whether there were any."""
+        any_came = False
+        while self.later and self.later[0][0] <= now:
+            _, _, job = heapq.heappop(self.later)
+            if self.waiting.get(job.id) is job and job.eligible_at <= now and not job.held:
+                self._insert(job, job.eligible_at)
+                any_came = True
+        return any_came
+
+    def take_back(self, now: Seconds) -> bool:
+        """Make bounced jobs eligible if something was given back at a later instant; say whether there were any."""
+        if now <= self._bounced_at:
+            self._bounced_freed = self._ledger.freed
+            return False
+        if self._ledger.freed == self._bounced_freed:
+            return False
+        came, self.bounced = self.bounced, []
+        for job in came:
+            if self.waiting.get(job.id) is job:
+                self._admit(job, now)
+        return True
+
+    def ended(self, job: Job, now: Seconds) -> bool:
+        """A job has ended: free its dependents; say whether any became eligible."""
+        freed = self._next_tasks(job, now, ended=True)
+        for dependent in self.dependents.pop(job.id, ()):
+            missing = self._blockers.get(dependent.id)
+            if missing is None:
+                continue
+            missing.discard(job.id)
+            if not missing:
+                del self._blockers[dependent.id]
+                self._admit(dependent, now)
+                freed = True
+        return freed
+
+    def remove(self, job: Job) -> None:
+        """Take a job out: it started or was cancelled."""
+        del self.waiting[job.id]
+        self._ledger.pending_now = None
+        if self._blockers:
+            self._blockers.pop(job.id, None)
+        self._drop_entries(job)
+        if self._in_partition:
+            self._in_partition.pop(job.id, None)
+
+    def entries_of(self, job: Job) -> list[Entry]:
+        """Return the entries of a job, in the order of the queue; empty: it is not eligible."""
+        found = []
+        for partition in job.partitions:
+            at = bisect.bisect_left(self.entries, (self.place(job, partition),))
+            if at < len(self.entries) and self.entries[at][1] is job:
+                found.append(self.entries[at])
+        return sorted(found)
+
+    def changed(self) -> None:
+        """A job that waits asks for something else: whoever keeps entries by what jobs ask for looks anew."""
+        self.listeners.reordered()
+
+    def _drop_entries(self, job: Job) -> None:
+        entries = self.entries
+        self.listeners.left(job)
+        if len(job.partitions) == 1 and entries and entries[0][1] is job:
+            del entries[0]
+        else:
+            for partition in job.partitions:
+                at = bisect.bisect_left(entries, (self.place(job, partition),))
+                if at < len(entries) and entries[at][1] is job:
+                    del entries[at]
+        if self._rank is not None:
+            for partition in job.partitions:
+                self._ranks.pop((job.index, partition.index), None)
+
+    def reprioritise(self, job: Job, priority: int | Callable[[], int], now: Seconds) -> None:
+        """Give a pending job another priority; 0 holds it.
+
+        :param priority: a function is called while the job has no entries.
+        """
+        eligible = any(entry[1] is job for entry in self.entries)
+        self._drop_entries(job)
+        given = self.set_priority(job, priority) if isinstance(priority, int) else priority()
+        put(job, priority=given)
+        if not given:
+            put(job, eligible_since=None)
+            self._next_tasks(job, now, ended=False)
+        if eligible or (job.eligible_at <= now and job.id not in self._blockers):
+            self._admit(job, now)
+
+    def begin_at(self, job: Job, at: Seconds, now: Seconds) -> None:
+        """Let a pending job become eligible at another instant."""
+        if self.entries_of(job):
+            self._drop_entries(job)
+        self.later = [entry for entry in self.later if entry[2] is not job]
+        heapq.heapify(self.later)
+        put(job, eligible_at=at)
+        if job.id not in self._blockers:
+            self._admit(job, now)
+
+    # -------------------------------------------------------------------------- priorities
+    def set_priority(self, job: Job, priority: Priority) -> int:
+        """Keep what a job has in each partition, while it has no entries; return what counts for the job as a whole."""
+        if isinstance(priority, int):
+            self._in_partition.pop(job.id, None)
+            return priority
+        self._in_partition[job.id] = dict(priority)
+        first = min(job.partitions, key=lambda each: -each.priority_tier)
+        return priority.get(first.name, max(priority.values()))
+
+    def priority_in(self, job: Job, partition: Partition) -> int:
+        """Return the priority of a pending job in one of its partitions."""
+        return self._in_partition.get(job.id, {}).get(partition.name, job.priority)
+
+    def renew(self, priorities: Mapping[Job, Priority]) -> bool:
+        """Give many jobs another priority at once; say whether the order of the eligible ones has changed."""
+        changed = False
+        for job, priority in priorities.items():
+            if not isinstance(priority, int) or job.id in self._in_partition:
+                priority = self.set_priority(job, priority)
+                changed = True
+            if job.priority != priority:
+                put_field(job, "priority", priority)
+                changed = True
+        if not changed:
+            return False
+        self._ranks.clear()
+        self.listeners.reordered()
+        moved = False
+        plain = self._rank is None and not self._in_partition
+        for entries in (self.entries, self.arrivals):
+            if plain:
+                entries[:] = [(key_of(job, partition), job, partition) for _, job, partition in entries]
+            else:
+                entries[:] = [(self.place(job, partition), job, partition) for _, job, partition in entries]
+            keys = [entry[0] for entry in entries]
+            if any(map(operator.gt, keys, keys[1:])):
+                entries.sort(key=_first)
+                moved = moved or entries is self.entries
+        return moved
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return where each pending job stands, for `take_over`."""
+        return {
+            "ranked": self.ranked,
+            "entries": [entry_to_plain(entry) for entry in self.entries],
+            "arrivals": [entry_to_plain(entry) for entry in self.arrivals if self._waits(entry[1])],
+            "bounced": [job.id for job in self.bounced if self._waits(job)],
+            "bounced_at": self._bounced_at,
+            "bounced_freed": self._bounced_freed,
+            # A job that is gone leaves its instant behind: the engine wakes up then, for nothing.
+            "later": [
+                [at, job.id if self._waits(job) else None] for at, _, job in sorted(self.later, key=_instant)
+            ],
+            "dependents": {
+                other: [job.id for job in jobs if self._waits(job)] for other, jobs in self.dependents.items()
+            },
+            "blockers": {job_id: sorted(others) for job_id, others in self._blockers.items()},
+            "turns": self.throttle.hand_over(),
+            "in_partition": {job_id: dict(each) for job_id, each in self._in_partition.items()},
+        }
+
+    def _waits(self, job: Job) -> bool:
+        return self.waiting.get(job.id) is job
+
+    def take_over(self, jobs: Iterable[Job], memory: Mapping[str, Any]) -> None:
+        """Let pending jobs stand where they stood in another queue."""
+        waiting = self.waiting
+        self._ledger.pending_now = None
+        waiting.clear()
+        waiting.update((job.id, job) for job in jobs)
+        if not memory["ranked"]:
+            self._rank = None
+        self.listeners.reordered()
+        self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
+        self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
+        if self._rank is not None:
+            self._ranks = {(job.index, partition.index): key[0] for key, job, partition in self.entries}
+        self.bounced = [waiting[job_id] for job_id in memory["bounced"]]
+        self._bounced_at, self._bounced_freed = memory["bounced_at"], memory["bounced_freed"]
+        self.later = [
+            (at, place, cast(Job, _GONE)) if job_id is None else (at, waiting[job_id].index, waiting[job_id])
+            for place, (at, job_id) in enumerate(memory["later"], start=-len(memory["later"]))
+        ]
+        heapq.heapify(self.later)
+        self.dependents = {
+            other: [waiting[job_id] for job_id in ids if job_id in waiting]
+            for other, ids in memory["dependents"].items()
+        }
+        self._blockers = {job_id: set(others) for job_id, others in memory["blockers"].items()}
+        self.throttle.take_over(self._ledger.jobs, memory.get("turns"))
+        self._in_partition = dict(memory.get("in_partition", {}))
+
+    def adopt(self, jobs: Iterable[Job], now: Seconds) -> None:
+        """Let jobs that wait already stand where they would after their submission; their reasons stay."""
+        self.throttle.take_over(self._ledger.jobs, None)
+        for job in jobs:
+            reason = job.reason
+            self.add(job, now)
+            if reason:
+                self._ledger.note_reason(job, reason)
+
+    def ordered(self) -> list[Entry]:
+        """Return the eligible entries in their order."""
+        return list(self.entries)
+
+    def take_arrivals(self) -> list[Entry]:
+        """Return the entries added since the last call that still wait."""
+        arrivals = self.arrivals
+        if not arrivals:
+            return arrivals
+        self.arrivals = []
+        return [entry for entry in arrivals if entry[1].state is _PENDING]
+
+
+def faces(entries: Sequence[Entry]) -> Iterator[tuple[Job, Entry]]:
+    """Yield each entry with a face of the job that shows the partition to be tried."""
+    for entry in entries:
+        yield face_of(entry[1], entry[2]), entry
+
+
+def face_of(job: Job, partition: Partition) -> Job:
+    """Return `job` as it is to be tried in `partition`."""
+    return job if job.partition is partition else attrs.evolve(job, partition=partition)
+
+
+def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
+    """Return the place of a job in the order of ranks; without, in the default order."""
+    return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+def _first(entry: Entry) -> Key:
+    return entry[0]
+
+
+class _Gone:
+    """Stands for a job that is there no more."""
+
+    id = ""
+
+
+_GONE = _Gone()
+
+
+def _instant(each: tuple[Seconds, int, Job]) -> tuple[Seconds, int]:
+    return each[:2]
+
+
+def entry_to_plain(entry: Entry) -> list[Any]:
+    """Return an entry as job, partition and key, in values that JSON has."""
+    key, job, partition = entry
+    return [job.id, partition.name, list(key)]
+
+
+def entry_of_plain(plain: Sequence[Any], jobs: Mapping[str, Job]) -> Entry:
+    """Return the entry that `entry_to_plain` made plain."""
+    job_id, name, key = plain
+    job = jobs[job_id]
+    rank, tier, priority, submit_at, index, place = key
+    partition = next(each for each in job.partitions if each.name == name)
+    return (rank, tier, priority, submit_at, index, place), job, partition
+
+
+def by_default(entry: Entry) -> Key:
+    """Return the place of an entry in the default order, whatever its rank."""
+    return (0, *entry[0][1:])

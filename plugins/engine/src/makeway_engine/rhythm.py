@@ -1,0 +1,267 @@
+"""Make passes when they are due: whenever something happens, or in the periods of a real cluster's schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.clockwork import Clockwork
+from makeway.config import SchedulerTable
+from makeway.model import Seconds
+from makeway.registry import Policies
+from makeway_engine.grid import Grid
+from makeway_engine.ledger import Ledger, put
+from makeway_engine.placing import Placer
+from makeway_engine.queue import Queue
+from makeway_engine.schedulers import Schedulers
+from makeway_engine.transitions import Transitions
+
+_TINY = 1e-6
+
+
+class Rhythm:
+    """When the passes of one run are due, and what belongs to one."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        transitions: Transitions,
+        placer: Placer,
+        schedulers: Schedulers,
+        policies: Policies,
+        scheduler: SchedulerTable,
+        clockwork: Clockwork,
+    ) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._transitions = transitions
+        self._making_way = transitions.making_way
+        self._placer = placer
+        self._schedulers = schedulers
+        self._policies = policies
+        self._clockwork = clockwork
+        self._has_gang = transitions.gang is not None
+        self._marks = policies.implements("makeway_marks")
+        self._backfill = schedulers.backfill
+        self._over_time_limit = scheduler.over_time_limit
+        self.periodic = clockwork.sched_interval > 0
+        """Whether passes are made at regular intervals."""
+        self._passing = Grid(clockwork.sched_phase, clockwork.sched_interval)
+        self._backfilling = Grid(clockwork.bf_phase, clockwork.bf_interval)
+        self._sweeping = Grid(clockwork.limit_phase, clockwork.limit_sweep)
+        self.on_grids = self.periodic or bool(self._sweeping.interval)
+        """Whether anything happens at regular intervals."""
+        self._pass_point: Seconds | None = None
+        """The point of each grid that is reached in this step; None: none is."""
+        self._backfill_point: Seconds | None = None
+        self._sweep_point: Seconds | None = None
+        self._last_backfill: Seconds | None = None
+        self._grid_pass_at: Seconds | None = None
+        self._backfill_wanted = False
+        self._submit_pass_at: Seconds | None = None
+        self._soon = False
+        self._looks_first = ledger.rule("begin_time_wakes_no_backfill")
+        """Whether the main scheduler has to look at jobs that become eligible by the clock before backfill does."""
+        self._matured = False
+        """Whether such jobs came in this step."""
+        self.look_at: Seconds | None = None
+        """When plugins are to be asked which running jobs have to end; None: they are not."""
+
+    # ------------------------------------------------------------------------------ grids
+    def note_points(self, now: Seconds) -> None:
+        """Note which points of the grids are reached, by what the engine asked for after the last step."""
+        last = self._ledger.now
+        waiting = bool(self._queue.waiting)
+        if self.periodic:
+            self._pass_point = self._passing.reached(self._pass_wake(last) if waiting else None, now)
+            if self._backfilling.interval:
+                self._backfill_point = self._backfilling.reached(
+                    self._backfilling.after(last) if waiting and self._backfill_wanted else None, now
+                )
+        if self._sweeping.interval:
+            by_end = self._ledger.by_end
+            wanted = [by_end[0][0]] if by_end else []
+            if self.look_at is not None:
+                wanted.append(self.look_at)
+            asked = self._sweeping.first_from(min(wanted), last) if wanted else None
+            self._sweep_point = self._sweeping.reached(asked, now)
+
+    def deadlines_by(self, now: Seconds) -> Seconds | None:
+        """Return up to when deadlines are looked at in a step at `now`; None: not in this step.
+
+        Who is due since a sweep is due at the next one.
+        """
+        return self._sweep_point if self._sweeping.interval else now
+
+    # ----------------------------------------------------------------------------- passes
+    def run(self, now: Seconds) -> None:
+        """Make the passes that are due."""
+        transitions = self._transitions
+        news = transitions.changed
+        transitions.changed |= self._matured
+        self._matured = False
+        if self.periodic:
+            self._periodic_passes(now, news=news)
+            return
+        if self._making_way.retries and self._making_way.due(now):
+            self._schedulers.attempts.again = transitions.changed = True
+        if transitions.changed and (self._queue.entries or self._has_gang):
+            self._pass(self._clockwork.default_queue_depth, backfill=True)
+        else:
+            transitions.changed = False
+
+    def _periodic_passes(self, now: Seconds, *, news: bool) -> None:
+        """Make those that are due.
+
+        :param news: something changed that backfill makes a pass for, if nothing else does.
+        """
+        clockwork = self._clockwork
+        transitions = self._transitions
+        point = self._pass_point
+        on_grid = point is not None and self._grid_pass_at != now  # one look per interval
+        due = self._making_way.due(point) if on_grid and point is not None else False
+        if transitions.changed:
+            self._soon = True
+        if due:
+            self._soon = self._schedulers.attempts.again = True
+        triggered = False
+        if transitions.left_nodes:
+            triggered = True
+        if self._submit_pass_at is not None and now >= self._submit_pass_at - _TINY:
+            triggered = True
+        if (on_grid and self._soon) or triggered:
+            depth = len(self._queue.entries) if on_grid else clockwork.default_queue_depth
+            self._pass(max(depth, 1), backfill=False)
+            if on_grid:
+                self._soon = False
+                self._grid_pass_at = now
+            self._submit_pass_at = None
+            self._backfill_wanted = True
+        elif transitions.changed and clockwork.pass_on_submit and self._submit_pass_at is None:
+            self._submit_pass_at = now + clockwork.submit_delay
+            if clockwork.submit_delay == 0:
+                self._pass(clockwork.default_queue_depth, backfill=False)
+                self._submit_pass_at = None
+                news = True
+            self._backfill_wanted |= news
+        elif news:
+            self._backfill_wanted = True
+        transitions.changed = False
+        transitions.left_nodes = False
+        if self._backfill is not None and self._backfill_wanted:
+            interval = clockwork.bf_interval
+            if not interval or (self._last_backfill != now and self._backfill_point is not None):
+                self._last_backfill = now
+                before = self._ledger.version
+                self._backfill.run()
+                # Its own starts are news for its next plan.
+                self._backfill_wanted = self._ledger.version != before
+                self._after_pass()
+
+    def _pass(self, depth: int, *, backfill: bool) -> None:
+        transitions = self._transitions
+        transitions.changed = False
+        transitions.left_nodes = False
+        self._ledger.searches = 0
+        if self._has_gang:
+            transitions.before_pass()
+        if self._marks:
+            self._mark()
+        if self._placer.kept:
+            self._placer.serve()
+        self._schedulers.run(depth, backfill=backfill)
+        if self._marks:
+            self._mark()
+        if self._has_gang:
+            transitions.after_pass()
+        self._after_pass()
+
+    def _mark(self) -> None:
+        """Let policies remember what they want about jobs."""
+        for job_id, marks in self._policies.marks(self._ledger).items():
+            put(self._ledger.jobs[job_id], marks=marks)
+
+    def _after_pass(self) -> None:
+        # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.
+        if self.periodic and (self._transitions.changed or self._schedulers.strict.passed_over):
+            self._soon = True
+        self._transitions.changed = False
+
+    # ---------------------------------------------------------------------------- waking
+    def came_by_clock(self) -> None:
+        """Take note that jobs became eligible by the clock in this step.
+
+        Backfill sees them by itself only as long as it keeps idle nodes for others (recorded: backfill_begin_time and
+        backfill_begin_time_idle_kept).
+        """
+        if self._looks_first and not getattr(self._backfill, "keeps_idle", True):
+            self._matured = True
+        else:
+            self._transitions.changed = True
+
+    def wake_up(self) -> None:
+        """Let a pass be made in the next step."""
+        self._transitions.changed = True
+        self._soon = self._backfill_wanted = True
+
+    def look_again(self) -> None:
+        """Let a pass be made since the order may be another one: at the next point of the grid, or in this step."""
+        self._schedulers.attempts.again = True
+        self._soon = self._backfill_wanted = True
+        if not self.periodic:
+            self._transitions.changed = True
+
+    def deadline_wake(self, first: Seconds, now: Seconds) -> Seconds | None:
+        """Return when limits have to be looked at, the first deadline being at `first`; None: never."""
+        if first > now and not self._sweeping.interval:
+            return first
+        if self._sweeping.interval:
+            return self._sweeping.first_from(first, now)
+        over = self._over_time_limit
+        return next((at + over for at, _, _ in self._ledger.by_end if at + over > now), None)
+
+    def look_wake(self, at: Seconds, now: Seconds) -> Seconds:
+        """Return when plugins are asked whom to end that want to be asked at `at`."""
+        return self._sweeping.first_from(at, now) if self._sweeping.interval else at
+
+    def next_pass(self, now: Seconds) -> Seconds | None:
+        """Return when a pass will be due if nothing happens until then; None: not at all."""
+        if not self.periodic:
+            return self._making_way.next_retry(now) if self._making_way.retries else None
+        wakes = [self._pass_wake(now), self._submit_pass_at]
+        if self._backfill is not None and self._backfill_wanted and self._backfilling.interval:
+            wakes.append(self._backfilling.after(now))
+        return min((wake for wake in wakes if wake is not None), default=None)
+
+    def _pass_wake(self, now: Seconds) -> Seconds | None:
+        """Return the point of the grid at which the next full pass is wanted; None: none is."""
+        wakes = []
+        if self._soon:
+            wakes.append(self._passing.after(now))
+        retry = self._making_way.next_retry(now) if self._making_way.retries else None
+        if retry is not None:
+            wakes.append(self._passing.first_from(retry, now))
+        return min(wakes, default=None)
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return when passes are due, for `take_over`."""
+        return {
+            "last_backfill": self._last_backfill,
+            "grid_pass_at": self._grid_pass_at,
+            "bf_dirty": self._backfill_wanted,
+            "submit_pass_at": self._submit_pass_at,
+            "soon": self._soon,
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._last_backfill = memory["last_backfill"]
+        self._grid_pass_at = memory["grid_pass_at"]
+        self._backfill_wanted = memory["bf_dirty"]
+        self._submit_pass_at = memory["submit_pass_at"]
+        self._soon = memory["soon"]
+
+
+__all__ = ["Rhythm"]

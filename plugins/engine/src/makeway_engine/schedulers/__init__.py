@@ -1,0 +1,141 @@
+"""Who is tried, and in which order: `strict`, `easy`, and `greedy`.
+
+`backfill` has a distribution of its own, makeway-backfill; it follows `strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from makeway.clockwork import Clockwork
+from makeway.config import SchedulerTable
+from makeway.model import Job, Selector
+from makeway.registry import Policies, scheduler_of
+from makeway_engine.ledger import Ledger
+from makeway_engine.placing import Placer
+from makeway_engine.queue import Queue
+from makeway_engine.rulings import Ahead
+from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.easy import Easy
+from makeway_engine.schedulers.futile import NO_ROOM
+from makeway_engine.schedulers.greedy import Greedy
+from makeway_engine.schedulers.het import HetStarter
+from makeway_engine.schedulers.lanes import Lanes
+from makeway_engine.schedulers.requests import Requests
+from makeway_engine.schedulers.shapes import Shapes
+from makeway_engine.schedulers.strict import Strict, walks_raw
+
+
+class Follower(Protocol):
+    """What plans behind the main scheduler; another distribution brings it."""
+
+    def run(self) -> None:
+        """Make one pass."""
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return what is remembered from one pass to the next, in values that JSON has."""
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another one stood."""
+
+
+class Schedulers:
+    """The schedulers of one run, of which ``[scheduler] type`` says who makes its passes."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        placer: Placer,
+        policies: Policies,
+        scheduler: SchedulerTable,
+        clockwork: Clockwork,
+        *,
+        ahead: Ahead,
+    ) -> None:
+        """Be ready for the first pass.
+
+        :param ahead: who was tried before in a pass and has to wait; the greedy scheduler keeps it.
+        """
+        in_order_of_submission = placer.transitions.priorities.prioritizer is None
+        raw = in_order_of_submission and walks_raw(ledger, scheduler)
+        self.attempts = Attempts(ledger, queue, placer, policies, HetStarter(ledger, placer), raw=raw)
+        kept_by_lane = scheduler.type in ("builtin", "backfill")
+        lanes = Lanes(queue) if kept_by_lane else None
+        greedy = scheduler.type == "greedy"
+        requests = self._requests() if greedy else None
+        without_room = self._without_room() if greedy and requests is None else None
+        self.strict = Strict(self.attempts, lanes)
+        self.greedy = Greedy(self.attempts, ahead, without_room, requests)
+        self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
+        follower = scheduler_of(scheduler.type)
+        self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
+        """None: the type is another."""
+        self._type = scheduler.type
+
+    def _without_room(self) -> Shapes | None:
+        """Return the index of those that found no room, where a glance is all that decides about them."""
+        placer = self.attempts.placer
+        if not self._glance_decides():
+            return None
+        limited = placer.rulings.limited
+        return _shapes(
+            self.attempts.queue, placer.selector, lambda job: job.reason != NO_ROOM or limited(job)
+        )
+
+    def _glance_decides(self) -> bool:
+        """Whether the selector alone keeps those waiting that no limit is about."""
+        placer = self.attempts.placer
+        return placer.order.selector_decides and not placer.preemption
+
+    def _requests(self) -> Requests | None:
+        """Return the index of those who ask for the same, where that is all that decides about them.
+
+        Whoever records or traces attempts wants to know of each of them.
+        """
+        attempts = self.attempts
+        placer = attempts.placer
+        if placer.telling.notes or attempts.turns or getattr(placer.selector, "screen_key", None) is None:
+            return None
+        limits_all = any(call.about is None for call in attempts.policies.calls("makeway_admit"))
+        if self._glance_decides() and not limits_all:
+            return None  # a glance costs less than a try
+        alike = attempts.policies.by_request(attempts.ledger)
+        return None if alike is None else Requests(attempts.queue, alike, placer.beyond)
+
+    def run(self, depth: int, *, backfill: bool) -> None:
+        """Make a pass.
+
+        :param depth: number of entries that the main scheduler looks at.
+        :param backfill: whether backfill follows the main scheduler at once.
+        """
+        if self._type == "easy":
+            self.easy.run()
+        elif self._type == "greedy":
+            self.greedy.run()
+        else:
+            self.strict.run(depth, het=self._type == "builtin")
+            if backfill and self.backfill is not None:
+                self.backfill.run()
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return what passes remember from one to the next, for `take_over`; easy and backfill say it themselves."""
+        return {**self.attempts.hand_over(), **self.greedy.hand_over(), **self.strict.hand_over()}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine's passes stood."""
+        for part in (self.attempts, self.greedy, self.strict):
+            part.take_over(memory)
+
+
+def _shapes(
+    queue: Queue, selector: Selector, by_themselves: Callable[[Job], bool] | None = None
+) -> Shapes | None:
+    """Return the index by shape, if the selector says which jobs are alike to it."""
+    screen_key = getattr(selector, "screen_key", None)
+    return None if screen_key is None else Shapes(queue, screen_key, by_themselves)
+
+
+__all__ = ["Schedulers"]

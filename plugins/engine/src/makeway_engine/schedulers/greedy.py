@@ -1,0 +1,252 @@
+"""Try each job in order, with preemption; one that has to wait holds up nobody."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from makeway.model import Job, JobState
+from makeway_engine.entries import Entry
+from makeway_engine.placing import Outcome, Question
+from makeway_engine.queue import entry_of_plain, entry_to_plain
+from makeway_engine.rulings import Ahead
+from makeway_engine.schedulers.common import Attempts, place_of
+from makeway_engine.schedulers.futile import FutileTries
+from makeway_engine.schedulers.requests import Heads, Requests
+from makeway_engine.schedulers.shapes import Shapes, glance, in_turn
+
+_MOST_ROUNDS = 1000
+"""How often one pass goes back to the head of the queue; a guard against policies that go in a circle."""
+_PENDING = JobState.PENDING
+_SUSPENDED = JobState.SUSPENDED
+_STARTED = Outcome.STARTED
+_WAITS = (Outcome.BUSY, Outcome.LIMITED)
+
+
+class Greedy:
+    """The greedy scheduler of one run."""
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        ahead: Ahead,
+        shapes: Shapes | None = None,
+        requests: Requests | None = None,
+    ) -> None:
+        """Be there for one run.
+
+        :param ahead: who stands before the one that is tried, to be kept for policies that ask.
+        :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
+        :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
+        """
+        self._attempts = attempts
+        self._ahead = ahead
+        self._ledger = attempts.ledger
+        self._queue = attempts.queue
+        self._placer = attempts.placer
+        policies = attempts.policies
+        self._requests = requests
+        looks = policies.closes or policies.takes("makeway_admit", "before")
+        self._wants_before = looks and requests is None
+        self._settled = -1
+        """Version of what was given back when all had been tried."""
+        self._waiting: list[Entry] = []
+        """Those that were tried and have to wait, in the order of the queue."""
+        self._tried = _Jobs()
+        self._futile = FutileTries(attempts.placer)
+        self._traces = attempts.placer.telling.traces
+        self._shapes = shapes if not (self._traces or self._wants_before) else None
+        self._asks_whom = policies.implements("makeway_next")
+
+    def run(self) -> None:
+        """Make a pass.
+
+        What shall be kept for those that wait is up to plugins (`makeway_closed_nodes`). When jobs were
+        submitted since the last pass and nothing else happened, they alone are tried: nobody's start makes
+        room for another.
+        """
+        attempts = self._attempts
+        if self._asks_whom and (named := attempts.policies.next_to_try((), self._ledger)) is not None:
+            self._go_through_named(named)
+            return
+        arrivals = self._queue.take_arrivals()
+        own_order = attempts.custom_order or attempts.turns
+        if own_order or attempts.again or self._settled != self._ledger.freed:
+            self._waiting = []
+            if self._shapes is not None and not own_order and self._shapes.complete():
+                self._go_through_shapes(self._shapes)
+            elif (
+                self._requests is not None
+                and not (own_order or self._placer.forgives)
+                and self._requests.complete()
+            ):
+                self._go_through_requests(self._requests)
+            else:
+                self._go_through(attempts.ordered())
+        else:
+            if self._wants_before:
+                self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
+            self._go_through(sorted(arrivals, key=place_of))
+        attempts.again = False
+        self._ahead.jobs = ()
+        self._settled = self._ledger.freed
+
+    def _go_through_named(self, named: Sequence[Job]) -> None:
+        """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
+        attempts = self._attempts
+        self._queue.take_arrivals()
+        tried: dict[Job, None] = {}
+        waiting: list[Job] = []
+        while fresh := [job for job in dict.fromkeys(named) if job not in tried]:
+            for job in fresh:
+                tried[job] = None
+                self._ahead.jobs = tuple(waiting) if self._wants_before else ()
+                for entry in self._queue.entries_of(job):
+                    if attempts.try_entry(entry) is _STARTED or job.state is not _PENDING:
+                        break
+                if job.state is _PENDING:
+                    waiting.append(job)
+            named = attempts.policies.next_to_try(tuple(tried), self._ledger) or ()
+        attempts.again = False
+        self._ahead.jobs = ()
+        self._settled = self._ledger.freed
+
+    def _go_through_shapes(self, shapes: Shapes) -> None:
+        """Try the same as `_go_through` would: whoever a glance does not judge, and whoever it sees room for."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        left = shapes.behind(None)
+        after: Entry | None = None
+        going = True
+        while going:
+            going = False
+            left = glance(self._placer.selector.screen, left, ledger.up & ~ledger.completing)
+            version = ledger.version
+            for entry in in_turn([shapes.apart, *(shape.entries for shape in left)], after):
+                after = entry
+                if arrivals and entry in arrivals:
+                    continue  # it became eligible in this very pass
+                if self._attempts.try_entry(entry) is not _STARTED:
+                    self._wait(entry)
+                if ledger.version != version:
+                    going = True
+                    break
+
+    def _go_through_requests(self, requests: Requests) -> None:
+        """Try the same as `_go_through` would, save those of a request that was just tried in vain."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        after: Entry | None = None
+        heads, version = Heads(requests.lists(), None), ledger.version
+        while (head := heads.next()) is not None:
+            entry, listed = head
+            if arrivals and entry in arrivals:  # it became eligible in this very pass
+                heads.go_on(listed, entry)
+                continue
+            after, job, reason = entry, entry[1], entry[1].reason
+            alone = requests.stands_alone(entry)
+            outcome = self._attempts.try_entry(entry)
+            if job.asked_at is not None and not alone:
+                requests.waits(job)
+            if ledger.version != version:
+                heads, version = Heads(requests.lists(), after), ledger.version
+            elif alone or outcome not in _WAITS or job.reason != reason:
+                heads.go_on(listed, entry)
+
+    def _go_through(self, entries: Sequence[Entry]) -> None:
+        """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
+        ledger = self._ledger
+        rounds = _MOST_ROUNDS if self._attempts.turns else 0
+        leaving_for: set[str] = set()
+        vain: Collection[int] = ()
+        seen = (-1, -1)
+        """Versions of the ledger by which `vain` was found: in all, and of what was given back."""
+        at = 0
+        while at < len(entries):
+            entry = entries[at]
+            at += 1
+            job, freed = entry[1], ledger.freed
+            if seen[1] != freed or (seen[0] != ledger.version and id(job) not in vain):
+                seen = ledger.version, freed
+                vain = self._futile.among(each[1] for each in entries[at - 1 :])
+            if id(job) in vain:
+                if self._traces:
+                    self._tell(entry)
+                continue
+            if job.state is _SUSPENDED:
+                self._attempts.turn(job)
+            elif job.state is _PENDING and job.id not in leaving_for:
+                self._ahead.jobs = self._before(entry)
+                outcome = self._attempts.try_entry(entry)
+                if outcome is not _STARTED:
+                    self._wait(entry)
+                if outcome is Outcome.PREEMPTING:
+                    leaving_for.add(job.id)
+            if rounds and ledger.freed != freed:
+                rounds -= 1
+                entries, at, seen = self._attempts.ordered(), 0, (-1, -1)
+                self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
+
+    def _tell(self, entry: Entry) -> None:
+        """Trace what trying a job would come to that need not be tried."""
+        _, job, partition = entry
+        question = Question(job, partition, self._ledger.all_nodes)
+        self._placer.telling.in_vain(question, preempt=self._placer.preemption)
+
+    def _wait(self, entry: Entry) -> None:
+        if self._attempts.custom_order:
+            self._waiting.append(entry)
+        else:
+            bisect.insort(self._waiting, entry, key=place_of)
+
+    def _before(self, entry: Entry) -> Sequence[Job]:
+        """Return the jobs that were tried before `entry` and have to wait."""
+        if not self._wants_before:
+            return ()
+        if self._attempts.custom_order:  # then only those of this pass are listed, as they were tried
+            return self._tried.of(self._waiting)
+        waiting = [each[1] for each in self._waiting if each[0] < entry[0]]
+        return waiting if len(waiting) < 2 else list(dict.fromkeys(waiting))
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return who has to wait, for `take_over`."""
+        jobs = self._ledger.jobs
+        waiting = self._waiting
+        if self._requests is not None:
+            arrivals = set(map(place_of, self._queue.arrivals))
+            waiting = [entry for entry in self._queue.entries if entry[0] not in arrivals]
+        return {
+            "settled": self._settled,
+            "waiting": [
+                entry_to_plain(each)
+                for each in waiting
+                if jobs.get(each[1].id) is each[1] and each[1].state is _PENDING
+            ],
+        }
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._settled = memory["settled"]
+        self._waiting = [entry_of_plain(plain, self._ledger.jobs) for plain in memory["waiting"]]
+
+
+class _Jobs:
+    """The jobs of a list of entries that only grows, each once; who comes is added to what was listed before."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._count = 0
+        self._known: set[Job] = set()
+        self._listed: list[Job] = []
+
+    def of(self, entries: list[Entry]) -> Sequence[Job]:
+        """Return them; another list begins anew."""
+        if entries is not self._entries:
+            self._entries, self._count = entries, 0
+            self._known, self._listed = set(), []
+        for _, job, _ in entries[self._count :]:
+            if job not in self._known:
+                self._known.add(job)
+                self._listed.append(job)
+        self._count = len(entries)
+        return self._listed

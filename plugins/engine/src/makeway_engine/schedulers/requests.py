@@ -1,0 +1,108 @@
+"""Spare trying those in a deep queue who ask for the same as somebody who has just been tried in vain.
+
+Entries are kept by request: the partition, what the job asks for, and the reason why it waits. Where all policies that
+decide about a try answer by the request (`makeway.hookspecs.by_request`), and nothing changed meanwhile, the next job
+of the same request would wait for the same reason as the last. `Greedy` says what a pass comes to without this, and
+`tests/test_deep_requests.py` holds one to the other.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from makeway.model import Job, JobSpec
+from makeway_engine.entries import Entry
+from makeway_engine.queue import Queue
+from makeway_engine.schedulers.shapes import Shapes
+
+_NOT_ASKED = frozenset(
+    (
+        *("id", "name", "submit_at", "begin_at", "run_time", "wall_submit", "source"),
+        *("array_task", "command", "priority", "nice"),
+    )
+)
+_ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not in _NOT_ASKED)
+
+
+class Requests(Shapes):
+    """The eligible entries of a queue by request."""
+
+    def __init__(self, queue: Queue, by_request: Callable[[Job], bool], on_hold: Mapping[str, str]) -> None:
+        """Be there for one run.
+
+        :param by_request: whether policies answer about a job by its request.
+        :param on_hold: jobs that wait for good, for reasons of their own.
+        """
+        super().__init__(queue, _request)
+        self._by_themselves = self._stands_alone
+        self._by_request = by_request
+        self._on_hold = on_hold
+
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before, or something of its own came in between."""
+        known = self._entry_of.get(job.index)
+        if known is not None:
+            self.left(job)
+            self.came(known[1])
+
+    def stands_alone(self, entry: Entry) -> bool:
+        """Whether nobody asks for the same as far as is known: others say nothing about this one."""
+        known = self._entry_of.get(entry[1].index)
+        return known is None or known[0] is None
+
+    def _stands_alone(self, job: Job) -> bool:
+        """Whether more than its request counts: it ran before, or had others make way."""
+        ran = job.starts or job.restarts or job.preemptions
+        return bool(ran or job.asked_at is not None or job.id in self._on_hold or not self._by_request(job))
+
+    def lists(self) -> list[list[Entry]]:
+        """Return those who stand alone, and all entries of each request."""
+        return [self.apart, *(shape.entries for shape in self._kept.values())]
+
+
+def _request(job: Job) -> Hashable:
+    """Return all that a job asks for, and why it waits."""
+    spec = job.spec
+    asked = tuple(_hashable(getattr(spec, name)) for name in _ASKED)
+    return (
+        job.reason,
+        job.time_limit,
+        id(job.qos),
+        job.account,
+        job.required,
+        job.excluded,
+        job.marks,
+        *asked,
+    )
+
+
+def _hashable(value: Any) -> Hashable:
+    return repr(sorted(value.items())) if isinstance(value, Mapping) else value
+
+
+class Heads:
+    """Who is tried next: the first of each list, or whoever stands behind the last one that was tried of it."""
+
+    def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
+        """Begin behind an entry in the queue; None: at its head."""
+        self._heads: list[tuple[Entry, list[Entry]]] = []
+        for listed in lists:
+            self.go_on(listed, after)
+
+    def next(self) -> tuple[Entry, list[Entry]] | None:
+        """Return the first entry with its list; None: there is none."""
+        return heapq.heappop(self._heads) if self._heads else None
+
+    def go_on(self, listed: list[Entry], after: Entry | None) -> None:
+        """Have whoever stands behind an entry in its list tried."""
+        at = 0 if after is None else bisect.bisect_right(listed, after)
+        if at < len(listed):
+            heapq.heappush(self._heads, (listed[at], listed))
+
+
+__all__ = ["Heads", "Requests"]

@@ -1,0 +1,167 @@
+"""Find those in a deep queue who may be worth a try, without going through all of it.
+
+Waiting entries are kept by shape: all that a glance of the selector (`Selector.screen`), and a reservation counted in
+nodes, look at. One glance answers for all of a shape, so a pass costs what the shapes cost, however many wait. `Easy`
+and `Greedy` say what they come to without this, and `tests/test_deep_queues.py` holds one to the other.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model import Job, Partition, Seconds
+from makeway_engine.entries import Entry
+from makeway_engine.queue import Queue
+from makeway_engine.schedulers.deep import DeepQueue
+
+ScreenKey = Callable[[Job], Hashable]
+
+
+@attrs.define(eq=False)
+class Shape:
+    """Entries of one shape, in the order of the queue; never empty while it is kept."""
+
+    partition: Partition
+    size: int
+    """Nodes that each of the jobs wants."""
+    entries: list[Entry] = attrs.field(factory=list)
+    by_limit: dict[Seconds, list[Entry]] = attrs.field(factory=dict)
+    """The same, but for those without a time limit, by their time limits."""
+    limits: list[Seconds] = attrs.field(factory=list)
+    """These, ascending."""
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
+        bisect.insort(self.entries, entry)
+        limit = entry[1].time_limit
+        if limit is not None:
+            if limit not in self.by_limit:
+                self.by_limit[limit] = []
+                bisect.insort(self.limits, limit)
+            bisect.insort(self.by_limit[limit], entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Take an entry out."""
+        _take_out(self.entries, entry)
+        limit = entry[1].time_limit
+        if limit is not None:
+            _take_out(self.by_limit[limit], entry)
+            if not self.by_limit[limit]:
+                del self.by_limit[limit]
+                del self.limits[bisect.bisect_left(self.limits, limit)]
+
+    def lists(self, now: Seconds, by: Seconds | None) -> Iterator[list[Entry]]:
+        """Yield the entries in lists, each in order.
+
+        :param by: only of jobs that would be over by then, were they to start `now`; None: all.
+        """
+        if by is None:
+            yield self.entries
+            return
+        for limit in self.limits:
+            if now + limit > by:
+                return
+            yield self.by_limit[limit]
+
+
+def _take_out(listed: list[Entry], entry: Entry) -> None:
+    del listed[bisect.bisect_left(listed, entry)]
+
+
+class Shapes(DeepQueue):
+    """The eligible entries of a queue by shape."""
+
+    def __init__(
+        self, queue: Queue, screen_key: ScreenKey, by_themselves: Callable[[Job], bool] | None = None
+    ) -> None:
+        """Be there for one run.
+
+        :param by_themselves: which jobs a glance does not judge at present; to be told of changes by `waits`.
+        """
+        super().__init__(queue)
+        self._by_themselves = by_themselves
+        self.apart: list[Entry] = []
+        """Those whom a glance does not judge, in the order of the queue."""
+        self._screen_key = screen_key
+        self._entry_of: dict[int, tuple[Hashable, Entry]] = {}
+        """By the place of a job in the job table, with the key of its shape."""
+        self._kept: dict[Hashable, Shape] = {}
+
+    def behind(self, entry: Entry | None) -> list[Shape]:
+        """Return the shapes with any entry behind one in the queue; None: all."""
+        return [shape for shape in self._kept.values() if entry is None or shape.entries[-1] > entry]
+
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
+        known = self._entry_of.get(job.index)
+        if known is not None and self._by_themselves is not None:
+            key, entry = known
+            if (key is None) is not self._by_themselves(job):
+                self.left(job)
+                self.came(entry)
+
+    # ------------------------------------------------------------------------------------ the index
+    def _forget(self) -> None:
+        self._kept.clear()
+        self.apart.clear()
+        self._entry_of.clear()
+
+    def _keep(self, entry: Entry) -> None:
+        _, job, partition = entry
+        if self._by_themselves is not None and self._by_themselves(job):
+            self._entry_of[job.index] = None, entry
+            bisect.insort(self.apart, entry)
+            return
+        key = partition.index, job.size, self._screen_key(job)
+        self._entry_of[job.index] = key, entry
+        shape = self._kept.get(key)
+        if shape is None:
+            shape = self._kept[key] = Shape(partition, job.size)
+        shape.add(entry)
+
+    def _drop(self, job: Job) -> None:
+        known = self._entry_of.pop(job.index, None)
+        if known is None:
+            return
+        key, entry = known
+        if key is None:
+            _take_out(self.apart, entry)
+        else:
+            shape = self._kept[key]
+            shape.remove(entry)
+            if not shape.entries:
+                del self._kept[key]
+
+
+def glance(screen: Callable[..., Sequence[Job]], shapes: Iterable[Shape], nodes: NodeBits) -> list[Shape]:
+    """Return the shapes whose jobs might start on `nodes`."""
+    first = {id(shape.entries[0][1]): shape for shape in shapes if shape.entries}
+    if not first:
+        return []
+    return [first[id(job)] for job in screen([shape.entries[0][1] for shape in first.values()], nodes)]
+
+
+def in_turn(lists: Iterable[list[Entry]], after: Entry | None) -> Iterator[Entry]:
+    """Yield the entries of several lists that stand behind one in the queue, in its order; None: all.
+
+    The lists may change meanwhile: who has left is not met any more.
+    """
+    heads: list[tuple[Entry, list[Entry]]] = []
+    for listed in lists:
+        at = 0 if after is None else bisect.bisect_right(listed, after)
+        if at < len(listed):
+            heads.append((listed[at], listed))
+    heapq.heapify(heads)
+    while heads:
+        entry, listed = heads[0]
+        yield entry
+        at = bisect.bisect_right(listed, entry)
+        if at < len(listed):
+            heapq.heapreplace(heads, (listed[at], listed))
+        else:
+            heapq.heappop(heads)

@@ -1,0 +1,216 @@
+"""Strict order, as Slurm's main scheduler has it: ``builtin``, and the main part of ``backfill``.
+
+A job that cannot start closes its partition and withdraws its nodes for the pass (spec slurm-preemption 7.2,
+slurm-gang-and-select 5.3).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.bitmap import NodeBits
+from makeway.clockwork import Clockwork
+from makeway.config import SchedulerTable
+from makeway.model import Job, JobState, Partition, Seconds
+from makeway_engine.entries import Entry
+from makeway_engine.ledger import Ledger
+from makeway_engine.placing import Outcome, Question
+from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.lanes import BEHIND, Lanes
+
+_TINY = 1e-6
+_PENDING = JobState.PENDING
+_SUSPENDED = JobState.SUSPENDED
+_STARTED = Outcome.STARTED
+_BUSY = Outcome.BUSY
+_RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+
+
+class _Pass:
+    """What a pass has come to so far."""
+
+    __slots__ = ("closed", "done", "partitions", "reservations", "started", "withdrawn")
+
+    def __init__(self, partitions: set[int]) -> None:
+        self.partitions = partitions
+        """Indices of all that jobs wait in."""
+        self.closed: set[int] = set()
+        self.withdrawn: NodeBits = 0
+        self.done: set[str] = set()
+        self.reservations: set[str] = set()
+        """Those in which a job has to wait: others in them wait as well."""
+        self.started = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody is tried any more."""
+        return len(self.closed) == len(self.partitions)
+
+
+class Strict:
+    """The main scheduler of one run."""
+
+    def __init__(self, attempts: Attempts, lanes: Lanes | None = None) -> None:
+        """Be there for one run.
+
+        :param lanes: knows its queue by partition; None: each pass goes through all of it.
+        """
+        self._lanes = lanes
+        self._attempts = attempts
+        self._ledger = attempts.ledger
+        self._queue = attempts.queue
+        self._placer = attempts.placer
+        self._het = attempts.het
+        self._raw = attempts.raw
+        self._reserves = attempts.placer.policies.implements("makeway_windows")
+        self._clockwork = attempts.ledger.settings(Clockwork)
+        self._asked: dict[str, Seconds] = {}
+        """In raw order: whoever has had others make way, and when; until the estimator of sched/builtin has run."""
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether a job has been passed over that will be looked at again without anything happening."""
+        return any(self._is_passed_over(job_id) for job_id in self._asked)
+
+    def _is_passed_over(self, job_id: str) -> bool:
+        """Whether the estimator of sched/builtin has not run since the job had others make way.
+
+        It alone clears the mark "preemption in progress" when the jobs are walked in raw order (spec
+        slurm-gang-and-select 4.4.4).
+        """
+        at = self._asked.get(job_id)
+        if at is None:
+            return False
+        interval, phase = self._clockwork.bf_interval, self._clockwork.bf_phase
+        if not interval:
+            return False
+        return (self._ledger.now - phase + _TINY) // interval == (at - phase + _TINY) // interval
+
+    def run(self, depth: int, *, het: bool) -> bool:
+        """Make a pass over at most `depth` entries; say whether any job started.
+
+        :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
+        """
+        self._queue.arrivals.clear()  # every entry is looked at anyway
+        if self._asked:
+            self._asked = {each: at for each, at in self._asked.items() if self._is_passed_over(each)}
+        attempts = self._attempts
+        plain = self._lanes is None or attempts.custom_order or attempts.turns or self._raw
+        if (
+            self._lanes is not None
+            and not plain
+            and depth >= len(self._queue.entries)
+            and self._lanes.complete()
+        ):
+            return self._run_by_lane(self._lanes)
+        state = _Pass({entry[2].index for entry in self._queue.entries})
+        for entry in itertools.islice(attempts.ordered(), depth):
+            if state.is_over or not self._look(entry, state, het=het):
+                break
+        return state.started
+
+    def _run_by_lane(self, lanes: Lanes) -> bool:
+        """Come to the same without a look at those who stand behind somebody that waits."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        state = _Pass(set(lanes.lanes))
+        behind: list[Entry] = []
+        """Entries of closed partitions whose reason has yet to change, as a heap."""
+        after: Entry | None = None
+        while not state.is_over:
+            entry = lanes.next(after, state.closed)
+            if behind and (entry is None or behind[0] < entry):
+                entry = heapq.heappop(behind)
+                if entry[1].state is _PENDING:
+                    ledger.wait_for(entry[1], BEHIND)
+            elif entry is None:
+                break
+            elif not arrivals or entry not in arrivals:  # else it became eligible in this very pass
+                closed = len(state.closed)
+                self._look(entry, state, het=False)
+                if len(state.closed) > closed:
+                    for each in lanes.odd(entry[2].index, entry):
+                        if each not in arrivals:
+                            heapq.heappush(behind, each)
+            after = entry
+        return state.started
+
+    def _look(self, entry: Entry, state: _Pass, *, het: bool) -> bool:
+        """Try the job of an entry if its turn has come; say whether the pass goes on."""
+        _, job, partition = entry
+        closed = state.closed
+        if job.state is _SUSPENDED:
+            state.started = self._attempts.turn(job) or state.started
+        if job.id in state.done or job.state is not _PENDING:
+            return True
+        if self._asked and self._is_passed_over(job.id):
+            return True
+        if partition.index in closed or job.spec.reservation in state.reservations:
+            self._ledger.wait_for(job, BEHIND)
+            return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
+        if job.spec.het_id is not None:
+            if het and self._start_het(job, partition, state.withdrawn):
+                state.started = True
+            else:
+                closed.add(partition.index)
+                state.withdrawn |= partition.nodes
+            return True
+        self._try(job, partition, state)
+        return True
+
+    def _try(self, job: Job, partition: Partition, state: _Pass) -> None:
+        """Try a job; if it has to wait, it closes its partition, or withdraws the nodes that it requires."""
+        allowed = self._ledger.all_nodes & ~state.withdrawn
+        if job.required & ~allowed:
+            if (partition.nodes & allowed & self._ledger.up).bit_count() >= job.size:
+                self._ledger.wait_for(job, "ReqNodeNotAvail")
+                return
+            outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
+        else:
+            outcome = self._placer.try_start(Question(job, partition, allowed))
+        if outcome is _STARTED:
+            state.started = True
+        elif outcome in (_BUSY, Outcome.PREEMPTING):
+            if outcome is Outcome.PREEMPTING:
+                state.done.add(job.id)
+                if self._raw:
+                    self._asked[job.id] = self._ledger.now
+            left = partition.nodes & allowed & self._ledger.up
+            if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
+                self._ledger.wait_for(job, _RESERVED)
+            if self._reserves and job.spec.reservation:
+                state.reservations.add(job.spec.reservation)  # it holds back nobody else
+                return
+            required = job.required
+            if required and required.bit_count() >= job.size:
+                state.withdrawn |= required
+            else:
+                state.closed.add(partition.index)
+                state.withdrawn |= partition.nodes
+
+    def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
+        allowed = self._ledger.all_nodes & ~withdrawn
+        return self._het.try_start(job, partition, allowed) is _STARTED
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return who is passed over, for `take_over`."""
+        jobs = self._ledger.jobs
+        return {"asked": {job_id: at for job_id, at in self._asked.items() if job_id in jobs}}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self._asked = dict(memory["asked"])
+
+
+def walks_raw(ledger: Ledger, scheduler: SchedulerTable) -> bool:
+    """Whether the main scheduler walks the job table unsorted (spec slurm-gang-and-select 5.2, last exception)."""
+    tiers = {partition.priority_tier for partition in ledger.cluster.partitions}
+    return (
+        scheduler.type == "builtin"
+        and scheduler.priority == "basic"
+        and len(tiers) == 1
+        and ledger.rule("builtin_raw_order")
+    )

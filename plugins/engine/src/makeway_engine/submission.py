@@ -1,0 +1,322 @@
+"""Take jobs in: what a specification comes to here, and which jobs are refused at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+from makeway.bitmap import NodeBits, highest, lowest, span
+from makeway.config import McsTable, SchedulerTable
+from makeway.errors import unknown
+from makeway.features import unknown_features, unreadable
+from makeway.model import Job, JobDraft, JobSpec, JobState, Partition, Seconds, Selector
+from makeway.obstacle import counted, length, node_bounds
+from makeway.record import Recorder
+from makeway_engine.exclusivity import label_of
+from makeway_engine.ledger import Ledger, put
+from makeway_engine.placing import Placer
+from makeway_engine.queue import Queue
+from makeway_engine.schedulers.het import refuse
+from makeway_engine.transitions import Transitions
+
+
+class Bounds(NamedTuple):
+    """What a partition allows one job."""
+
+    least: int
+    most: int
+    """Nodes."""
+    time: Seconds | None
+    """Longest time limit; None: any."""
+
+
+def bounds_of(job: Job, partition: Partition) -> Bounds:
+    """Return what a partition allows a job; flags of the job's QOS lift single bounds."""
+    flags: frozenset[str] = job.qos.flags if job.qos is not None else frozenset()
+    least, allowed = node_bounds(job, partition)
+    there = partition.nodes.bit_count()
+    return Bounds(
+        least=least,
+        most=there if allowed is None else min(there, allowed),
+        time=None if "PartitionTimeLimit" in flags else partition.max_time,
+    )
+
+
+class Submission:
+    """The door of one run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: Queue,
+        transitions: Transitions,
+        placer: Placer,
+        selector: Selector,
+        recorder: Recorder,
+        scheduler: SchedulerTable,
+    ) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._transitions = transitions
+        self._placer = placer
+        self._selector = selector
+        self._recorder = recorder
+        self._scheduler = scheduler
+        self._mcs = ledger.settings(McsTable)
+        self._labels = self._mcs.label != "none"
+        self._door = transitions.policies.implements("makeway_accept")
+        self.last_index = 0
+        """Place of the last job in the job table so far."""
+        self._refused_het: dict[str, str] = {}
+        """Ids of heterogeneous jobs that were refused, with the reason."""
+        self._partition_sets: dict[tuple[str, ...], tuple[tuple[Partition, ...], str]] = {}
+
+    def submit(self, spec: JobSpec) -> None:
+        """Enter a new job; one that can never run ends at once as FAILED with the reason."""
+        ledger = self._ledger
+        transitions = self._transitions
+        now = ledger.now
+        self.last_index += 1
+        draft, problem = self._draft(spec, self.last_index)
+        job = ledger.enter(draft)
+        put(job, priority=transitions.priorities.first(job))
+        self._recorder.entered(job, now)
+        self._queue.add(job, now)
+        transitions.changed = True
+        if spec.het_id is not None and self._scheduler.type == "builtin":
+            problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
+        if spec.features and not problem and (unknown := unknown_features(spec.features, ledger.cluster)):
+            problem = f"no node has the feature {unknown[0]!r}"
+        if not problem and self._door:
+            problem = transitions.policies.refusals((job,), ledger).get(job.id, "")
+        if not problem and not self._scheduler.enforce_part_limits:
+            beyond = self._beyond(job)
+            if beyond:
+                self._placer.beyond[job.id] = beyond
+                return
+        problem = problem or self._misfit(job) or self._impossible(job)
+        if spec.het_id is not None:
+            problem = self._refused_het.get(spec.het_id, "") or problem
+        if problem:
+            self._reject(job, problem)
+
+    def move(self, job: Job, names: tuple[str, ...]) -> str:
+        """Put a pending job that has no entries in the queue into other partitions.
+
+        Return what is wrong with them, as at its submission; then it stays where it was. Empty: nothing is.
+        """
+        before = {
+            name: getattr(job, name) for name in ("spec", "partitions", "partition", "time_limit", "reason")
+        }
+        spec = attrs.evolve(job.spec, partitions=names)
+        draft, problem = self._draft(spec, job.index)
+        beyond = self._placer.beyond.pop(job.id, "")
+        put(
+            job,
+            spec=spec,
+            partitions=draft.partitions,
+            partition=draft.partition,
+            time_limit=draft.time_limit,
+        )
+        if not problem and self._door:
+            problem = self._transitions.policies.refusals((job,), self._ledger).get(job.id, "")
+        if not problem and not self._scheduler.enforce_part_limits and (now_beyond := self._beyond(job)):
+            self._placer.beyond[job.id] = now_beyond
+            return ""
+        problem = problem or self._misfit(job) or self._impossible(job)
+        if problem:
+            put(job, **before)
+            if beyond:
+                self._placer.beyond[job.id] = beyond
+        return problem
+
+    def draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
+        """Return a job that was submitted before this engine came, and what is wrong with it here; empty: nothing."""
+        self.last_index = max(self.last_index, index)
+        return self._draft(spec, index)
+
+    def look_again(self, pending: Iterable[Job]) -> None:
+        """See which of the jobs that wait already wait for good, by the limits of their partitions."""
+        if not self._scheduler.enforce_part_limits:
+            for job in pending:
+                beyond = self._beyond(job)
+                if beyond:
+                    self._placer.beyond[job.id] = beyond
+
+    def _draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
+        """Return a job as it is when it is submitted now, its priority apart, and what is wrong with it."""
+        now = self._ledger.now
+        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
+        first = partitions[0]
+        qos = None
+        if spec.qos is not None:
+            cluster = self._ledger.cluster
+            qos = cluster.qos_named(spec.qos)
+            if qos is None and cluster.qos:
+                problem = problem or f"InvalidQOS: {spec.qos!r}"
+        limit = spec.time_limit
+        if limit is None:
+            limit = first.default_time if first.default_time is not None else first.max_time
+        required = excluded = 0
+        if spec.required_nodes or spec.excluded_nodes:
+            required, excluded, wrong = self._named_nodes(spec)
+            problem = problem or wrong
+        if spec.features:
+            problem = problem or unreadable(spec.features)
+        draft = JobDraft(
+            spec=spec,
+            id=spec.id,
+            index=index,
+            user=spec.user,
+            account=spec.account,
+            partitions=partitions,
+            partition=first,
+            qos=qos,
+            submit_at=now,
+            eligible_at=now if spec.begin_at is None else max(now, spec.begin_at),
+            time_limit=limit,
+            priority=0,
+            requeueable=spec.batch
+            and (spec.requeue if spec.requeue is not None else self._scheduler.requeue),
+            size=spec.min_nodes if spec.min_nodes > 1 else 1,
+            required=required,
+            excluded=excluded,
+            mcs_label=self._label(spec) if self._labels else None,
+        )
+        return draft, problem
+
+    def _label(self, spec: JobSpec) -> str | None:
+        return label_of(self._mcs, spec.user, spec.group, spec.account, spec.mcs_label)
+
+    def _partitions(self, spec: JobSpec) -> tuple[tuple[Partition, ...], str]:
+        """Return the partitions of a job, and what is wrong with them; never none, so that it can be rejected."""
+        found = self._partition_sets[spec.partitions] = self._find_partitions(spec.partitions)
+        return found
+
+    def _find_partitions(self, names: tuple[str, ...]) -> tuple[tuple[Partition, ...], str]:
+        cluster = self._ledger.cluster
+        any_one = cluster.partitions[:1]
+        if not names:
+            default = cluster.default_partition
+            if default is None:
+                return any_one, "no partition given and there is no default one"
+            return (default,), ""
+        found = []
+        for name in names:
+            partition = cluster.partition(name)
+            if partition is None:
+                return any_one, unknown("partition", name, (each.name for each in cluster.partitions))
+            found.append(partition)
+        return tuple(found), ""
+
+    def _named_nodes(self, spec: JobSpec) -> tuple[NodeBits, NodeBits, str]:
+        """Return the nodes that a job must and must not have, and what is wrong with them.
+
+        Who wants nodes that follow one another must have those between the ones that he names.
+        """
+        required, missing = self._bits(spec.required_nodes)
+        excluded, _ = self._bits(spec.excluded_nodes)
+        if missing:
+            return required, excluded, f"no node named {missing!r}"
+        if spec.contiguous and required:
+            required = span(lowest(required), highest(required) + 1)
+        named = required.bit_count()
+        if spec.max_nodes is not None and named > spec.max_nodes:
+            wrong = f"must have {counted(named, 'node')}, but takes at most {spec.max_nodes:,}"
+            return required, excluded, wrong
+        return required, excluded, ""
+
+    def _bits(self, names: Sequence[str]) -> tuple[NodeBits, str]:
+        bits = 0
+        for name in names:
+            node = self._ledger.cluster.node(name)
+            if node is None:
+                return bits, name
+            bits |= 1 << node.index
+        return bits, ""
+
+    def _beyond(self, job: Job) -> str:
+        """Return which limit of its one partition a job is beyond, where that only makes it wait; empty: none."""
+        partition = job.partition
+        if len(job.partitions) > 1:
+            return ""
+        bounds = bounds_of(job, partition)
+        if not bounds.least <= job.size <= bounds.most:
+            return "PartitionNodeLimit"
+        cpus = sum(node.cpus for node in self._ledger.cluster.nodes if partition.nodes >> node.index & 1)
+        if job.spec.cpus > cpus:
+            return "PartitionConfig"
+        if bounds.time is not None and (job.time_limit or 0.0) > bounds.time:
+            return "PartitionTimeLimit"
+        return ""
+
+    def _misfit(self, job: Job) -> str:
+        reasons = []
+        size = job.size
+        for partition in job.partitions:
+            bounds = bounds_of(job, partition)
+            if size > bounds.most:
+                reasons.append(
+                    f"needs {counted(size, 'node')}; partition {partition.name} gives at most {bounds.most}"
+                )
+            elif size < bounds.least:
+                reasons.append(
+                    f"asks for {counted(size, 'node')}; partition {partition.name} wants {partition.min_nodes} or more"
+                )
+            elif bounds.time is not None and job.time_limit is not None and job.time_limit > bounds.time:
+                reasons.append(
+                    f"asks for a time limit of {length(job.time_limit)}; "
+                    f"partition {partition.name} allows {length(bounds.time)}"
+                )
+            elif not partition.accepts:
+                what = "drained" if partition.up else "inactive"
+                reasons.append(f"partition {partition.name} is {what}: it takes no new jobs")
+            else:
+                return ""
+        return "; ".join(reasons)
+
+    def _impossible(self, job: Job) -> str:
+        """Say why no empty cluster could run a job in any of its partitions, as ``sbatch`` does; empty: one could.
+
+        Nodes out of service may come back, so that a job is not judged without them.
+        """
+        told: list[str] = []
+        for partition in job.partitions:
+            if partition.nodes & self._ledger.up != partition.nodes:
+                return ""
+            put(job, partition=partition)
+            blocked = self._selector.possible(job, self._ledger)
+            if blocked is None:
+                put(job, partition=job.partitions[0])
+                return ""
+            told.append(blocked.detail or blocked.reason)
+        put(job, partition=job.partitions[0], reason="BadConstraints")
+        return "; ".join(dict.fromkeys(told))
+
+    def _reject(self, job: Job, problem: str) -> None:
+        """Refuse a job; of a heterogeneous one all components, those that are still to come as well."""
+        het_id = job.spec.het_id
+        if het_id is None:
+            refuse((job,), problem, self._transitions)
+            return
+        told = self._refused_het.setdefault(het_id, f"component {job.id}: {problem}")
+        refuse(
+            [part for part in self._ledger.components(job) if part.state is JobState.PENDING],
+            told,
+            self._transitions,
+        )
+
+    # --------------------------------------------------------------------------- adoption
+    def hand_over(self) -> dict[str, Any]:
+        """Return how many jobs came, and who was refused, for `take_over`."""
+        return {"count": self.last_index, "refused_het": dict(self._refused_het)}
+
+    def take_over(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another engine stood."""
+        self.last_index = max(self.last_index, memory["count"])
+        self._refused_het = dict(memory["refused_het"])
+
+
+__all__ = ["Submission"]
