@@ -38,6 +38,19 @@ def test_what_a_package_held_moved_with_it() -> None:
             importlib.import_module("makeway.testing.nothing")
 
 
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [("makeway.cli", "explain"), ("makeway.engine.schedulers", "backfill"), ("makeway.engine", "reload")],
+)
+def test_what_left_a_package_before_it_moved_is_found_in_it(package: str, name: str) -> None:
+    """As ``from makeway.cli import explain`` asks: by the name that the package has now."""
+    namespace: dict[str, object] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        exec(f"from {package} import {name}", namespace)
+    assert namespace[name] is importlib.import_module(MOVED[f"{package}.{name}"])
+
+
 def test_a_missing_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what to type."""
     find = importlib.util.find_spec

@@ -46,7 +46,7 @@ class MovedModules:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return where a module is found that moved; None: it did not."""
-        new = new_name(name) if name.startswith("makeway.") else None
+        new = new_name(name) if name.startswith("makeway") else None
         if new is None:
             return None
         try:
