@@ -22,6 +22,7 @@ include_patterns = [
     "docs/*.md",
     "examples/*/README.md",
     "examples/plugins/*/README.md",
+    "core/README.md",
     "plugins/*/README.md",
     "testing/README.md",
 ]
