@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 MOST_LINES = 17_000
 """Lines that the sources of the core may have, comments and docstrings among them (docs/map.md)."""
 
+
 @pytest.fixture(scope="module")
 def generator() -> types.ModuleType:
     """Import the script that draws the picture."""
