@@ -60,7 +60,9 @@ class PatientPrioritizer(Prioritizer, Protocol):
         Asked right after `again`. Until then nobody comes, starts, ends or changes; if somebody does, `again` is
         called first with the view as it was, and has to bring everything to where single calls would have brought it.
 
-        :param jobs: the eligible ones, as they stand in line; once for each of their partitions.
+        :param jobs: the eligible ones, as they stand in line; once for each of their partitions. None of them where
+            nobody has room, whoever stands first: recalculations may then be made up for at once, in whatever order
+            they leave.
         """
 
 

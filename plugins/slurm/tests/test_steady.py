@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,9 +22,14 @@ NAME = "priority/multifactor"
 USERS = 6
 
 
-def site(chance: random.Random, **more: Any) -> Config:
-    """Return 4 nodes with 4 CPUs, two accounts, and ages that are soon as high as they can be."""
-    accounts = [{"Account": name, "Share": str(chance.randint(1, 4))} for name in ("a", "b")]
+def site(chance: random.Random, limits: Mapping[str, str] | None = None, **more: Any) -> Config:
+    """Return 4 nodes with 4 CPUs, two accounts, and ages that are soon as high as they can be.
+
+    :param limits: of each account; with them, a user runs at most two jobs.
+    """
+    accounts: list[dict[str, str]] = [
+        {"Account": name, "Share": str(chance.randint(1, 4)), **(limits or {})} for name in ("a", "b")
+    ]
     users = [
         {"Account": "ab"[at % 2], "User": f"u{at}", "Share": str(chance.choice((0, 1, 1, 2, 5)))}
         for at in range(USERS)
@@ -44,13 +50,18 @@ def site(chance: random.Random, **more: Any) -> Config:
             {"name": "main", "default": True},
             {"name": "first", "priority_tier": 5, "priority_job_factor": 3},
         ],
-        "policy": {"priority": NAME, "settings": {NAME: settings}},
+        "qos": [{"name": "q", "attributes": {"MaxJobsPU": "2"}}],
+        "policy": {
+            "priority": NAME,
+            "settings": {NAME: settings},
+            "plugins": ["limits/slurm"] if limits is not None else [],
+        },
         "scheduler": {"type": chance.choice(("builtin", "easy", "greedy")), "clockwork": "ideal"},
     }
     return structure(tables, Config, "test")
 
 
-def jobs(chance: random.Random) -> list[JobSpec]:
+def jobs(chance: random.Random, **more: Any) -> list[JobSpec]:
     """Return 40 jobs, far more than there is room for; in some runs all wait in one partition."""
     where = chance.choice(((("main",),), (("main",), ("main",), ("first",)), (("main",), ("main", "first"))))
     found = []
@@ -71,6 +82,7 @@ def jobs(chance: random.Random) -> list[JobSpec]:
                 time_limit=10000.0,
                 nice=chance.choice((0, 0, 0, 3)),
                 priority=chance.choice((None, None, None, None, None, None, None, 40)),
+                **more,
             )
         )
     return sorted(found, key=lambda job: job.submit_at)
@@ -79,7 +91,9 @@ def jobs(chance: random.Random) -> list[JobSpec]:
 class Seen:
     """What two runs are held against each other by."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSpec]) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSpec], *, heard: bool = True
+    ) -> None:
         self.lines: list[str] = []
         self.stood: dict[float, list[tuple[str, int]]] = {}
         """Who stood in line after a step in which something happened, each with the priority."""
@@ -98,7 +112,7 @@ class Seen:
             before, done = [job.id for _, job, _ in engine.queue.entries], self.recalculations
             catch_up(engine, now)
             self.made_up += self.recalculations > done
-            assert [job.id for _, job, _ in engine.queue.entries] == before, now
+            assert not heard or [job.id for _, job, _ in engine.queue.entries] == before, now
 
         def counted(multifactor: Multifactor, *given: Any) -> Any:
             self.recalculations += 1
@@ -108,15 +122,22 @@ class Seen:
             patched.setattr(Engine, "step", looked_at)
             patched.setattr(Multifactor, "again", counted)
             patched.setattr(Engine, "catch_up", made_up)
-            replay(config, given, (), Options(sink=lambda line: self.lines.append(repr(line))))
+            sink = (lambda line: self.lines.append(repr(line))) if heard else None
+            run = replay(config, given, (), Options(sink=sink))
+        self.jobs = run.summary()["jobs"]
 
 
-def both(monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSpec]) -> tuple[Seen, Seen]:
-    """Run as it is, and with every recalculation at its time."""
-    patient = Seen(monkeypatch, config, given)
+def both(
+    monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSpec], *, heard: bool = True
+) -> tuple[Seen, Seen]:
+    """Run as it is, and with every recalculation at its time.
+
+    :param heard: whether somebody listens to what jobs wait for.
+    """
+    patient = Seen(monkeypatch, config, given, heard=heard)
     with monkeypatch.context() as patched:
-        patched.setattr(Engine, "be_patient", lambda engine: None)
-        return patient, Seen(patched, config, given)
+        patched.setattr(Engine, "be_patient", lambda engine, **_: None)
+        return patient, Seen(patched, config, given, heard=heard)
 
 
 @pytest.mark.parametrize("seed", range(8, 24))
@@ -127,6 +148,41 @@ def test_nothing_is_decided_otherwise(monkeypatch: pytest.MonkeyPatch, seed: int
     assert patient.lines == punctual.lines
     assert patient.stood == punctual.stood
     assert patient.recalculations <= 2 * punctual.recalculations
+
+
+@pytest.mark.parametrize("limits", [None, {"GrpTRES": "cpu=12"}, {"GrpTRESMins": "cpu=9000"}])
+@pytest.mark.parametrize("seed", range(24, 32))
+def test_nor_where_nobody_has_room(
+    monkeypatch: pytest.MonkeyPatch, seed: int, limits: Mapping[str, str] | None
+) -> None:
+    """With nobody to listen, the line may change unseen while all is full; whoever starts then starts as ever."""
+    chance = random.Random(seed)
+    config = site(chance, limits)
+    patient, punctual = both(monkeypatch, config, jobs(chance, qos="q"), heard=False)
+    assert patient.jobs == punctual.jobs
+    assert patient.stood == punctual.stood
+
+
+def test_a_full_cluster_is_recalculated_when_something_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four users wait whose ranks change again and again, for ends at 20, 40 and 60 periods: few look at them."""
+    config = site(random.Random(1), weight_age=1000, weight_fairshare=1000, decay_half_life=600.0)
+    given = [
+        JobSpec(
+            id=str(at),
+            user=f"u{at % 4}",
+            account="ab"[at % 2],
+            min_nodes=1 + 3 * (at > 3),
+            max_nodes=1 + 3 * (at > 3),
+            tasks=4 + 12 * (at > 3),
+            run_time=400.0 * (1 + at),
+            time_limit=20000.0,
+        )
+        for at in range(8)
+    ]
+    patient, punctual = both(monkeypatch, config, given, heard=False)
+    assert (patient.jobs, patient.stood) == (punctual.jobs, punctual.stood)
+    assert punctual.recalculations > 300
+    assert patient.recalculations < 50
 
 
 @pytest.mark.parametrize("flag", ["INCR_ONLY", "ACCRUE_ALWAYS", "CALCULATE_RUNNING", "NO_FAIR_TREE"])

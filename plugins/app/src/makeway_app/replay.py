@@ -155,7 +155,7 @@ def _simulated(
         world = RunnerWorld(options.runner(jobs, engine.clockwork))
     watched = bool(options.snapshots or options.states or options.after_step is not None)
     if options.runner is None and not watched:
-        engine.be_patient()
+        engine.be_patient(unheard=options.until is None)
     with _no_cycle_collection():
         ended_at = drive(engine, world, options)
     engine.catch_up(ended_at)

@@ -182,16 +182,28 @@ class Engine:
         self._enforce = scheduler.enforce_time_limits
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
-        self._patient = False
+        self._patient = self._unheard = False
 
-    def be_patient(self) -> None:
-        """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps."""
+    def be_patient(self, *, unheard: bool = False) -> None:
+        """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps.
+
+        :param unheard: nobody asks what jobs wait for meanwhile either: passes that can start nobody are left out.
+        """
         self._patient = (
             not self.placer.preemption
             and self.gang is None
             and not self.forgiveness.on
             and not self.rhythm.periodic
             and not self.rhythm.on_grids
+        )
+        asked_in_passes = map(self.policies.implements, ("makeway_marks", "makeway_next"))
+        self._unheard = (
+            self._patient
+            and unheard
+            and not self.recorder.listens
+            and self.recorder.traced is None
+            and self.schedulers.backfill is None
+            and not any(asked_in_passes)
         )
 
     def forgive(self) -> None:
@@ -254,8 +266,11 @@ class Engine:
         if self.endings.looks:
             self.endings.look_ahead(now)
             rhythm.look_at = self.endings.look_at
-        if renewed and self._patient and not events and not transitions.actions:
-            self.priorities.look_ahead()
+        if self._patient and queue.entries:
+            if self._unheard and not self.placer.has_room_for_any(queue.entries):
+                self.priorities.look_ahead(())
+            elif renewed and not events and not transitions.actions:
+                self.priorities.look_ahead([job for _, job, _ in queue.entries])
         if ledger.gone:
             self.reports.ended(ledger.gone)
         if self.deeds is not None and transitions.actions:

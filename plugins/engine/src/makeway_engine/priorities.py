@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from makeway.model import ClusterView, Job, Seconds
@@ -42,6 +43,7 @@ class Priorities:
         self._queue = queue
         self.prioritizer = policies.priorities(self._view)
         self._forgiveness = forgiveness
+        self._ask_ahead = getattr(self.prioritizer, "steady_until", None)
         self._plain = plain
         self.lowest = _FIRST
         self.given: set[str] = set()
@@ -114,15 +116,18 @@ class Priorities:
         if prioritizer is None or not self._queue.entries or not self._ledger.active_count:
             return None
         at, steady = prioritizer.next_at, self.steady_until
-        return at if at is None or steady is None or steady < at else steady
+        if at is None or steady is None or steady < at:
+            return at
+        return steady if steady < math.inf else None
 
-    def look_ahead(self) -> None:
-        """Find out for how long working them out would change no order, from this instant on."""
-        prioritizer, queue = self.prioritizer, self._queue
-        ask = getattr(prioritizer, "steady_until", None)
-        if ask is None or queue.ranked or not queue.entries:
+    def look_ahead(self, jobs: Sequence[Job]) -> None:
+        """Find out for how long working them out would change nothing that matters, from this instant on.
+
+        :param jobs: the eligible ones, as they stand in line; none where nobody has room, whoever stands first.
+        """
+        ask = self._ask_ahead
+        if ask is None or self._queue.ranked:
             return
-        jobs = [job for _, job, _ in queue.entries]
         answer: Any = guarded(self._policies, HOOK, None, lambda: ask(jobs, self._view))
         if answer is not None and (type(answer) not in (int, float) or answer != answer):
             text = f"steady_until returned {answer!r:.80}; allowed: seconds since the start, or None"

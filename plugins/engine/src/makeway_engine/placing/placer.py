@@ -5,12 +5,13 @@ Each has a room of its own. An attempt is one `Question`; it goes from room to r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makeway.model import Blocked, Candidates, Choice, Placement, Selector
 from makeway.record import Recorder
 from makeway.registry import Policies
+from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import Ledger, put
 from makeway_engine.placing.action import Action
@@ -73,6 +74,10 @@ class Placer:
     def stop_preemption(self) -> None:
         """Let nobody displace anybody from now on: a policy has failed too often."""
         self.preemption = False
+
+    def has_room_for_any(self, entries: Sequence[Entry]) -> bool:
+        """Whether a glance leaves it open that one of these could start now, with nobody making way."""
+        return bool(self.selector.screen([entry[1] for entry in entries], self.ledger.up))
 
     # -------------------------------------------------------------------------- attempt
     def serve(self) -> None:

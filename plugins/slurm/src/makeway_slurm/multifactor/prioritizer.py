@@ -238,6 +238,8 @@ class Multifactor:
             or not self._accrual.is_plain
         ):
             return None
+        if not jobs:
+            return math.inf
         rates = book.rates()
         if rates is None:
             return None
