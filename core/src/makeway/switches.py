@@ -49,6 +49,9 @@ SWITCHES: Mapping[str, Switch] = {
     "het_needs_licence_for_plan": Switch(
         "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence", default=True
     ),
+    "reservation_first": Switch(
+        "jobs that ask for a reservation stand before all others in the queue", default=False
+    ),
     "resume_runs_beside": Switch(
         "a job resumed by a person runs beside the holder of its cores until its turn", default=True
     ),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.config import Config, build_cluster
@@ -169,6 +170,31 @@ def test_a_job_in_a_reservation_holds_back_its_reservation_alone() -> None:
     ]
     found = starts(replay(site(table, kind="builtin"), jobs))
     assert found == {"first": 0.0, "second": 50.0, "third": 60.0, "other": 2.0}
+
+
+@pytest.mark.parametrize("kind", ["backfill", "builtin", "easy", "greedy"])
+@pytest.mark.parametrize(
+    ("rules", "starts_at"), [({}, (20.0, 30.0)), ({"reservation_first": False}, (30.0, 20.0))]
+)
+def test_a_job_in_a_reservation_stands_before_a_higher_tier(
+    kind: str, rules: dict[str, bool], starts_at: tuple[float, float]
+) -> None:
+    """One node is free at 20, and both may use it: the reservation's job goes first (no. 8), by tier the other one."""
+    config = site(reserved(start=0.0, end=9000.0, Nodes="n1", Flags="FLEX"), kind=kind)
+    high = attrs.evolve(config.partition[0], name="high", default=False, priority_tier=5)
+    config = attrs.evolve(
+        config,
+        partition=(*config.partition, high),
+        scheduler=attrs.evolve(config.scheduler, rules=rules),
+    )
+    full = [
+        job("inside", 0, 60, 3000, reservation="r"),
+        job("wide", 1, 60, 3000, min_nodes=2, max_nodes=2),
+        job("short", 1, 60, 19),
+    ]
+    waits = [job("higher", 5, 1, partitions=("high",)), job("first", 6, 1, reservation="r")]
+    found = starts(replay(config, [*full, *waits]))
+    assert (round(found["first"] or 0), round(found["higher"] or 0)) == starts_at
 
 
 def test_a_floating_reservation_lets_short_jobs_pass() -> None:

@@ -1,8 +1,9 @@
 """Keep the queue: who waits, who may be tried, and in which order.
 
 The default order is Slurm's (spec slurm-preemption 7.1): priority tier, priority, submission, job index;
-one entry per job and partition that it was submitted to. Ranks that a policy gives (`makeway.hookspecs.ranked_by`) come
-before all that.
+one entry per job and partition that it was submitted to. Under ``reservation_first`` jobs that ask for a reservation
+come before the tiers (slurm-priority-and-limits 9 no. 8). Ranks that a policy gives (`makeway.hookspecs.ranked_by`)
+come before all that.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Queue:
         self.throttle = Throttle()
         """The tasks of job arrays."""
         self._blockers: dict[str, set[str]] = {}
+        self.key_of = key_reserved_first if ledger.rule("reservation_first") else key_of
+        """Gives the place of a job in the order of ranks; without, in the default order."""
         self._rank: Callable[[Job], int | None] | None = None
         self._in_partition: dict[str, Mapping[str, int]] = {}
         """Priorities of the jobs for which partitions differ, by the partition's name."""
@@ -151,7 +154,7 @@ class Queue:
     def place(self, job: Job, partition: Partition) -> Key:
         """Return the place of a job in the order of the queue, in one of its partitions."""
         if self._rank is None and not self._in_partition:
-            return key_of(job, partition)
+            return self.key_of(job, partition)
         if self._in_partition and job.id in self._in_partition:
             rank, tier, _, *rest = self._ranked_key(job, partition)
             return cast(Key, (rank, tier, -self.priority_in(job, partition), *rest))
@@ -159,16 +162,16 @@ class Queue:
 
     def _ranked_key(self, job: Job, partition: Partition) -> Key:
         if self._rank is None:
-            return key_of(job, partition)
+            return self.key_of(job, partition)
         place = job.index, partition.index
         rank = self._ranks.get(place)
         if rank is None:
             rank = self._rank(face_of(job, partition))
             if rank is None:
                 self._forget_ranks()
-                return key_of(job, partition)
+                return self.key_of(job, partition)
             self._ranks[place] = rank
-        return key_of(job, partition, rank)
+        return self.key_of(job, partition, rank)
 
     def _forget_ranks(self) -> None:
         """Go back to the default order for good."""
@@ -176,7 +179,7 @@ class Queue:
         self._ranks.clear()
         self.listeners.reordered()
         for entries in (self.entries, self.arrivals):
-            entries[:] = sorted((key_of(job, partition), job, partition) for _, job, partition in entries)
+            entries[:] = sorted((self.key_of(job, partition), job, partition) for _, job, partition in entries)
 
     # -------------------------------------------------------------------------------- time
     def mature(self, now: Seconds) -> bool:
@@ -308,6 +311,7 @@ class Queue:
         self.listeners.reordered()
         moved = False
         plain = self._rank is None and not self._in_partition
+        key_of = self.key_of
         for entries in (self.entries, self.arrivals):
             if plain:
                 entries[:] = [(key_of(job, partition), job, partition) for _, job, partition in entries]
@@ -408,6 +412,12 @@ def face_of(job: Job, partition: Partition) -> Job:
 def key_of(job: Job, partition: Partition, rank: int = 0) -> Key:
     """Return the place of a job in the order of ranks; without, in the default order."""
     return (rank, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
+
+
+def key_reserved_first(job: Job, partition: Partition, rank: int = 0) -> Key:
+    """Return the same with jobs that ask for a reservation before others of their rank (9 no. 8)."""
+    place = 2 * rank if job.spec.reservation else 2 * rank + 1
+    return (place, -partition.priority_tier, -job.priority, job.submit_at, job.index, partition.index)
 
 
 def _first(entry: Entry) -> Key:

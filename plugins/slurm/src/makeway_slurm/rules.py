@@ -220,6 +220,11 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.3",
     ),
+    "reservation_first": Rule(
+        "jobs that ask for a reservation stand before all others in the queue, whatever their tier and priority",
+        "1",
+        section="slurm-priority-and-limits 9 no. 8",
+    ),
     "het_planned_together": Rule(
         "backfill keeps nodes for a component of a heterogeneous job from when those planned before it in the pass "
         "could start, not from when it could start itself",

@@ -10,7 +10,7 @@ from makeway.registry import Policies
 from makeway_engine.entries import Entry, Key
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Placer, Question
-from makeway_engine.queue import Queue, faces, key_of
+from makeway_engine.queue import Queue, faces
 from makeway_engine.schedulers.het import HetStarter
 
 _PENDING = JobState.PENDING
@@ -61,7 +61,7 @@ class Attempts:
         """Return the eligible entries, as the policy orders them; with suspended jobs that wait in the queue."""
         entries = self.queue.ordered()
         if self.turns and (stopped := self._transitions.waiting()):
-            entries += [(key_of(job, job.partition), job, job.partition) for job in stopped]
+            entries += [(self.queue.key_of(job, job.partition), job, job.partition) for job in stopped]
             entries.sort(key=place_of)
         if self.raw:
             return sorted(entries, key=lambda entry: (entry[1].index, entry[2].index))
