@@ -11,7 +11,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "core/src/makeway"
 WORDS = re.compile(r"slurm|sacct|scontrol|squeue|sbatch", re.IGNORECASE)
-MODULES = sorted(SOURCE.rglob("*.py"))
+TABLES = frozenset(("moved_names.py", "catalogue.toml"))
+"""Data of the core that may say where to find things."""
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.name not in TABLES)
 
 
 def in_code(text: str) -> Iterator[str]:
@@ -55,4 +57,4 @@ def test_only_two_tables_name_it() -> None:
     named = {
         str(path.relative_to(SOURCE)) for path in others if WORDS.search(path.read_text(encoding="utf-8"))
     }
-    assert named <= {"moved.toml", "catalogue.toml"}
+    assert named <= TABLES

@@ -9,7 +9,8 @@ import warnings
 
 import pytest
 
-from makeway.moved import MOVED, MovedModules, new_name
+from makeway.moved import MovedModules, new_name
+from makeway.moved_names import MOVED
 
 
 @pytest.mark.parametrize("old", MOVED)

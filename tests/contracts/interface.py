@@ -15,7 +15,7 @@ import attrs
 import pluggy
 
 from makeway import hookspecs
-from makeway.moved import NAMES
+from makeway.moved_names import NAMES
 
 ROOT = Path(__file__).parents[2]
 PROMISED = (

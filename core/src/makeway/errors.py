@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -145,6 +144,8 @@ class InvariantError(MakewayError):
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the closest of `allowed`, or an empty string."""
+    import difflib
+
     close = difflib.get_close_matches(word, sorted(allowed), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 

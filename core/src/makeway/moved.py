@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import pkgutil
 import sys
-import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, cast
 
-_TABLES = tomllib.loads((pkgutil.get_data("makeway", "moved.toml") or b"").decode())
-MOVED: Mapping[str, str] = _TABLES["modules"]
-"""Old name of a module or package -> the name that it has now; modules of a package moved with it."""
-NAMES: Mapping[str, str] = _TABLES["names"]
-"""Module that lost names -> the one that has them now."""
+from makeway.moved_names import MOVED, NAMES
+
 _GOES = "the old name goes in makeway 0.3"
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import attrs
 
 from makeway.clockwork import PRESETS, Clockwork
+from makeway.entry_points import points
 from makeway.errors import Finding, MakewayError, PluginError
 from makeway.model import NOTHING, StatusCommand, Vocabulary
 from makeway.switches import SWITCHES
@@ -87,8 +88,7 @@ def vendors() -> tuple[Vendor, ...]:
 
     :raises PluginError: one cannot be imported, or is none.
     """
-    points = sorted(set(metadata.entry_points(group=GROUP)), key=lambda point: point.name)
-    return tuple(map(_loaded, points))
+    return tuple(map(_loaded, sorted(set(points(GROUP)), key=lambda point: point.name)))
 
 
 def _loaded(point: metadata.EntryPoint) -> Vendor:

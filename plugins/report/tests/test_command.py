@@ -170,8 +170,12 @@ def test_without_the_package_the_core_says_what_to_install(
     """Before anything is replayed."""
     real = metadata.entry_points
 
-    def others(group: str, **more: Any) -> Any:
-        return () if group.startswith("makeway.") else real(group=group, **more)
+    def others(**asked: Any) -> Any:
+        groups = {
+            name for name in (*real().groups, asked.get("group", "")) if not name.startswith("makeway.")
+        }
+        found = metadata.EntryPoints(point for group in sorted(groups) for point in real(group=group))
+        return found.select(**asked)
 
     monkeypatch.setattr(metadata, "entry_points", others)
     for done in (

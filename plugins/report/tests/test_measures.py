@@ -227,7 +227,7 @@ def test_the_table_has_them_where_they_are_asked_for(tmp_path: Path) -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is added up unless it is asked for; then the message says what to install."""
-    monkeypatch.setattr("makeway.registry.finding.metadata.entry_points", lambda **_: ())
+    monkeypatch.setattr("makeway.entry_points.metadata.entry_points", lambda **_: ())
     machine = Cluster(nodes=(Node(name="n1", index=0, cpus=4, gres={"gpu": 4}),), partitions=())
     assert measures_of(machine, always=False) is None
     with pytest.raises(PluginError, match="'pip install makeway-report' brings one"):

@@ -6,8 +6,6 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-import tomli_w
-
 from makeway.config.checking import validate
 from makeway.config.tables import Config
 from makeway.errors import ConfigError, Problem, reason_of
@@ -30,6 +28,8 @@ def parse_toml(text: str, source: str) -> Config:
 
 def dump_toml(config: Config) -> str:
     """Write `config` so that reading it back gives an equal one."""
+    import tomli_w
+
     return tomli_w.dumps(without_none(unstructure(config)))
 
 

@@ -21,6 +21,7 @@ worlds     the one world that a config names
 from __future__ import annotations
 
 from makeway.catalogue import bringer, missing, reader_of
+from makeway.entry_points import one_look
 from makeway.registry.asking import guarded
 from makeway.registry.finding import (
     GROUP,
@@ -29,7 +30,6 @@ from makeway.registry.finding import (
     installed,
     load,
     offers,
-    one_look,
     pip_name,
     tool,
 )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
 import attrs
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
 
 from makeway.catalogue import bringer, missing
+from makeway.entry_points import points
 from makeway.errors import OutOfTime, PluginError, nearest
 from makeway.hookspecs import CONTRACT_VERSION
+from makeway.registry.versions import fits, wanted_by
 
 GROUP = "makeway"
 TOOLS = "makeway.tools"
@@ -46,32 +44,7 @@ class Installed:
 
 def installed() -> list[Installed]:
     """Return what is installed, by name; nothing is imported."""
-    return sorted(set(map(_described, _points())), key=_place)
-
-
-def _points() -> Iterable[metadata.EntryPoint]:
-    return metadata.entry_points(group=GROUP) if _LOOK.points is None else _LOOK.points
-
-
-class _Look:
-    """What the last look at the installed distributions has found."""
-
-    points: Sequence[metadata.EntryPoint] | None = None
-    """None: each question looks anew."""
-
-
-_LOOK = _Look()
-
-
-@contextlib.contextmanager
-def one_look() -> Iterator[None]:
-    """Look at the installed distributions once for all questions inside: each look reads a file of every one."""
-    before = _LOOK.points
-    _LOOK.points = tuple(_points())
-    try:
-        yield
-    finally:
-        _LOOK.points = before
+    return sorted(set(map(_described, points(GROUP))), key=_place)
 
 
 def _place(item: Installed) -> tuple[str, str, str]:
@@ -79,30 +52,16 @@ def _place(item: Installed) -> tuple[str, str, str]:
 
 
 def _described(point: metadata.EntryPoint) -> Installed:
-    dist = point.dist
+    name, version, requires = _distribution(point.dist) if point.dist else ("?", "?", ())
     return Installed(
-        name=point.name,
-        target=point.value,
-        distribution=dist.name if dist else "?",
-        version=dist.version if dist else "?",
-        wants=_wants(tuple(dist.requires or ())) if dist else "",
+        name=point.name, target=point.value, distribution=name, version=version, wants=wanted_by(requires)
     )
 
 
-@functools.cache
-def _wants(requires: tuple[str, ...]) -> str:
-    """Return what a distribution asks of ``makeway-core`` or ``makeway``; extras and other platforms do not count."""
-    wanted = []
-    for text in requires:
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
-            continue  # the installer's business
-        if canonicalize_name(requirement.name) not in ("makeway", "makeway-core"):
-            continue
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            wanted += [str(each) for each in requirement.specifier]
-    return ",".join(sorted(wanted, reverse=True))
+def _distribution(dist: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
+    """Return name, version and requirements; each property of `dist` would read and parse its file again."""
+    said = dist.metadata
+    return said["Name"], said["Version"], tuple(said.get_all("Requires-Dist") or dist.requires or ())
 
 
 @functools.cache
@@ -139,7 +98,7 @@ def tool(name: str, option: str) -> Any:
     :param option: what asks for it, for the message if it is not there.
     :raises PluginError: no distribution brings it, or it cannot be imported.
     """
-    for point in metadata.entry_points(group=TOOLS, name=name):
+    for point in points(TOOLS, name=name):
         try:
             return point.load()
         except ImportError as error:
@@ -149,7 +108,7 @@ def tool(name: str, option: str) -> Any:
 
 def has_tool(name: str) -> bool:
     """Whether any distribution brings the tool `name`."""
-    return bool(metadata.entry_points(group=TOOLS, name=name))
+    return bool(points(TOOLS, name=name))
 
 
 def offers(name: str) -> Installed | None:
@@ -157,12 +116,12 @@ def offers(name: str) -> Installed | None:
 
     :raises PluginError: more than one does.
     """
-    found = _offer(name, _points())
+    found = _offer(name, points(GROUP))
     return found[1] if found else None
 
 
-def _offer(name: str, points: Iterable[metadata.EntryPoint]) -> tuple[metadata.EntryPoint, Installed] | None:
-    offered = {_described(point): point for point in points if point.name == name}
+def _offer(name: str, listed: Iterable[metadata.EntryPoint]) -> tuple[metadata.EntryPoint, Installed] | None:
+    offered = {_described(point): point for point in listed if point.name == name}
     if len(offered) > 1:
         both = ", ".join(f"{item.distribution} {item.version}" for item in sorted(offered, key=_place))
         raise PluginError(f"two distributions offer a plugin named {name!r}: {both}; uninstall one")
@@ -183,14 +142,14 @@ def load_all(names: Sequence[str]) -> list[tuple[str, Any, Installed]]:
 
     :raises PluginError: as `load`, for the first that cannot be had.
     """
-    points = list(_points())  # looked up once: it reads a file of every installed distribution
-    return [(name, *_load(name, points)) for name in names]
+    found = list(points(GROUP))
+    return [(name, *_load(name, found)) for name in names]
 
 
-def _load(name: str, points: Sequence[metadata.EntryPoint]) -> tuple[Any, Installed]:
-    found = _offer(name, points)
+def _load(name: str, listed: Sequence[metadata.EntryPoint]) -> tuple[Any, Installed]:
+    found = _offer(name, listed)
     if found is None:
-        names = sorted({point.name for point in points})
+        names = sorted({point.name for point in listed})
         raise PluginError(
             f"no plugin named {name!r}{nearest(name, names)}; {how_to_get(name)}; "
             f"installed: {', '.join(names) or 'none'}"
@@ -223,10 +182,10 @@ def _check_version(who: str, wanted: str, running: str, says: str) -> None:
     if not wanted:
         return
     try:
-        fits = SpecifierSet(wanted).contains(running, prereleases=True)
-    except InvalidSpecifier:
+        good = fits(running, wanted)
+    except ValueError:
         raise PluginError(f"{who} {says} {wanted!r}; allowed: versions, as '>=0.1,<0.2'") from None
-    if not fits:
+    if not good:
         raise PluginError(
             f"{who} {says} {wanted}, but this is makeway {running_version()} with contract "
             f"{CONTRACT_VERSION}; install a version of the plugin for it, or the makeway that it wants"

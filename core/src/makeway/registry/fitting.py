@@ -13,6 +13,7 @@ import pluggy
 
 from makeway import deprecated, hookspecs
 from makeway.deprecated import ContractWarning
+from makeway.entry_points import one_look
 from makeway.errors import OutOfTime, PluginError, nearest, unknown
 from makeway.foreign import Dialect
 from makeway.registry import finding
@@ -175,7 +176,7 @@ DIALECT = {
 """Part of a dialect -> the hook that listed such things before there were dialects."""
 
 
-@finding.one_look()
+@one_look()
 def offered(part: str, of: str | None = None) -> tuple[list[Any], list[PluginError]]:
     """Return what the dialects of all installed plugins have of one part, each thing once, and what failed.
 
@@ -217,7 +218,7 @@ def dialects(name: str, plugin: Any) -> list[Dialect]:
     return found
 
 
-@finding.one_look()
+@one_look()
 def runner_named(name: str) -> Any:
     """Return the factory of the world called `name`, of whatever installed plugin offers it.
 

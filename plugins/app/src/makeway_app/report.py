@@ -5,7 +5,7 @@ Several runs are shown side by side, one column each.
 
 from __future__ import annotations
 
-import statistics
+import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -175,8 +175,12 @@ def _young_victims(columns: Sequence[Column]) -> Iterator[RenderableType]:
             yield Text(text, style="yellow")
 
 
+def _mean(waits: array[float]) -> Seconds:
+    return math.fsum(waits) / len(waits)
+
+
 _AVERAGES: Mapping[str, Callable[[array[float]], Seconds]] = {
-    "mean wait": statistics.fmean,
+    "mean wait": _mean,
     "median wait": median,
     "max wait": max,
 }

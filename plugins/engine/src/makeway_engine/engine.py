@@ -190,7 +190,8 @@ class Engine:
         :param unheard: nobody asks what jobs wait for meanwhile either: passes that can start nobody are left out.
         """
         self._patient = (
-            not self.placer.preemption
+            self.priorities.looks_ahead
+            and not self.placer.preemption
             and self.gang is None
             and not self.forgiveness.on
             and not self.rhythm.periodic

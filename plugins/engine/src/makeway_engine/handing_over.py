@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from makeway.model import (
@@ -79,6 +78,8 @@ def plugins_memory(engine: Parts) -> dict[str, Any]:
 
 def fingerprint(engine: Parts) -> str:
     """Return a short text that differs where the engine's own memory would not fit."""
+    import hashlib
+
     config = engine.config
     tables = (config.cluster, config.node, config.partition, config.qos, config.policy, config.scheduler)
     said = "\n".join(map(repr, (*tables, engine.clockwork)))

@@ -51,6 +51,11 @@ class Priorities:
         self.steady_until: Seconds | None = None
         """Up to this instant working them out changes no order, as long as nothing happens; None: not known."""
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a plugin can tell for how long working priorities out changes nothing."""
+        return self._ask_ahead is not None
+
     # ------------------------------------------------------------------------- single jobs
     def first(self, job: Job) -> int:
         """Return the priority of a job that is submitted."""
