@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.config import build_cluster, parse_toml
@@ -470,3 +471,52 @@ def test_why_a_job_is_suspended() -> None:
     said = [stay.why for stay in reasons_of(a, engine.gang, engine.policies, engine.ledger)]
     assert said == ["a person suspended it, and nobody has resumed it"]
     assert reasons_of(b, engine.gang, engine.policies, engine.ledger) == []
+
+
+# ---------------------------------------------------------------------------- heterogeneous jobs
+PARTS = [
+    JobSpec(id="h+0", run_time=10.0, het_id="h"),
+    JobSpec(id="h+1", run_time=10.0, het_id="h", het_offset=1),
+]
+BLOCKER = [
+    JobSpec(id="w", min_nodes=3, run_time=20.0),
+    *(attrs.evolve(part, submit_at=1.0) for part in PARTS),
+]
+BY_BACKFILL: dict[str, Any] = {"scheduler": "backfill"}
+
+
+def test_the_leader_suspends_and_resumes_all_components() -> None:
+    """Both run for 10 s besides the 20 s that they stand still; a component alone is refused."""
+    run = replay_table(
+        PARTS,
+        cluster=cluster(3),
+        config=BY_BACKFILL,
+        commands="2 suspend h+1\n3 suspend h+0\n22 resume h+1\n23 resume h+0",
+    )
+    assert [step for step in run.timeline if "complete" in step] == ["30 h+0 complete", "30 h+1 complete"]
+    whole = "components of a heterogeneous job stop and go on together; name its leader"
+    assert refusals(run) == [whole, whole]
+
+
+def test_a_component_that_waits_is_not_cancelled() -> None:
+    """Its leader cancels all; one that runs is cancelled alone."""
+    waits = replay_table(BLOCKER, cluster=cluster(3), config=BY_BACKFILL, commands="5 cancel h+1")
+    assert (waits.starts("h+0"), waits.starts("h+1")) == ((20.0,), (20.0,))
+    assert len(refusals(waits)) == 1
+    gone = replay_table(BLOCKER, cluster=cluster(3), config=BY_BACKFILL, commands="5 cancel h+0")
+    assert (gone.starts("h+0"), gone.starts("h+1")) == ((), ())
+    runs = replay_table(PARTS, cluster=cluster(3), config=BY_BACKFILL, commands="5 cancel h+1")
+    assert (runs.state("h+0"), runs.state("h+1")) == (JobState.COMPLETED, JobState.CANCELLED)
+
+
+@pytest.mark.parametrize("held", ["h+0", "h+1"])
+def test_the_leader_holds_all_components_and_another_itself(held: str) -> None:
+    """Either way none starts, for they start together; once it is released all do."""
+    waits = replay_table(
+        BLOCKER, cluster=cluster(3), config=BY_BACKFILL, commands=f"5 hold {held}", until=40.0
+    )
+    assert [waits.reason(part.id) == "JobHeldUser" for part in PARTS] == [held == "h+0", True]
+    run = replay_table(
+        BLOCKER, cluster=cluster(3), config=BY_BACKFILL, commands=f"5 hold {held}\n50 release {held}"
+    )
+    assert (run.starts("h+0"), run.starts("h+1")) == ((50.0,), (50.0,))

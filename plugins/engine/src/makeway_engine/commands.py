@@ -115,6 +115,11 @@ class Commands:
     def _suspend(self, job: Job, _: Command) -> None:
         if job.state is JobState.PENDING:
             raise Refused("the job is pending")
+        for part in self._whole(job):
+            if self._ledger.is_active(part):
+                self._suspend_one(part)
+
+    def _suspend_one(self, job: Job) -> None:
         put(job, priority=0)
         if job.state is JobState.SUSPENDED:
             self._transitions.tell_gang("held", job)
@@ -125,6 +130,17 @@ class Commands:
     def _resume(self, job: Job, _: Command) -> None:
         if job.state is not JobState.SUSPENDED:
             raise Refused(f"the job is {job.state.value.lower()}, not suspended")
+        for part in self._whole(job):
+            if part.state is JobState.SUSPENDED:
+                self._resume_one(part)
+
+    def _whole(self, job: Job) -> tuple[Job, ...]:
+        """Return the components that a person stops or lets go on with `job`: all of them, by their leader."""
+        if job.spec.het_offset:
+            raise Refused("components of a heterogeneous job stop and go on together; name its leader")
+        return tuple(self._ledger.components(job))
+
+    def _resume_one(self, job: Job) -> None:
         stopped_by_arbiter = job.suspended_by is SuspendedBy.POLICY and not job.held
         if job.held:
             put(job, priority=self._transitions.fresh_priority(job))
@@ -152,7 +168,11 @@ class Commands:
                 self._transitions.requeue(part, "requeued by a person")
 
     def _cancel(self, job: Job, _: Command) -> None:
-        for part in tuple(self._ledger.components(job)):
+        if job.spec.het_offset and job.state is JobState.PENDING:
+            raise Refused(
+                "a component of a heterogeneous job is not cancelled while it waits; name its leader"
+            )
+        for part in self._by_leader(job):
             if part.state is JobState.PENDING:
                 self._transitions.cancel_pending(part)
             elif self._ledger.is_active(part):
@@ -164,7 +184,15 @@ class Commands:
         self._transitions.checkpoint(job)
         self._transitions.requeue(job, "checkpointed by a person")
 
+    def _by_leader(self, job: Job) -> tuple[Job, ...]:
+        """Return whom a person holds or releases with `job`: a leader all components, any other itself alone."""
+        return (job,) if job.spec.het_offset else tuple(self._ledger.components(job))
+
     def _hold(self, job: Job, _: Command) -> None:
+        for part in self._by_leader(job):
+            self._hold_one(part)
+
+    def _hold_one(self, job: Job) -> None:
         if job.state is JobState.PENDING:
             self._queue.reprioritise(job, 0, self._ledger.now)
         else:
@@ -174,7 +202,9 @@ class Commands:
     def _release(self, job: Job, _: Command) -> None:
         if not job.held:
             raise Refused("the job is not held")
-        self._anew(job, Occasion.RELEASED)
+        for part in self._by_leader(job):
+            if part.held:
+                self._anew(part, Occasion.RELEASED)
 
     def _priority(self, job: Job, command: Command) -> None:
         if not command.value.isdigit() or len(command.value) > 10:

@@ -17,7 +17,7 @@ from makeway_slurm.recordings.entries import (
     noted,
 )
 
-_NAME = re.compile(r"<([^<>]+)>")
+_NAME = re.compile(r"<([^<>]+)>(\+[0-9]+)?")
 
 
 @attrs.frozen(kw_only=True)
@@ -26,7 +26,7 @@ class Action:
 
     at: Seconds
     words: tuple[str, ...]
-    """The command line, with ids in place of ``<NAME>``."""
+    """The command line, with ids in place of ``<NAME>``, or of ``<NAME>+1`` for a component."""
     commands: tuple[Command, ...] = ()
     """What the engine is told; nothing if it was only a question."""
     drained: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def _action(entry: ActionEntry, ids: Mapping[str, str]) -> Action:
 
     :raises ValueError: it names an unknown job, or is no command of Slurm's that we know.
     """
-    words = tuple(_NAME.sub(lambda match: _id_of(match[1], ids), word) for word in entry.command)
+    words = tuple(_NAME.sub(lambda match: _id_of(match[1] + (match[2] or ""), ids), word) for word in entry.command)
     program = words[0] if words else ""
     rest = [word for word in words[1:] if not word.startswith("-")]
     if program in _QUESTIONS or (program == "sbatch" and "--test-only" in words):
