@@ -49,6 +49,9 @@ SWITCHES: Mapping[str, Switch] = {
     "het_needs_licence_for_plan": Switch(
         "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence", default=True
     ),
+    "het_starts_without_licences": Switch(
+        "backfill starts components of a heterogeneous job that lack licences only together", default=True
+    ),
     "reservation_first": Switch(
         "jobs that ask for a reservation stand before all others in the queue", default=False
     ),

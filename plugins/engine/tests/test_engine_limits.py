@@ -293,6 +293,25 @@ def test_a_prioritizer_that_is_due_for_ever_is_named() -> None:
 
 
 # ------------------------------------------------------------------- limits of components
+@pytest.mark.parametrize(("unlicensed", "start"), [(True, 1.0), (False, 12.0)])
+def test_components_look_at_licences_one_by_one(unlicensed: bool, start: float) -> None:
+    """Two of four are free while `a` runs, until 12: enough for each component, but not for both."""
+    parts = [
+        JobSpec(id=f"h+{at}", run_time=5.0, submit_at=1.0, het_id="h", het_offset=at, licenses={"lic": 2})
+        for at in (0, 1)
+    ]
+    run = replay_table(
+        [JobSpec(id="a", run_time=12.0, time_limit=12.0, licenses={"lic": 2}), *parts],
+        cluster=cluster(4),
+        config={
+            "scheduler": "backfill",
+            "licenses": {"lic": 4},
+            "rules": {"het_starts_without_licences": unlicensed},
+        },
+    )
+    assert (run.starts("h+0"), run.starts("h+1")) == ((start,), (start,))
+
+
 def test_a_licence_does_not_lift_the_limit_of_a_component() -> None:
     """The licence is there, but `a` of the same user runs until 50: both components wait for that."""
     jobs = [

@@ -172,7 +172,10 @@ def check_memory(engine: Engine, resumed: frozenset[str]) -> Iterator[Excused]:
 
 
 def check_licences(engine: Engine) -> None:
-    """Check that no more licences are held than there are; suspended jobs keep theirs (preemption 4.6 and 5.3)."""
+    """Check that no more licences are held than there are; suspended jobs keep theirs (preemption 4.6 and 5.3).
+
+    Components of heterogeneous jobs may take more together, as in Slurm.
+    """
     ledger = engine.ledger
     if not ledger.license_holders:
         return
@@ -183,8 +186,11 @@ def check_licences(engine: Engine) -> None:
     for name, count in used.items():
         there = ledger.cluster.licenses.get(name, 0)
         if count > there:
-            holders = [job.id for job in ledger.active if name in licences.held(job)]
-            raise broken(engine, 2, f"{count} of licence {name} in use, of which there are {there}", *holders)
+            holders = [job for job in ledger.active if name in licences.held(job)]
+            if ledger.rule("het_starts_without_licences") and any(job.spec.het_id for job in holders):
+                continue
+            text = f"{count} of licence {name} in use, of which there are {there}"
+            raise broken(engine, 2, text, *(job.id for job in holders))
 
 
 def _was_forgotten(engine: Engine, jobs: Sequence[Job]) -> bool:

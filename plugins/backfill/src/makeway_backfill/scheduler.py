@@ -468,8 +468,14 @@ class Backfill:
         now = self._ledger.now
         waits = nodes is None
         open_now = plan.available(now, now) if nodes is None else nodes
-        self._attempts.het.try_start(
-            job, partition, open_now, preempt=not waits, fits_plan=lambda _: not waits
+        het = self._attempts.het
+        het.try_start(
+            job,
+            partition,
+            open_now,
+            preempt=not waits,
+            fits_plan=lambda _: not waits,
+            licensed=het.planned_licences and not waits,
         )
 
     def _side_by_side(self, components: Sequence[Job], nodes: NodeBits) -> bool:

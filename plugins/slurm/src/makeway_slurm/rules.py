@@ -242,6 +242,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),
+    "het_starts_without_licences": Rule(
+        "backfill looks at the licences of each component of a heterogeneous job by itself, and no more when they "
+        "start: together they may take more than there are (a defect)",
+        "1",
+        section="slurm-preemption 5.3 no. 8",
+    ),
     "stale_shadows": Rule(
         "a tick that swaps shadows may leave a lower row as it was (a defect)",
         "1",

@@ -24,6 +24,8 @@ class HetStarter:
         self._placer = placer
         self.in_order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries
         """Puts entries of the queue in the order in which policies want jobs to be tried."""
+        self.planned_licences = ledger.rule("het_starts_without_licences")
+        """Whether nobody looks at licences once each component was planned by itself."""
         self._short: tuple[str, Blocked] = ("", Blocked())
         """Which component found no room in the last attempt, and what it lacked."""
 
@@ -35,10 +37,12 @@ class HetStarter:
         *,
         preempt: bool = True,
         fits_plan: Callable[[Sequence[Job]], bool] = lambda _: True,
+        licensed: bool = False,
     ) -> Outcome:
         """Try to start all components of the job that `job` belongs to, `job` itself in `partition`.
 
         `fits_plan` is asked before they start, and may say that the plan of the pass has no room for all of them.
+        One that is `licensed` may start without a look at licences.
         When others were told to make way, `job.asked_nodes` are the nodes that all of it waits for.
         """
         if job.partition is not partition:
@@ -48,7 +52,7 @@ class HetStarter:
             return Outcome.BUSY
         if self._never(components):
             return Outcome.NEVER
-        plan = self._plan(components, allowed)
+        plan = self._plan(components, allowed, licensed=licensed)
         if plan is None:
             if not self.eligible(components):
                 return Outcome.NEVER
@@ -160,11 +164,13 @@ class HetStarter:
         if all(len(part.partitions) == 1 for part in components):
             refuse(components, problem, self._placer.transitions)
 
-    def _plan(self, components: Sequence[Job], allowed: NodeBits) -> list[Placement] | None:
+    def _plan(
+        self, components: Sequence[Job], allowed: NodeBits, *, licensed: bool = False
+    ) -> list[Placement] | None:
         plan: list[Placement] = []
         free = allowed
         for at, part in enumerate(components):
-            found = self._probe(part, free, components[:at])
+            found = self._probe(part, free, components[:at], licensed=licensed)
             if isinstance(found, Blocked):
                 # Only backfill tries components, and it knows no other word for what is short (recorded: het_licences).
                 self._ledger.wait_for(part, "Resources" if found.reason == "Licenses" else found.reason)
@@ -186,14 +192,17 @@ class HetStarter:
             found = licences.lacking(part, self._ledger, _taken(earlier, self._ledger.licenses_free))
         return found
 
-    def _probe(self, part: Job, allowed: NodeBits, earlier: Sequence[Job] = ()) -> Placement | Blocked:
+    def _probe(
+        self, part: Job, allowed: NodeBits, earlier: Sequence[Job] = (), *, licensed: bool = False
+    ) -> Placement | Blocked:
         """Ask limits and selector.
 
         :param earlier: components that start at the same time, and take their licences first.
+        :param licensed: whether it needs no licence now.
         """
         placer = self._placer
         limit = self.limit(part, earlier)
-        if limit is not None:
+        if limit is not None and not (licensed and limit.resource == licences.LICENCES):
             return limit
         nodes = placer.prober.nodes_for(part, allowed & ~self.required_by_others(part))
         attempt = placer.selector.attempt(part, nodes, self._ledger)
@@ -226,7 +235,8 @@ class HetStarter:
         """Start the components of `job` one by one, as Slurm's backfill does once each was planned from now on.
 
         At the first that cannot start the others are taken back: they wait for as long as a requeued job does, though
-        no restart counts. Others make way for this one only (recorded: backfill_het_taken_back).
+        no restart counts. Others make way for this one only (recorded: backfill_het_taken_back). Nobody looks at
+        licences any more: each was planned as if it took its own alone (recorded: backfill_het_licences_twice).
 
         :param choice: the nodes among which each component may choose, by id: those that could serve it when its start
             was estimated (recorded: backfill_het_memory_of_first_node).
@@ -234,10 +244,11 @@ class HetStarter:
         components = self._in_queue_order(job)
         if not self.eligible(components):
             return Outcome.BUSY
+        licensed = self.planned_licences
         taken: NodeBits = 0
         steps: list[_Step] = []
         for at, part in enumerate(components):
-            step = self._step(part, choice[part.id] & ~taken, components[:at])
+            step = self._step(part, choice[part.id] & ~taken, components[:at], licensed=licensed)
             if step is None or (step.room is not None and step.room.kills):
                 return self._take_back(components[:at], part, step)
             steps.append(step)
@@ -247,9 +258,14 @@ class HetStarter:
         self._start(steps)
         return Outcome.STARTED
 
-    def _step(self, part: Job, free: NodeBits, earlier: Sequence[Job]) -> _Step | None:
-        """Return where a component can start, once others have made way if need be; None: nowhere."""
-        found = self._probe(part, free, earlier)
+    def _step(
+        self, part: Job, free: NodeBits, earlier: Sequence[Job], *, licensed: bool = False
+    ) -> _Step | None:
+        """Return where a component can start, once others have made way if need be; None: nowhere.
+
+        :param licensed: whether it may start without a look at licences.
+        """
+        found = self._probe(part, free, earlier, licensed=licensed)
         if isinstance(found, Placement):
             return _Step(part, found.allocation, None)
         self._short = part.id, found
