@@ -29,7 +29,7 @@ SELECTS = {
 }
 
 
-def _config(scheduler: str, select: str, *, preempts: bool, seed: int) -> Config:
+def _config(scheduler: str, select: str, *, mode: tuple[str, ...] = ("off",), seed: int) -> Config:
     chance = Random(seed)
     clockwork = {"preset": chance.choice(("ideal", "slurm"))}
     return Config(
@@ -45,8 +45,8 @@ def _config(scheduler: str, select: str, *, preempts: bool, seed: int) -> Config
         policy=PolicyTable(
             select=select,
             select_parameters=SELECTS[select],
-            preempt="preempt/partition_prio" if preempts else "preempt/none",
-            preempt_mode=("requeue",) if preempts else ("off",),
+            preempt="preempt/none" if mode == ("off",) else "preempt/partition_prio",
+            preempt_mode=mode,
         ),
         scheduler=SchedulerTable(type=scheduler, clockwork=clockwork),
     )
@@ -88,15 +88,17 @@ def _record(config: Config, jobs: list[JobSpec]) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("preempts", [False, True])
+@pytest.mark.parametrize("mode", [("off",), ("requeue",), ("suspend", "gang")], ids=" ".join)
 @pytest.mark.parametrize("select", SELECTS)
 @pytest.mark.parametrize("scheduler", ["builtin", "backfill", "easy", "greedy"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_record(
-    seed: int, scheduler: str, select: str, preempts: bool, monkeypatch: pytest.MonkeyPatch
+    seed: int, scheduler: str, select: str, mode: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reasons and decisions too, whoever is sent back, held back by another job, or in several partitions."""
-    config, jobs = _config(scheduler, select, preempts=preempts, seed=seed), _jobs(seed)
+    if select == "select/whole_nodes" and "gang" in mode:
+        pytest.skip("select/whole_nodes knows no gang scheduling")
+    config, jobs = _config(scheduler, select, mode=mode, seed=seed), _jobs(seed)
     monkeypatch.setattr(INDICES[scheduler], "many", (0, 8, 20)[seed])
     quick = _record(config, jobs)
     for index in (Shapes, Lanes):
@@ -119,7 +121,7 @@ def test_the_quick_way_is_taken(
 
     monkeypatch.setattr(index, "complete", noted)
     monkeypatch.setattr(index, "many", 4)
-    replay(_config(scheduler, "select/linear", preempts=False, seed=1), _jobs(1), ())
+    replay(_config(scheduler, "select/linear", seed=1), _jobs(1), ())
     assert asked.count(True) > 20
 
 
@@ -127,7 +129,7 @@ def test_the_quick_way_is_taken(
 def test_what_a_person_changes(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that waits in a deep queue gets another time limit, and still is found where it is kept."""
     monkeypatch.setattr(Shapes, "many", 4)
-    config = _config("easy", "select/linear", preempts=False, seed=1)
+    config = _config("easy", "select/linear", seed=1)
     jobs = [attrs.evolve(job, submit_at=0.0) for job in _jobs(1)]
     told: list[float] = []
 

@@ -22,6 +22,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.worlds.events import Submitted
 from makeway_engine.engine import Engine
+from makeway_preempt_partition_prio import kinds_of
 from makeway_slurm.preemption import exempt_time
 
 
@@ -72,6 +73,34 @@ def test_who_may(victim: dict[str, Any], preemptor: dict[str, Any], allowed: boo
     run = engine((attrs.evolve(LOW, **victim), attrs.evolve(HIGH, **preemptor)))
     start(run, "v")
     assert [job.id for job in ask(run, partitions=("high",)).jobs] == (["v"] if allowed else [])
+
+
+@pytest.mark.parametrize(
+    ("mode", "victim", "asked", "kind"),
+    [
+        pytest.param("cancel", {}, {"partitions": ("high",)}, None, id="lower tier: not known"),
+        pytest.param("cancel", {}, {"partitions": ("low",)}, (), id="lowest tier: nobody"),
+        pytest.param(
+            "cancel", {"preempt_mode": ("off",)}, {"partitions": ("high",)}, (), id="all OFF: nobody"
+        ),
+        pytest.param(
+            "cancel",
+            {},
+            {"partitions": ("low",), "licenses": {"a": 1}},
+            None,
+            id="licences count (1.2 no. 8): not known",
+        ),
+    ],
+)
+def test_the_kind_of_a_preemptor(
+    mode: str, victim: dict[str, Any], asked: dict[str, Any], kind: object
+) -> None:
+    """The lowest tier displaces nobody (1.3), and the record says so."""
+    run = engine((attrs.evolve(LOW, **victim), HIGH), preempt_mode=tuple(mode.split(",")))
+    start(run, "v")
+    found = ask(run, **asked)
+    assert kinds_of(run.ledger)(run.ledger.jobs["P"]) == kind
+    assert kind != () or not found.jobs
 
 
 @pytest.mark.parametrize(

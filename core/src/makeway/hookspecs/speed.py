@@ -60,6 +60,22 @@ def ranked_by(ranks: Callable[[ClusterView], Callable[[Job], int | None] | None]
     return mark
 
 
+class Nobody(tuple[()]):
+    """A kind of pending jobs (`alike_by`) that may displace nobody, whoever is there: an empty tuple with a reason.
+
+    .. versionadded:: 0.1
+    """
+
+    note: str
+    """What a record says of them; empty: nothing."""
+
+    def __new__(cls, note: str = "") -> Nobody:
+        """Return an empty tuple that knows why it is."""
+        kind = super().__new__(cls)
+        kind.note = note
+        return kind
+
+
 def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | None]) -> Callable[[F], F]:
     """Mark an implementation of `makeway_preempt_candidates` with which jobs may displace the same others.
 
@@ -68,7 +84,8 @@ def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | N
     :param kinds: called once per run with the cluster before the first job. The function that it returns is called
         for pending jobs that find no room, and returns anything hashable: jobs for which it is the same, and that are
         tried in the same partition, have the same candidates at any one moment. An empty tuple: they have none,
-        whoever is there. None, for a job or instead of a function: that is not known.
+        whoever is there; a `Nobody` is one with a reason for the record. None, for a job or instead of a function:
+        that is not known.
 
     Jobs of one user may displace those of all others::
 

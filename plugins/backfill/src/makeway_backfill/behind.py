@@ -117,9 +117,10 @@ class Behind:
     def first_open(self, after: Entry, plan: Plan) -> Entry | None:
         """Return the first entry behind one that may start now, by itself; None: that is not known."""
         if (
-            self._placer.preemption
+            not math.isinf(self._at_most)
             or self._anybody_due()
             or self._first(self._shapes.apart, after) is not None
+            or not all(map(self._displaces_nobody, self._open))
         ):
             return None
         found = [each for shape in self._open for each in self._may_start_of(shape, after, plan)]
@@ -134,13 +135,16 @@ class Behind:
         return found
 
     def between(self, after: Entry, before: Entry) -> list[Entry] | None:
-        """Return the shortest job of each shape between two entries; None: the selector knows of some of no like."""
+        """Return the shortest job of each shape between two entries, none of whom displaces anybody.
+
+        None: some do, or the selector knows of some of no like.
+        """
         shortest = []
         for shape in self._shapes.behind(after):
             entry = _within(shape.entries, after, before)
             if entry is None:
                 continue
-            if self._shapes.kind_of(entry[1]).told is None:
+            if self._shapes.kind_of(entry[1]).told is None or not self._displaces_nobody(shape):
                 return None
             lists = (shape.by_limit[limit] for limit in shape.limits)
             found = (_within(listed, after, before) for listed in lists)
@@ -184,10 +188,15 @@ class Behind:
         nodes = plan.available(ledger.now, ledger.now + length) & open_to_it
         if nodes.bit_count() < shape.size:
             return False
-        job = shape.entries[-1][1]
-        if self._placer.preemption and not self._placer.order.nobody(job):
+        if not self._displaces_nobody(shape):
             return True  # others might make way on any node
-        return bool(self._placer.selector.screen((job,), nodes))
+        return bool(self._placer.selector.screen((shape.entries[-1][1],), nodes))
+
+    def _displaces_nobody(self, shape: Shape) -> bool:
+        """Whether nobody ever makes way for jobs of a shape; all of it may have started by now."""
+        if not (self._placer.preemption and shape.entries):
+            return True
+        return self._placer.order.nobody(shape.entries[-1][1])
 
     def _least_length(self, shape: Shape, after: Entry) -> Seconds | None:
         """Return how long the shortest job of a shape behind an entry may run; None: there is none."""

@@ -45,6 +45,11 @@ def _threshold(qos: Qos) -> int:
     return int(value)
 
 
+def _keeps_nothing(qos: Qos) -> bool:
+    """Whether no nodes are kept for jobs of a QOS (slurm-preemption 5.3 no. 7)."""
+    return "NoReserve" in qos.flags
+
+
 class Backfill:
     """The backfill scheduler of one run."""
 
@@ -66,7 +71,8 @@ class Backfill:
         policies = attempts.placer.policies
         alike = not (self._windows or policies.implements("makeway_node_sets"))
         self._forecast_key = getattr(attempts.placer.selector, "forecast_key", None) if alike else None
-        self._behind = Behind.of(attempts, _STANDBY_LIMIT if attempts.placer.preemption else math.inf)
+        standby = attempts.placer.preemption and any(map(_keeps_nothing, attempts.ledger.cluster.qos))
+        self._behind = Behind.of(attempts, _STANDBY_LIMIT if standby else math.inf)
         """Who behind a job may start now; None: whoever waits is looked at."""
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
@@ -212,7 +218,7 @@ class Backfill:
             if limit is not None and limit.keeps_nothing:
                 self._try_start(Question(job, partition, partition.nodes & self._ledger.up))
                 return False
-        noreserve = job.qos is not None and "NoReserve" in job.qos.flags
+        noreserve = job.qos is not None and _keeps_nothing(job.qos)
         unreserved = noreserve or self._attempts.queue.priority_in(job, partition) < self._least(job)
         standby = noreserve and self._placer.preemption
         length = self._length(job, standby)

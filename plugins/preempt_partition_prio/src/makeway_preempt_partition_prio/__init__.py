@@ -7,9 +7,9 @@ All that Slurm's preempt plugins have in common is in `makeway_slurm.preemption`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 
-from makeway.hookspecs import based_on, hookimpl
+from makeway.hookspecs import Nobody, alike_by, based_on, hookimpl
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -21,23 +21,31 @@ from makeway.model import (
     PreemptMode,
     Seconds,
 )
-from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, plans
+from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, lets_displace_nobody, plans
 
 __makeway_vendor__ = "slurm"
 
 
 def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[Job]:
     """Return those of `jobs` that `preemptor` may displace (section 1.3)."""
-    tier = preemptor.partition.priority_tier
-    lower = {
-        partition.name
-        for partition in view.cluster.partitions
-        if partition.priority_tier < tier and not is_off(partition)
-    }
+    lower = lower_than(preemptor.partition, view)
     allowed = [job for job in jobs if job.partition.name in lower]
-    if view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, preemptor.partition.preempt_mode, view):
+    if looks_at_priority(preemptor.partition, view):
         return [job for job in allowed if preemptor.priority >= job.priority]
     return allowed
+
+
+def lower_than(partition: Partition, view: ClusterView) -> set[str]:
+    """Return the partitions whose jobs may be displaced by those of a partition (section 1.3)."""
+    tier = partition.priority_tier
+    return {
+        other.name for other in view.cluster.partitions if other.priority_tier < tier and not is_off(other)
+    }
+
+
+def looks_at_priority(partition: Partition, view: ClusterView) -> bool:
+    """Whether jobs of a partition displace only those of no higher priority (section 1.3)."""
+    return view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, partition.preempt_mode, view)
 
 
 def is_off(partition: Partition) -> bool:
@@ -74,8 +82,16 @@ POLICY = Policy(
 )
 
 
+def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
+    """Tell whose partition is the lowest, unless licences count (sections 1.2 no. 8 and 1.3); of others nothing."""
+    nobody = Nobody(lets_displace_nobody(POLICY.name))
+    lowest = {partition.name for partition in view.cluster.partitions if not lower_than(partition, view)}
+    return lambda job: nobody if job.partition.name in lowest and not job.spec.licenses else None
+
+
 @hookimpl
 @based_on(PreemptBasis.PARTITION)
+@alike_by(kinds_of)
 def makeway_preempt_candidates(
     preemptor: Job, active: Sequence[Job], view: ClusterView, now: Seconds
 ) -> Candidates:

@@ -23,11 +23,12 @@ class EndsAhead:
         releases: Sequence[tuple[Seconds, int, Job]] = view.releases()
         if self._version != books.version or self._releases != releases:
             self._version, self._releases = books.version, list(releases)
-            nodes = ~books.running.over[0]
-            self.idle = [nodes]
+            left = books.running.copy()
+            self.idle = [~left.over[0]]
             for _, _, job in releases:
-                nodes |= job.nodes
-                self.idle.append(nodes)
+                if books.counts_job(job):
+                    left.remove(job.nodes)
+                self.idle.append(~left.over[0])
         return self
 
     def jobs_to_end(self, nodes: NodeBits, wanted: int) -> int | None:

@@ -189,22 +189,27 @@ def _plain_estimate(
         ended = ahead.jobs_to_end(usable, wanted)
         nodes = None if ended is None else like_nodes(ahead.idle[ended] & usable, wanted, request.max_nodes)
         return None if ended is None or nodes is None else _at(ahead.when(ended, now), nodes, usable)
-    free = usable & ~selector.books.running.over[0]
+    books = selector.books
+    left = books.running.copy()
 
     def placed() -> NodeBits | None:
-        return like_nodes(free, wanted, request.max_nodes)
+        return like_nodes(usable & ~left.over[0], wanted, request.max_nodes)
 
     if (nodes := placed()) is not None:
         return _at(now, nodes, usable)
+    gone = set()
     for other, mode in removable:
-        if mode is not PreemptMode.OFF:
-            free |= other.nodes & usable
+        if mode is not PreemptMode.OFF and books.counts_job(other):
+            left.remove(other.nodes)
+            gone.add(id(other))
     if (nodes := placed()) is not None:
         return _at(now, nodes, usable, preempts=True)
     for end, _, other in view.releases():
-        gain = other.nodes & usable & ~free
-        free |= gain
-        if gain and (nodes := placed()) is not None:
+        if id(other) in gone or not books.counts_job(other):
+            continue
+        busy = left.over[0]
+        left.remove(other.nodes)
+        if busy & ~left.over[0] & usable and (nodes := placed()) is not None:
             return _at(max(end, now), nodes, usable)
     return None
 
@@ -230,7 +235,7 @@ def _plain(request: Request, job: Job, selector: LinearNodes, *, tolerates: bool
         and not job.spec.gres
         and not (job.spec.features and selector.alternatives(job)[-1].counts)
         and request.target == request.min_nodes
-        and not books.running.above(1)
+        and (not books.running.above(1) or (tolerates and books.running.over == books.exclusive.over))
         and not (tolerates and books.running.over[0] & ~books.exclusive.over[0])
     )
 

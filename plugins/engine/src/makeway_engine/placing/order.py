@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import attrs
 
+from makeway.hookspecs import Nobody
 from makeway.model import Candidates, Job
 from makeway.registry import Policies
 from makeway_engine.ledger import Ledger
@@ -28,6 +29,11 @@ class Order:
     def nobody(self, job: Job) -> bool:
         """Whether `job` displaces nobody, whoever is there."""
         return self.selector_decides and self.kind_of is not None and self.kind_of(job) == ()
+
+    def why_nobody(self, job: Job) -> str:
+        """Return why `job`, which displaces nobody, does not; empty: its policy does not say."""
+        kind = self.kind_of(job) if self.kind_of is not None else None
+        return kind.note if isinstance(kind, Nobody) else ""
 
     def candidates(self, job: Job) -> Candidates:
         """Return whom `job` may displace, the protected ones taken out."""

@@ -97,9 +97,13 @@ class Telling:
         return "" if isinstance(answer, Choice) else self.why_nobody(question, candidates, answer)
 
     def nobody(self, job: Job) -> Candidates | None:
-        """Return what is traced of a job that displaces nobody: who is protected from it, and why; None: nothing is."""
+        """Return what is to be said of a job that displaces nobody; None: nothing is.
+
+        If it is traced, that is who is protected from it, and why; if somebody listens, why it displaces nobody.
+        """
         if not (self.traces and self._recorder.traces(job)):
-            return None
+            note = self._order.why_nobody(job) if self.notes else ""
+            return Candidates(note=note) if note else None
         return attrs.evolve(self._order.candidates(job), reason="")
 
     def chosen(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from makeway.hookspecs import Nobody
 from makeway.model import Candidates, Job, JobState
 from makeway_engine.placing import Placer
 
@@ -25,6 +26,7 @@ class FutileTries:
         self._ledger = placer.ledger
         self._selector = placer.selector
         self._kind = placer.order.kind_of
+        self._notes = placer.telling.notes
         self._screen_without = getattr(placer.selector, "screen_without", None)
         self._applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
 
@@ -64,12 +66,15 @@ class FutileTries:
         )
 
     def _by_kind(self, jobs: Sequence[Job]) -> dict[tuple[Hashable, int], list[Job]]:
-        """Return the jobs that may displace the same others; those of which that is not known are left out."""
+        """Return the jobs that may displace the same others; those of which that is not known are left out.
+
+        So are those who displace nobody for a reason that somebody wants to hear: their attempts are told.
+        """
         assert self._kind is not None
         found: dict[tuple[Hashable, int], list[Job]] = {}
         for job in jobs:
             kind = self._kind(job)
-            if kind is not None:
+            if kind is not None and not (self._notes and isinstance(kind, Nobody) and kind.note):
                 found.setdefault((kind, job.partition.index), []).append(job)
         return found
 
