@@ -52,6 +52,10 @@ SWITCHES: Mapping[str, Switch] = {
     "het_starts_without_licences": Switch(
         "backfill starts components of a heterogeneous job that lack licences only together", default=True
     ),
+    "het_starts_last": Switch(
+        "backfill starts heterogeneous jobs after all others of a pass, and not only on nodes that it keeps for them",
+        default=True,
+    ),
     "reservation_first": Switch(
         "jobs that ask for a reservation stand before all others in the queue", default=False
     ),

@@ -312,6 +312,27 @@ def test_components_look_at_licences_one_by_one(unlicensed: bool, start: float) 
     assert (run.starts("h+0"), run.starts("h+1")) == ((start,), (start,))
 
 
+@pytest.mark.parametrize(("last", "start"), [(True, 0.0), (False, 8.0)])
+def test_a_job_behind_components_takes_licences_first(last: bool, start: float) -> None:
+    """`h` takes both licences; `c` behind it takes one in the same pass, unless `h` starts at its own turn."""
+    parts = [
+        JobSpec(id=f"h+{at}", run_time=8.0, time_limit=8.0, het_id="h", het_offset=at, licenses={"lic": 1})
+        for at in (0, 1)
+    ]
+    run = replay_table(
+        [*parts, JobSpec(id="c", run_time=4.0, time_limit=4.0, licenses={"lic": 1})],
+        cluster=cluster(4),
+        config={
+            "scheduler": "backfill",
+            "licenses": {"lic": 2},
+            "clockwork": {"pass_on_submit": False},
+            "rules": {"het_starts_last": last},
+        },
+    )
+    assert (run.starts("h+0"), run.starts("h+1")) == ((0.0,), (0.0,))
+    assert run.starts("c") == (start,)
+
+
 def test_a_licence_does_not_lift_the_limit_of_a_component() -> None:
     """The licence is there, but `a` of the same user runs until 50: both components wait for that."""
     jobs = [

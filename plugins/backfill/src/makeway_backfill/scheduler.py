@@ -79,6 +79,9 @@ class Backfill:
         self._together = attempts.ledger.rule("het_planned_together")
         self._licence_first = attempts.ledger.rule("het_needs_licence_for_plan")
         self._in_turn = attempts.ledger.rule("het_starts_in_turn")
+        self._last = self._in_turn and attempts.ledger.rule("het_starts_last")
+        self._ready: list[tuple[Job, dict[str, NodeBits]]] = []
+        """Heterogeneous jobs that start when the pass is over, and the nodes among which each component may choose."""
         self._last_of: dict[str, Seconds] = {}
         """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
         self._apart: dict[str, str] = {}
@@ -98,6 +101,7 @@ class Backfill:
         self._last_of.clear()
         self._nodes_now.clear()
         self._turns.clear()
+        self._ready.clear()
         self.expected.clear()
         ledger.searches = 0
         self._bounds.forget()
@@ -195,7 +199,7 @@ class Backfill:
         handled: set[str] = set()
         whole: set[str] = set()
         entries = self._attempts.ordered()
-        self._apart = _parted(entries)
+        self._apart = {} if self._last else _parted(entries)
         for tried, (_, job, partition) in enumerate(entries):
             if tried >= self._clockwork.bf_max_job_test:
                 break
@@ -206,6 +210,8 @@ class Backfill:
                 self._bounds.forget()
             elif self._try(job, partition, plan):
                 handled.add(job.id)
+        for job, choice in self._ready:
+            self._attempts.het.start_in_turn(job, choice)
 
     # ------------------------------------------------------------------------- ordinary jobs
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
@@ -418,6 +424,7 @@ class Backfill:
                 open_now,
                 preempt=not self._in_turn,
                 fits_plan=lambda parts: self._side_by_side(parts, open_now),
+                later=self._last,
             )
             if outcome is Outcome.PREEMPTING:
                 plan.promise(now, now + length, job.asked_nodes)
@@ -449,11 +456,23 @@ class Backfill:
         elif het_id in self._turns:
             left, open_now, choice = self._turns.pop(het_id)
             if found is not None and found[0] <= now and self._may_start(job, found[1].nodes):
-                choice[job.id] = open_now & (found[1].eligible or open_now)
-                if left == 1:
+                if self._last:
+                    unfit = found[2] & ~found[1].eligible if found[1].eligible else 0
+                    choice[job.id] = self._clear_of_windows(job, length) & ~unfit
+                else:
+                    choice[job.id] = open_now & (found[1].eligible or open_now)
+                if left == 1 and self._last:
+                    self._ready.append((job, choice))
+                elif left == 1:
                     self._attempts.het.start_in_turn(job, choice)
                 else:
                     self._turns[het_id] = left - 1, open_now, choice
+
+    def _clear_of_windows(self, job: Job, length: Seconds) -> NodeBits:
+        """Return the nodes that no window keeps from a component, whatever is promised of them."""
+        ledger = self._ledger
+        plan = Plan(ledger.now, self._clockwork.bf_window, ledger.up, self._clockwork.bf_resolution)
+        return self._around(job, plan, length).available(ledger.now, ledger.now + length)
 
     def _lacks_licence(self, job: Job) -> bool:
         """Whether no nodes are kept for a component since a licence is missing (recorded: backfill_het_licence)."""

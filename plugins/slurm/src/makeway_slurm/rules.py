@@ -248,6 +248,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),
+    "het_starts_last": Rule(
+        "backfill starts heterogeneous jobs when it has been through the queue: until then it keeps whole nodes for "
+        "them, and then their components choose anew, beside jobs that have started in the pass",
+        "1",
+        section="slurm-preemption 5.3 no. 8",
+    ),
     "stale_shadows": Rule(
         "a tick that swaps shadows may leave a lower row as it was (a defect)",
         "1",

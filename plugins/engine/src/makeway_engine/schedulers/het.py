@@ -38,11 +38,12 @@ class HetStarter:
         preempt: bool = True,
         fits_plan: Callable[[Sequence[Job]], bool] = lambda _: True,
         licensed: bool = False,
+        later: bool = False,
     ) -> Outcome:
         """Try to start all components of the job that `job` belongs to, `job` itself in `partition`.
 
         `fits_plan` is asked before they start, and may say that the plan of the pass has no room for all of them.
-        One that is `licensed` may start without a look at licences.
+        One that is `licensed` may start without a look at licences; one that may start `later` in the pass waits.
         When others were told to make way, `job.asked_nodes` are the nodes that all of it waits for.
         """
         if job.partition is not partition:
@@ -62,6 +63,8 @@ class HetStarter:
             if preempt and self._placer.preemption:
                 return self._preempt(job, components, allowed)
             self._note_waiting(components)
+            return Outcome.BUSY
+        if later:
             return Outcome.BUSY
         if not fits_plan(components):
             for part in components:
