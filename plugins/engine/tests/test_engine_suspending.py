@@ -580,6 +580,37 @@ def test_a_job_resumed_by_a_person_runs_beside_the_holder(beside: bool, excuses:
     assert run.only("a")[:2] == ("0 a start", "5 a suspend")
 
 
+@pytest.mark.parametrize(("nodes", "starts"), [(1, ()), (2, (50.0,))])
+def test_marks_of_exclusive_jobs_go_together(nodes: int, starts: tuple[float, ...]) -> None:
+    """`b` ends at 36, after `a`: where both were, no mark is left; where `a` was alone, its mark stays.
+
+    Recorded: cons_resume_overflow_exclusive, cons_resume_overflow_exclusive_alone.
+    """
+    run = replay_table(
+        f"""
+        job  submit  nodes  run_time
+        a         0      2        20
+        b         6      {nodes}        30
+        d        50      2        10
+        """,
+        cluster=cluster(2),
+        config={
+            "scheduler": "builtin",
+            "select": "select/cons_tres",
+            "select_parameters": "CR_Core",
+            "partitions": {"batch": {"oversubscribe": "EXCLUSIVE"}},
+            "rules": {"overflow_keeps_marks": True},
+        },
+        commands="""
+             5 suspend a
+            10 resume a
+        """,
+        until=100.0,
+    )
+    assert run.starts("b") == (6.0,)
+    assert run.starts("d") == starts
+
+
 def test_het_jobs_are_invisible_to_gang() -> None:
     """G18: a component runs beside whoever holds the node, and never stops."""
     from makeway.model import JobSpec

@@ -20,6 +20,9 @@ from makeway_select_cons_tres.request import MARK_OF, RESERVED
 from makeway_select_cons_tres.rows import Row, Rows
 from makeway_select_cons_tres.table import FreeMemory, Table, TableKey
 
+_MARK_LIMIT = 1 << 16
+"""From which sum on the marks of a node begin anew, as Slurm keeps them in 16 bits."""
+
 
 @attrs.frozen
 class Memory:
@@ -265,7 +268,7 @@ class Books:
         marks, shared = self.marks, self.sharing
         if mark:
             for index in nodes:
-                marks[index] -= mark
+                marks[index] = max(0, marks[index] - mark)
         if sharing:
             for index in nodes:
                 shared[index] -= 1
@@ -305,8 +308,11 @@ class Books:
         if not mark and not sharing:
             return
         marks, shared = self.marks, self.sharing
+        wraps = self.layout.marks_stay
         for index in allocation.node_indices:
-            marks[index] += sign * mark
+            found = marks[index] + sign * mark
+            # Two marks of EXCLUSIVE jobs are more than 16 bits hold; what is taken off then leaves nothing.
+            marks[index] = max(0, found % _MARK_LIMIT if wraps and sign > 0 else found)
             shared[index] += sign * sharing
 
     def _charge(self, allocation: Allocation, sign: int) -> None:

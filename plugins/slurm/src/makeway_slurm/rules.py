@@ -288,7 +288,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "overflow_keeps_marks": Rule(
         "a job that finds no room for its cores when a person resumes it leaves its mark on its nodes for "
-        "good; jobs that want to share these nodes or have them whole no longer start there (a defect)",
+        "good; jobs that want to share these nodes or have them whole no longer start there; two marks of EXCLUSIVE "
+        "partitions go together with the first of them (a defect)",
         None,
         until="23.02",
         section="slurm-gang-and-select 4.3.10",
