@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from makeway_slurm.recordings.priority.judge import verdict
+from makeway_slurm.recordings.priority.recording import parse
 from makeway_verify.command import verify
 from makeway_verify.verdicts import Outcome
 
@@ -58,3 +59,11 @@ def test_a_broken_recording(tmp_path: Path) -> None:
     assert done.exit_code
     assert "one.json" in text
     assert "not valid JSON" in text
+
+
+def test_commands_that_were_recorded_as_text() -> None:
+    """A table of rows has no text, and one of text keeps it."""
+    found = parse((FOLDER / "resv_maintenance.json").read_text(encoding="utf-8"), "resv_maintenance.json")
+    texts = {table.what: table.text for table in found.tables}
+    assert "ReservationName=service" in (texts["scontrol -o show reservation"] or "")
+    assert not texts["squeue"]

@@ -94,6 +94,20 @@ def het(*parts: tuple[str, ...], submit_at: float, run_time: float) -> list[JobS
     ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "nodes"), [({"licenses": {"a": 1}}, 4), ({}, 1)], ids=["a licence is short", "nodes are short"]
+)
+def test_what_a_het_job_waits_for(asked: dict[str, Any], nodes: int) -> None:
+    """Backfill knows no other word than Resources for what a component lacks (recorded: het_licences)."""
+    held = JobSpec(id="held", partitions=("low",), run_time=50.0, time_limit=60.0, licenses={"a": 1})
+    first, second = het(("low",), ("low",), submit_at=5.0, run_time=5.0)
+    tables = {"partitions": tiers(low=1), "scheduler": "backfill", "licenses": {"a": 1}}
+    listed = [held, first, attrs.evolve(second, **asked)]
+    run = replay_table(listed, cluster=cluster(nodes + 1 if not asked else nodes), config=tables, until=30.0)
+    assert run.starts("h+0") == run.starts("h+1") == ()
+    assert run.reason("h+1") == "Resources"
+
+
 def low(id: str, submit_at: float, run_time: float) -> JobSpec:
     """Return a job of one node in the partition low."""
     return JobSpec(id=id, partitions=("low",), submit_at=submit_at, run_time=run_time)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from makeway_kueue_cohort import makeway_hand_over
+
 Make = Callable[..., Any]
 
 
@@ -30,6 +32,19 @@ def test_borrowed_quota_is_reclaimed(play: Make, site: Make, queue: Make, quota:
     assert run.starts("a1") == (10.0,)
     assert run.starts("b2") == (1.0, 60.0)
     assert run.history("b2").job.spec.submit_at == 1.0
+
+
+def test_what_jobs_hold_is_handed_over(play: Make, site: Make, queue: Make, quota: Make) -> None:
+    """A job in a and none that waits for victims: its flavor is told, and another engine takes it over (3.1)."""
+    run = play(
+        """
+        job   partition  submit  cpus   run_time
+        a1    a               0  4           100
+        """,
+        site(queue("a", quota(4))),
+        until=10.0,
+    )
+    assert makeway_hand_over(run.engine.ledger) == {"held": {"a1": [["default", "cpu", 4000]]}, "kept": {}}
 
 
 def test_no_backoff_and_the_old_place(play: Make, site: Make, queue: Make, quota: Make) -> None:

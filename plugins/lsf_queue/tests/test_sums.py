@@ -216,3 +216,13 @@ def test_the_walk_ends_with_the_first_who_makes_room(many: int) -> None:
         costly = list(range(many))
         plain = next((costly[:n] for n in range(many + 1) if prober.place(costly[:n]) is not None), None)
         assert _walk(prober, [], costly) == plain
+
+
+def test_of_whom_nothing_is_known_beforehand() -> None:
+    """A job that holds something counts by itself, and so does whoever comes while slots are kept."""
+    running: Any = SimpleNamespace(allocation=object())
+    waiting: Any = SimpleNamespace(allocation=None)
+    nothing_kept: Any = SimpleNamespace(reserved={})
+    kept: Any = SimpleNamespace(reserved={"1": 4})
+    assert Counted.request(nothing_kept, running) is None
+    assert Counted.request(kept, waiting) is None

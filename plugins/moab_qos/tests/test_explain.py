@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from makeway_app.cli import cli
+from makeway_moab_qos.explain.jobs import k06
 
 SITE = """
 PREEMPTPOLICY REQUEUE
@@ -155,3 +157,15 @@ def test_showq(explain: Any, tmp_path: Path) -> None:
             ["B", "u_B", "Hold", "4", "0:16:40", "30", "s"],
         ]
         assert "4 of 4 processors in use (100.00%)" in shown
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [("Resources", "pass"), ("Priority", "pass"), ("None", "pass"), ("BeginTime", "fail")],
+)
+def test_k06_asks_what_the_job_waits_for(reason: str, verdict: str) -> None:
+    """Whoever waits for something else than room is kept out by that."""
+    case: Any = SimpleNamespace(job=SimpleNamespace(reason=reason))
+    (found,) = k06(case)
+    assert (found.code, found.verdict) == ("K06", verdict)
+    assert (reason in found.found) is (verdict == "fail")

@@ -115,6 +115,24 @@ def test_commands_name_jobs(play: Any) -> None:
     assert jobs_named("A,B", "cancel", None, view) == ["A", "B"]
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("-w state=running", ["A", "C"]),
+        ("-w state=idle", ["B"]),
+        ("-w state=gone", []),
+        ("-w user=ann", ["B"]),
+        ("-w state=idle -w user=bob", ["C", "B"]),
+        ("-w colour=red", []),
+    ],
+)
+def test_commands_describe_jobs(play: Any, words: str, found: list[str]) -> None:
+    """Several words are joined by or (2.1); A and C run, and B waits."""
+    view = play("A(med,1p) C(med,1p,user=bob)", "B(med,4p,user=ann)").table.engine.ledger
+    assert jobs_named(words, "cancel", None, view) == found
+    assert jobs_named(words, "requeue", None, view) == []
+
+
 def test_runnow(play: Any) -> None:
     """A preemptor above the cap of computed priorities; the amount is a setting."""
     more = "QOSCFG[now] QFLAGS=RUNNOW"

@@ -452,3 +452,19 @@ def test_what_stands_behind_an_at_belongs_to_the_type_alone(settings_of: Any) ->
 def test_a_last_line_that_goes_on_is_read(settings_of: Any) -> None:
     """The file ends behind the backslash."""
     assert settings_of("PREEMPTPOLICY \\\n  SUSPEND \\")["preempt_policy"] == "SUSPEND"
+
+
+@pytest.mark.parametrize("name", ["CONSUMEDWEIGHT", "REMAININGWEIGHT", "PERCENTWEIGHT"])
+def test_weights_without_effect_in_maui(name: str, config_of: Any) -> None:
+    """Each of the three is named if it is set, in Maui alone, and none is otherwise (17)."""
+
+    def said(text: str, *, maui: bool) -> int:
+        config = config_of(text, maui=maui)
+        settings = structure(config.policy.settings["moab/qos"], Settings, "test")
+        found = findings(build_cluster(config), settings)
+        return sum("have no effect in Maui" in each.message for each in found)
+
+    nodes = "NODECFG[n1] PROCS=4\n"
+    assert said(f"{nodes}USAGEWEIGHT 1\n{name} 100\n", maui=True) == 1
+    assert said(f"{nodes}USAGEWEIGHT 1\n{name} 100\n", maui=False) == 0
+    assert said(f"{nodes}QUEUETIMEWEIGHT 1\n", maui=True) == 0

@@ -221,6 +221,16 @@ def test_work_is_time_and_cpus(cpus: tuple[int, ...] | None, expected: int) -> N
     assert work(job(1, [0, 1], cpus=cpus), view(cpus=4), NOW) == expected
 
 
+def test_the_work_of_a_heterogeneous_job_is_that_of_all_its_components() -> None:
+    """Ten seconds on one CPU and on three; a job by itself counts alone, whoever stands beside it."""
+    parts = [job(1, [0]), job(2, [1, 2, 3])]
+    there: Any = view()
+    there.components = lambda _: parts
+    assert work(parts[0], there, NOW) == 10_000_000
+    parts = [attrs.evolve(each, spec=attrs.evolve(each.spec, het_id="h")) for each in parts]
+    assert work(parts[0], there, NOW) == 40_000_000
+
+
 def test_ties_go_to_the_job_submitted_last() -> None:
     """However the candidates are listed."""
     jobs = [job(index, [index]) for index in range(4)]

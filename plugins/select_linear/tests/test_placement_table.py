@@ -226,3 +226,12 @@ def test_any_number_of_stopped_jobs_is_tolerated_at_the_last_level() -> None:
         assert place(run, str(at), **exactly(1)) == "n1"
         run.step(run.ledger.now, [Command("suspend", str(at))])
     assert place(run, "asked", features="a", **exactly(1)) == "n1"
+
+
+@pytest.mark.parametrize(("asked", "given"), [("[a|b]", "n1"), ("[b|a]", "n2"), ("[c|b]", "n2")])
+def test_the_first_alternative_that_has_room_is_taken(asked: str, given: str) -> None:
+    """Only those who preempt are held to the last one (slurm-preemption 5.0 no. 6)."""
+    nodes = (NodeTable(name="n1", cpus=2, features=("a",)), NodeTable(name="n2", cpus=2, features=("b",)))
+    third = NodeTable(name="n3", cpus=2, features=("c",), up=False)
+    run = engine(attrs.evolve(TEN, node=(*nodes, third)))
+    assert place(run, "asked", features=asked, **exactly(1)) == given

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+import attrs
 import pytest
 
 from makeway.config import Config, build_cluster
-from makeway.model import JobSpec
+from makeway.model import ClusterView, JobSpec
+from makeway.priorities import Occasion
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway.settings import structure
@@ -88,6 +90,16 @@ def test_p1_age_is_rounded_in_its_column_and_truncated_in_the_sum(
     config = site({"weight_age": 60000, "max_age": 600.0, "calc_phase": float(at), "calc_period": 5000.0})
     row = rows(config, (BLOCKER, JobSpec(id="j", time_limit=300)), at + 0.5)["j", "main"]
     assert (row.cells()[5], row.priority) == (column, priority)
+
+
+@pytest.mark.parametrize(("at", "age"), [(300.0, "30000"), (600.0, "60000"), (1200.0, "60000")])
+def test_p1_age_ends_where_it_is_as_high_as_it_can_be(at: float, age: str) -> None:
+    """The same beside fair share: half the weight after half of 600 s, and never more than all of it."""
+    users = ({"Account": "a", "Share": "1"}, {"Account": "a", "User": "user", "Share": "1"})
+    more = {"weight_age": 60000, "max_age": 600.0, "weight_fairshare": 1}
+    config = site({**more, "calc_phase": 0.0, "calc_period": 300.0}, users)
+    jobs = (attrs.evolve(BLOCKER, account="a"), JobSpec(id="j", account="a", time_limit=300))
+    assert rows(config, jobs, at + 0.5)["j", "main"].cells()[5] == age
 
 
 def job(id: str = "j", cpus: int = 1, nodes: int = 1, minutes: float = 5, **more: Any) -> JobSpec:
@@ -464,3 +476,18 @@ def test_check_warns_of_fair_share_without_accounts() -> None:
     config = site({"weight_fairshare": 100})
     found = Policies(config).findings(config, build_cluster(config))
     assert ["no accounts are known" in each.message for each in found] == [True]
+
+
+def test_partitions_that_differ_have_a_priority_each() -> None:
+    """Those of P3; where all agree one number stands for all of them (1.1 no. 5)."""
+    config = site(P3, partitions=P3_PARTITIONS, qos=P3_QOS)
+    engine = Engine(config, Recorder(build_cluster(config)), Policies(config))
+    engine.submit(BLOCKER)
+    engine.submit(job("both", partitions=("small", "big"), memory_mb_per_node=100))
+    engine.submit(job("one", partitions=("none",), memory_mb_per_node=100))
+    jobs, multifactor = engine.ledger.jobs, multifactor_of(engine.ledger)
+    assert multifactor is not None
+    listed = [jobs["both"], jobs["one"]]
+    both, one = multifactor.fresh(listed, Occasion.CHANGED, cast(ClusterView, engine.ledger))
+    assert both == {"small": 1251, "big": 2203}
+    assert one == 203

@@ -520,6 +520,27 @@ def test_warning(text: str, warning: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "MCSPlugin=mcs/user\nMCSParameters=enforced,noselect",
+        "MCSPlugin=mcs/group\nMCSParameters=enforced,noselect:red|blue",
+        "MCSPlugin=mcs/group\nMCSParameters=red|blue",
+    ],
+)
+def test_words_of_mcs_that_are_known(text: str) -> None:
+    """Options of every source, and the groups of mcs/group, are no mistake."""
+    assert not [each for each in imported(text).warnings if "is unknown" in each]
+
+
+@pytest.mark.parametrize(("words", "warned"), [("CR_Core", False), ("CR_Core,CR_Memory", True)])
+def test_a_partition_takes_one_word(words: str, warned: bool) -> None:
+    """Only if there are several is it said that one counts (slurm-gang-and-select 0.3)."""
+    rest = f"NodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL SelectTypeParameters={words}\n"
+    found = imported("SelectType=select/cons_tres\nSelectTypeParameters=CR_Core", rest=rest).warnings
+    assert any("as a partition takes a single word" in each for each in found) is warned
+
+
+@pytest.mark.parametrize(
     ("text", "warning"),
     [
         ("PreemptParameters=suspend_grace_time=9", "fixed at 2 s in Slurm 22.05"),

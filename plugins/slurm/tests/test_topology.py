@@ -78,6 +78,13 @@ def test_jobs_lie_below_the_tightest_leaf(select: str) -> None:
 
 
 @SELECTORS
+def test_jobs_that_ask_for_one_switch_lie_below_the_tightest_leaf_too(select: str) -> None:
+    """Three are free below one leaf and two below the other: the pair takes the latter (no. 1 and 2)."""
+    run = replay(site(select), [filler("n1 n5 n6"), job("two", 1, 2, attributes={"switches": 1})])
+    assert places(run) == {"two": (1.0, "n[7-8]")}
+
+
+@SELECTORS
 def test_a_job_that_no_leaf_holds_lies_across(select: str) -> None:
     """Five of eight nodes start at once below the switch above both leaves."""
     run = replay(site(select), [filler("n1 n2"), job("five", 1, 5)])

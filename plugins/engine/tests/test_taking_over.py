@@ -1,0 +1,85 @@
+"""What parts of the engine make of what another one handed over, or of nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from makeway import bitmap
+from makeway.config import Config, NodeTable, PartitionTable, build_cluster
+from makeway.model import Allocation, Job, JobSpec, JobState, SuspendedBy
+from makeway.record import Recorder
+from makeway.registry import Policies
+from makeway.worlds.events import Submitted
+from makeway_engine.deeds import Deeds
+from makeway_engine.engine import Engine
+from makeway_engine.throttle import Throttle
+from makeway_engine.why_suspended import reasons_of
+
+
+def engine(*specs: JobSpec) -> Engine:
+    """Return one node with 4 CPUs, to which these jobs were submitted."""
+    config = Config(
+        node=(NodeTable(name="n1", cpus=4),), partition=(PartitionTable(name="main", default=True),)
+    )
+    run = Engine(config, Recorder(build_cluster(config)), Policies(config))
+    run.step(0.0, [Submitted(spec) for spec in specs])
+    return run
+
+
+def task(number: int) -> JobSpec:
+    """Return a task of an array of which one may run at a time."""
+    return JobSpec(id=f"7_{number}", array_id="7", array_limit=1, array_task=number, time_limit=60.0)
+
+
+def test_without_memory_the_tasks_that_run_have_their_turn() -> None:
+    """One runs and one waits: the one that waits is not let in (slurm-priority-and-limits 8 no. 2)."""
+    run = engine(task(1), task(2))
+    jobs = run.ledger.jobs
+    assert [job.state for job in jobs.values()] == [JobState.RUNNING, JobState.PENDING]
+    throttle = Throttle()
+    throttle.take_over(jobs, None)
+    assert throttle.hand_over() == {"7": ["7_1"]}
+    assert not throttle.lets_in(jobs["7_2"])
+
+
+def test_with_memory_whoever_had_his_turn_has_it() -> None:
+    """A task that waits had been let in before: it keeps its turn."""
+    run = engine(task(1), task(2))
+    throttle = Throttle()
+    throttle.take_over({"7_2": run.ledger.jobs["7_2"]}, {"7": ["7_2"]})
+    assert throttle.lets_in(run.ledger.jobs["7_2"])
+
+
+def test_actions_that_may_still_fail_are_handed_over() -> None:
+    """The start of a job is open until its outcome is known; that of a job that has gone is dropped."""
+    run = engine(JobSpec(id="a", time_limit=60.0))
+    assert run.deeds is not None
+    cluster, before = run.ledger.cluster, run.deeds
+    assert before.open_serials()
+    memory = before.hand_over(cluster)
+    after, empty = Deeds(), Deeds()
+    after.take_over(memory, run.ledger.jobs, cluster)
+    assert after.open_serials() == before.open_serials()
+    empty.take_over(memory, {}, cluster)
+    assert empty.open_serials() == set()
+    assert empty.next_serial == before.next_serial
+
+
+def _job(name: str, state: JobState, cores: int | None) -> Job:
+    shown = Allocation(nodes=bitmap.single(0), node_indices=(0,), cores=None if cores is None else (cores,))
+    return cast(Job, SimpleNamespace(id=name, state=state, allocation=shown, suspended_by=SuspendedBy.POLICY))
+
+
+def test_who_holds_the_cores_of_a_stopped_job() -> None:
+    """An arbiter that does not say why: those that run on the same cores, and nobody else."""
+    mine = _job("mine", JobState.SUSPENDED, 0b0011)
+    there = [
+        _job("over", JobState.RUNNING, 0b0010),
+        _job("beside", JobState.RUNNING, 0b1100),
+        _job("stopped", JobState.SUSPENDED, 0b0011),
+        _job("whole", JobState.RUNNING, None),
+    ]
+    ledger: Any = SimpleNamespace(jobs_on=lambda index: there)
+    (stay,) = reasons_of(mine, None, cast(Any, None), ledger)
+    assert (stay.why, stay.holders) == ("others run on its resources", ("over", "whole"))
