@@ -14,6 +14,7 @@ from makeway_engine.ledger import Ledger, put
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers import Schedulers
+from makeway_engine.schedulers.strict import RESERVED
 from makeway_engine.transitions import Transitions
 
 _TINY = 1e-6
@@ -192,13 +193,18 @@ class Rhythm:
     def came_by_clock(self) -> None:
         """Take note that jobs became eligible by the clock in this step.
 
-        Backfill sees them by itself only as long as it keeps idle nodes for others (recorded: backfill_begin_time and
-        backfill_begin_time_idle_kept).
+        Backfill sees them by itself only as long as it makes one pass after the other: while it keeps idle nodes for
+        others, or each look says of a job that its nodes are out of reach (recorded: backfill_begin_time,
+        backfill_begin_time_idle_kept and backfill_begin_time_out_of_reach).
         """
-        if self._looks_first and not getattr(self._backfill, "keeps_idle", True):
+        if self._looks_first and not getattr(self._backfill, "keeps_idle", True) and not self._out_of_reach():
             self._matured = True
         else:
             self._transitions.changed = True
+
+    def _out_of_reach(self) -> bool:
+        """Whether a job waits whose nodes are kept for partitions of a higher tier."""
+        return any(job.reason == RESERVED for job in self._queue.waiting.values())
 
     def wake_up(self) -> None:
         """Let a pass be made in the next step."""

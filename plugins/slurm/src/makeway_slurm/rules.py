@@ -216,7 +216,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "begin_time_wakes_no_backfill": Rule(
         "backfill makes no pass for a job whose begin time or requeue delay is over, unless it keeps idle nodes for "
-        "others; the main scheduler has to look at it first",
+        "others, or nodes of a waiting job are kept for a higher tier; the main scheduler has to look at it first",
         "1",
         section="slurm-gang-and-select 5.3",
     ),

@@ -26,7 +26,8 @@ _PENDING = JobState.PENDING
 _SUSPENDED = JobState.SUSPENDED
 _STARTED = Outcome.STARTED
 _BUSY = Outcome.BUSY
-_RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+"""Reason of a job whose nodes are kept for partitions of a higher tier."""
 
 
 class _Pass:
@@ -179,7 +180,7 @@ class Strict:
                     self._asked[job.id] = self._ledger.now
             left = partition.nodes & allowed & self._ledger.up
             if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
-                self._ledger.wait_for(job, _RESERVED)
+                self._ledger.wait_for(job, RESERVED)
             if self._reserves and job.spec.reservation:
                 state.reservations.add(job.spec.reservation)  # it holds back nobody else
                 return
