@@ -198,6 +198,16 @@ def test_begin_is_counted_in_the_controllers_seconds(tmp_path: Path, release: st
     assert load(text, tmp_path, recorded(release)).jobs[0].begin_at == pytest.approx(begin)
 
 
+def test_begin_counts_from_the_recorded_submission(tmp_path: Path) -> None:
+    """The second turns at 0.003 s, and sbatch was called at 0.009 s: three seconds on is 3.003 s."""
+    text = SMALL.replace('"-N1",', '"-N1", "--begin=now+3",')
+    name = load(text, tmp_path).jobs[0].name
+    job = {"at": 0.0, "submitted": 0.009, "answered": 0.016}
+    phases = {"second": 0.003, "looks": [0.25], "backfills": []}
+    read = load(text, tmp_path, recorded(jobs={name: job}, phases=phases))
+    assert read.jobs[0].begin_at == pytest.approx(3.003)
+
+
 # ------------------------------------------------------------------------------- jobs and actions
 def test_jobs_are_numbered_as_submitted(tmp_path: Path) -> None:
     """Each component takes a number, as in Slurm."""

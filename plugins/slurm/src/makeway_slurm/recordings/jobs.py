@@ -94,7 +94,10 @@ def _named(spec: JobSpec, entry: JobEntry, recording: Recording | None) -> JobSp
         turn = 0.265 if recording is None or version(recording.release) < (23, 11) else 0.25
         if recording is not None and recording.phases is not None:
             turn = recording.phases.second
-        begin += math.floor(entry.at - turn) + turn - entry.at
+        asked = entry.at
+        if recording is not None and entry.name in recording.jobs:
+            asked = recording.jobs[entry.name].submitted  # close to a turn of the second its hundredths count
+        begin += math.floor(asked - turn) + turn - entry.at
     attributes = dict(spec.attributes)
     if recording is not None and recording.phases is not None and (known := cleaning_times(recording, name)):
         attributes["cleaning_times"] = known
