@@ -70,3 +70,18 @@ def test_memory_above_the_limit_per_cpu(
         scheduler=SchedulerTable(type="builtin"),
     )
     assert start(config, **asked) == (nodes, memory)
+
+
+@pytest.mark.parametrize(("per_cpu", "nodes"), [(1000, "n3"), (1001, "n1"), (2001, "")])
+def test_memory_per_cpu_counts_for_all_cpus_of_a_node(per_cpu: int, nodes: str) -> None:
+    """Of 8000 MB each of four CPUs gets 2000, each of eight 1000 (recorded: linear_memory_per_cpu_unlike)."""
+    config = Config(
+        node=(
+            NodeTable(name="n[1-2]", cpus=4, memory_mb=8000, weight=5),
+            NodeTable(name="n[3-4]", cpus=8, memory_mb=8000),
+        ),
+        partition=(PartitionTable(name="main", default=True),),
+        policy=PolicyTable(select="select/linear", select_parameters=("CR_Memory",)),
+        scheduler=SchedulerTable(type="builtin"),
+    )
+    assert start(config, memory_mb_per_cpu=per_cpu)[0] == nodes

@@ -49,7 +49,7 @@ class LinearNodes:
         self.cpus = [node.cores if self.one_task_per_core else node.cpus for node in cluster.nodes]
         self.ends_ahead = EndsAhead()
         self.uniform = self.cpus[0] if len(set(self.cpus)) == 1 else None
-        self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb) for n in cluster.nodes}) == 1
+        self.uniform_memory = len({(n.memory_mb, n.usable_memory_mb, n.cpus) for n in cluster.nodes}) == 1
         self._by_cpus = _AtLeast(self.cpus)
         self._counts_tasks = self.uniform is None and view.rule("linear_counts_tasks_per_node")
         """Whether tasks per node matter to the choice among nodes; where all have as many CPUs they do not."""
