@@ -107,6 +107,8 @@ class Ledger:
         self._at_first = self.up
         self.version = 0
         """Grows whenever nodes, cores or licences were taken or given back."""
+        self.reasons = 0
+        """Grows whenever somebody waits for something else, other than resources."""
         self.freed = 0
         """Grows whenever something was given back."""
         self._rules = rules
@@ -292,6 +294,7 @@ class Ledger:
     def wait_for(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for."""
         if job.reason != reason:
+            self.reasons += reason != "Resources"
             self.note_reason(job, reason)
             if self._on_reason is not None:
                 self._on_reason(job, self.now)

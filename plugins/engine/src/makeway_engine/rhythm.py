@@ -7,7 +7,7 @@ from typing import Any
 
 from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
-from makeway.model import Seconds
+from makeway.model import JobState, Seconds
 from makeway.registry import Policies
 from makeway_engine.grid import Grid
 from makeway_engine.ledger import Ledger, put
@@ -66,6 +66,11 @@ class Rhythm:
         """Whether the main scheduler has to look at jobs that become eligible by the clock before backfill does."""
         self._matured = False
         """Whether such jobs came in this step."""
+        self._resources_are_no_news = self._looks_first and ledger.rule("resources_wake_no_backfill")
+        self._soon_by_clock = False
+        """Whether the next look is due for such jobs alone."""
+        self._came: list[str] = []
+        """Their ids, until that look."""
         self.look_at: Seconds | None = None
         """When plugins are to be asked which running jobs have to end; None: they are not."""
 
@@ -100,10 +105,11 @@ class Rhythm:
         """Make the passes that are due."""
         transitions = self._transitions
         news = transitions.changed
+        by_clock = self._matured and not news
         transitions.changed |= self._matured
         self._matured = False
         if self.periodic:
-            self._periodic_passes(now, news=news)
+            self._periodic_passes(now, news=news, by_clock=by_clock)
             return
         if self._making_way.retries and self._making_way.due(now):
             self._schedulers.attempts.again = transitions.changed = True
@@ -112,20 +118,25 @@ class Rhythm:
         else:
             transitions.changed = False
 
-    def _periodic_passes(self, now: Seconds, *, news: bool) -> None:
+    def _periodic_passes(self, now: Seconds, *, news: bool, by_clock: bool) -> None:
         """Make those that are due.
 
         :param news: something changed that backfill makes a pass for, if nothing else does.
+        :param by_clock: nothing changed but that jobs became eligible by the clock.
         """
         clockwork = self._clockwork
         transitions = self._transitions
         point = self._pass_point
         on_grid = point is not None and self._grid_pass_at != now  # one look per interval
         due = self._making_way.due(point) if on_grid and point is not None else False
-        if transitions.changed:
+        if transitions.changed and not self._soon:
             self._soon = True
+            self._soon_by_clock = by_clock and self._resources_are_no_news
+        elif transitions.changed and not by_clock:
+            self._soon_by_clock = False
         if due:
             self._soon = self._schedulers.attempts.again = True
+            self._soon_by_clock = False
         triggered = False
         if transitions.left_nodes:
             triggered = True
@@ -133,12 +144,16 @@ class Rhythm:
             triggered = True
         if (on_grid and self._soon) or triggered:
             depth = len(self._queue.entries) if on_grid else clockwork.default_queue_depth
+            by_clock = self._soon_by_clock and not triggered
+            state = self._state()
             self._pass(max(depth, 1), backfill=False)
             if on_grid:
-                self._soon = False
+                self._soon = self._soon_by_clock = False
                 self._grid_pass_at = now
             self._submit_pass_at = None
-            self._backfill_wanted = True
+            if not by_clock or self._state() != state or self._waits_otherwise():
+                self._backfill_wanted = True
+            self._came.clear()
         elif transitions.changed and clockwork.pass_on_submit and self._submit_pass_at is None:
             self._submit_pass_at = now + clockwork.submit_delay
             if clockwork.submit_delay == 0:
@@ -159,6 +174,19 @@ class Rhythm:
                 # Its own starts are news for its next plan.
                 self._backfill_wanted = self._ledger.version != before
                 self._after_pass()
+
+    def _waits_otherwise(self) -> bool:
+        """Whether a job that became eligible by the clock waits for something else than resources."""
+        jobs = map(self._ledger.jobs.get, self._came)
+        return any(job and job.state is JobState.PENDING and job.reason != "Resources" for job in jobs)
+
+    def _state(self) -> tuple[int, int, int]:
+        """Return what differs after a look that is news for backfill.
+
+        That a job waits for resources is none; any other reason is (recorded: backfill_begin_time_resources and
+        backfill_begin_time_pair).
+        """
+        return self._ledger.version, self._ledger.reasons, len(self._transitions.actions)
 
     def _pass(self, depth: int, *, backfill: bool) -> None:
         transitions = self._transitions
@@ -187,6 +215,7 @@ class Rhythm:
         # What the pass itself changed (a start, a kill) is news for nobody but gang and later passes.
         if self.periodic and (self._transitions.changed or self._schedulers.strict.passed_over):
             self._soon = True
+            self._soon_by_clock = False
         self._transitions.changed = False
 
     # ---------------------------------------------------------------------------- waking
@@ -199,6 +228,8 @@ class Rhythm:
         """
         if self._looks_first and not getattr(self._backfill, "keeps_idle", True) and not self._out_of_reach():
             self._matured = True
+            if self._resources_are_no_news:
+                self._came.extend(job.id for _, job, _ in self._queue.arrivals)
         else:
             self._transitions.changed = True
 
@@ -210,11 +241,13 @@ class Rhythm:
         """Let a pass be made in the next step."""
         self._transitions.changed = True
         self._soon = self._backfill_wanted = True
+        self._soon_by_clock = False
 
     def look_again(self) -> None:
         """Let a pass be made since the order may be another one: at the next point of the grid, or in this step."""
         self._schedulers.attempts.again = True
         self._soon = self._backfill_wanted = True
+        self._soon_by_clock = False
         if not self.periodic:
             self._transitions.changed = True
 
@@ -259,6 +292,8 @@ class Rhythm:
             "bf_dirty": self._backfill_wanted,
             "submit_pass_at": self._submit_pass_at,
             "soon": self._soon,
+            "soon_by_clock": self._soon_by_clock,
+            "came": list(self._came),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
@@ -268,6 +303,8 @@ class Rhythm:
         self._backfill_wanted = memory["bf_dirty"]
         self._submit_pass_at = memory["submit_pass_at"]
         self._soon = memory["soon"]
+        self._soon_by_clock = memory.get("soon_by_clock", False)
+        self._came = list(memory.get("came", ()))
 
 
 __all__ = ["Rhythm"]

@@ -220,6 +220,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 5.3",
     ),
+    "resources_wake_no_backfill": Rule(
+        "a look of the main scheduler at jobs whose begin time or requeue delay is over wakes backfill only if one "
+        "starts or a reason changes other than to Resources",
+        "1",
+        section="slurm-gang-and-select 5.3",
+    ),
     "reservation_first": Rule(
         "jobs that ask for a reservation stand before all others in the queue, whatever their tier and priority",
         "1",

@@ -1,0 +1,45 @@
+"""What the main scheduler finds when a begin time comes, and whether backfill makes a pass for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from makeway_testing import cluster, replay_table
+
+CLOCKS = {
+    "sched_interval": 1.0,
+    "sched_phase": 0.5,
+    "bf_interval": 1.0,
+    "bf_phase": 0.25,
+    "pass_on_submit": False,
+    "pass_on_completion": False,
+}
+"""Looks of the main scheduler at 0.5, 1.5, ..., passes of backfill a quarter of a second before each."""
+FIRST = """
+    job  submit  nodes  run_time  time_limit  begin
+    w         0      1        20     20      -
+    h         2      2         5      5      8
+"""
+LAST = "    b         3      1         4      4      9\n"
+
+
+@pytest.mark.parametrize(
+    ("between", "quiet", "start"),
+    [
+        ("", True, 10.25),  # the look at 8.5 is no news, the one at 9.5 gives b the reason Priority
+        ("", False, 9.25),  # the look at 8.5 wakes backfill
+        ("    i         2      2         5      5      8\n", True, 9.25),  # at 8.5 i waits for h, which is news
+    ],
+)
+def test_a_job_that_waits_for_resources_is_no_news(between: str, quiet: bool, start: float) -> None:
+    """One node is idle; `h` needs two from 8 on, and `b` could run on one before `w` ends."""
+    run = replay_table(
+        FIRST + between + LAST,
+        cluster=cluster(2),
+        config={
+            "scheduler": "backfill",
+            "clockwork": CLOCKS,
+            "rules": {"begin_time_wakes_no_backfill": True, "resources_wake_no_backfill": quiet},
+        },
+    )
+    assert run.starts("b") == (start,)
