@@ -13,6 +13,7 @@ from makeway.registry import Policies
 from makeway.worlds.events import Submitted
 from makeway_engine.deeds import Deeds
 from makeway_engine.engine import Engine
+from makeway_engine.queue import key_of, key_reserved_first
 from makeway_engine.throttle import Throttle
 from makeway_engine.why_suspended import reasons_of
 
@@ -83,3 +84,18 @@ def test_who_holds_the_cores_of_a_stopped_job() -> None:
     ledger: Any = SimpleNamespace(jobs_on=lambda index: there)
     (stay,) = reasons_of(mine, None, cast(Any, None), ledger)
     assert (stay.why, stay.holders) == ("others run on its resources", ("over", "whole"))
+
+
+def test_a_rank_is_found_again_in_the_place_of_a_job() -> None:
+    """With reservations first, and without (slurm-priority-and-limits 9 no. 8): whoever takes over goes by it."""
+    run = engine(JobSpec(id="plain", time_limit=60.0), JobSpec(id="asks", time_limit=60.0, reservation="r"))
+    plain, asks = run.ledger.jobs["plain"], run.ledger.jobs["asks"]
+    for make in (key_of, key_reserved_first):
+        run.queue.key_of = make
+        found = {
+            job.id: [run.queue._rank_in(make(job, job.partition, rank)) for rank in (0, 1, 7)]
+            for job in (plain, asks)
+        }
+        assert found == {"plain": [0, 1, 7], "asks": [0, 1, 7]}
+    assert key_reserved_first(asks, asks.partition, 1) < key_reserved_first(plain, plain.partition, 1)
+    assert key_reserved_first(plain, plain.partition, 0) < key_reserved_first(asks, asks.partition, 1)

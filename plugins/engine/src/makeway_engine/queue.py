@@ -173,6 +173,10 @@ class Queue:
             self._ranks[place] = rank
         return self.key_of(job, partition, rank)
 
+    def _rank_in(self, key: Key) -> int:
+        """Return the rank that a key was made with."""
+        return key[0] // 2 if self.key_of is key_reserved_first else key[0]
+
     def _forget_ranks(self) -> None:
         """Go back to the default order for good."""
         self._rank = None
@@ -360,7 +364,9 @@ class Queue:
         self.entries = [entry_of_plain(plain, waiting) for plain in memory["entries"]]
         self.arrivals = [entry_of_plain(plain, waiting) for plain in memory["arrivals"]]
         if self._rank is not None:
-            self._ranks = {(job.index, partition.index): key[0] for key, job, partition in self.entries}
+            self._ranks = {
+                (job.index, partition.index): self._rank_in(key) for key, job, partition in self.entries
+            }
         self.bounced = [waiting[job_id] for job_id in memory["bounced"]]
         self._bounced_at, self._bounced_freed = memory["bounced_at"], memory["bounced_freed"]
         self.later = [
