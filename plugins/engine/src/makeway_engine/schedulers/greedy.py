@@ -171,6 +171,8 @@ class Greedy:
             if id(job) in vain:
                 if self._traces:
                     self._tell(entry)
+                if job.id not in leaving_for:
+                    self._wait(entry)
                 continue
             if job.state is _SUSPENDED:
                 self._attempts.turn(job)
@@ -193,6 +195,9 @@ class Greedy:
         self._placer.telling.in_vain(question, preempt=self._placer.preemption)
 
     def _wait(self, entry: Entry) -> None:
+        """List one that has to wait, if anybody asks who does."""
+        if not self._wants_before:
+            return
         if self._attempts.custom_order:
             self._waiting.append(entry)
         else:
@@ -211,15 +216,11 @@ class Greedy:
     def hand_over(self) -> dict[str, Any]:
         """Return who has to wait, for `take_over`."""
         jobs = self._ledger.jobs
-        waiting = self._waiting
-        if self._requests is not None:
-            arrivals = set(map(place_of, self._queue.arrivals))
-            waiting = [entry for entry in self._queue.entries if entry[0] not in arrivals]
         return {
             "settled": self._settled,
             "waiting": [
                 entry_to_plain(each)
-                for each in waiting
+                for each in self._waiting
                 if jobs.get(each[1].id) is each[1] and each[1].state is _PENDING
             ],
         }
