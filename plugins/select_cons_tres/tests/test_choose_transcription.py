@@ -51,6 +51,7 @@ def asked(partition: Partition, **more: object) -> Request:
         "excluded": 0,
         "gres": {},
         "gres_total": {},
+        "gres_per_task": {},
         "max_cpus_per_node": None,
     }
     return Request(**(base | more))  # type: ignore[arg-type]  # fields by name

@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from makeway.model import Exclusive, JobSpec, UserSignal
-from makeway_slurm.readers.sbatch_args import UNMODELLED, RefusedError, parse_sbatch
+from makeway_slurm.readers.sbatch_args import UNMODELLED, parse_sbatch
+from makeway_slurm.readers.sbatch_gpus import RefusedError
 
 
 def one(text: str, **base: Any) -> JobSpec:
@@ -116,12 +117,19 @@ def test_cpus_that_follow(line: str, cpus: int, per_node: int) -> None:
         ("--gres=gpu:a100:2", {"gres": {"gpu": 2, "gpu:a100": 2}}),
         ("--gres=gpu:1,shard:4 --gpus-per-node=1", {"gres": {"gpu": 2, "shard": 4}}),
         ("--gpus=8", {"gres_total": {"gpu": 8}}),
-        ("--gpus-per-task=2", {"gres": {"gpu": 2}}),
+        ("-N2 --gpus-per-task=2",
+         {"min_nodes": 2, "max_nodes": 2, "tasks": 2, "gres_total": {"gpu": 4}, "gres_per_task": {"gpu": 2}}),
+        ("--gpus=6 --gpus-per-task=2",
+         {"tasks": 3, "gres_total": {"gpu": 6}, "gres_per_task": {"gpu": 2}}),
+        ("--gpus=6 --gpus-per-node=2", {"min_nodes": 3, "max_nodes": 3, "gres": {"gpu": 2}}),
+        ("-n8 --gpus-per-node=2 --gpus-per-task=1",
+         {"tasks": 8, "min_nodes": 4, "max_nodes": 4, "tasks_per_node": 2, "gres": {"gpu": 2}}),
         ("-N1 -n4 --gpus-per-task=a100:1",
          {"max_nodes": 1, "tasks": 4, "gres": {"gpu": 4, "gpu:a100": 4}}),
         ("--ntasks-per-node=4 --gpus-per-task=2", {"tasks_per_node": 4, "gres": {"gpu": 8}}),
-        ("-n6 --gpus-per-task=2", {"tasks": 6, "gres_total": {"gpu": 12}}),
-        ("-n6 --gpus-per-task=2 --gpus=12", {"tasks": 6, "gres_total": {"gpu": 12}}),
+        ("-n6 --gpus-per-task=2", {"tasks": 6, "gres_total": {"gpu": 12}, "gres_per_task": {"gpu": 2}}),
+        ("-n6 --gpus-per-task=2 --gpus=12",
+         {"tasks": 6, "gres_total": {"gpu": 12}, "gres_per_task": {"gpu": 2}}),
         ("--sockets-per-node=2 --gpus-per-socket=3", {"sockets_per_node": 2, "gres": {"gpu": 6}}),
         ("--nice", {"nice": 100}),
         ("--nice=-1000", {"nice": -1000}),
@@ -273,3 +281,19 @@ def test_memory_that_sbatch_refuses(args: str) -> None:
     """Also where --mem stands in a later component."""
     with pytest.raises(RefusedError, match="--mem-per-cpu"):
         components(args)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("--gpus-per-task=2", "--gpus or --ntasks"),
+        ("--gpus-per-node=2 --gpus-per-task=1", "--gpus or --ntasks"),
+        ("--gpus-per-socket=1", "--sockets-per-node"),
+        ("-N3 --gpus=2", "fewer than nodes"),
+        ("-N3 -n4 --gpus=2", "fewer than nodes"),
+    ],
+)
+def test_gpus_that_sbatch_refuses(line: str, why: str) -> None:
+    """Recorded: cons_gpus_per_node and cons_gpus_tasks."""
+    with pytest.raises(RefusedError, match=why):
+        one(line)

@@ -364,7 +364,7 @@ def test_every_scenario_loads(path: Path) -> None:
         refused = {name for name, job in recording.jobs.items() if job.refused is not None}
         # A heterogeneous job that was refused has no components.
         told = {base if (base := name.rpartition("+")[0]) in refused else name for name in numbers}
-        assert told == recording.jobs.keys()
+        assert told <= recording.jobs.keys() <= told | refused  # options may tell that sbatch refuses a job
         others = any(action.words[0] == "sbatch" for action in scenario.actions)
         if not others and all(job.refused is None for job in recording.jobs.values()):
             assert numbers == {name: job.job_id for name, job in recording.jobs.items()}

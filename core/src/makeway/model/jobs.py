@@ -94,6 +94,8 @@ class JobSpec:
     """Counted resources per node."""
     gres_total: Mapping[str, int] = NOTHING
     """Counted resources over the whole job (``--gpus``)."""
+    gres_per_task: Mapping[str, int] = NOTHING
+    """Counted resources for each task, where `gres_total` is their sum: they lie on the task's node."""
     licenses: Mapping[str, int] = NOTHING
     """Licence -> how many it wants."""
     licenses_any: bool = False

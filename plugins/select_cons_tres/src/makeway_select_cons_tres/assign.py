@@ -6,6 +6,7 @@ Spec slurm-gang-and-select 4.3.8, and the end of 4.3.2: what turns out to be sho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -14,7 +15,10 @@ from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import NOTHING
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.choose import Taken
-from makeway_select_cons_tres.cores import Picker
+from makeway_select_cons_tres.cores import Picker, thinned
+from makeway_select_cons_tres.counted import free_gres, given_on
+from makeway_select_cons_tres.cpus import most_cpus
+from makeway_select_cons_tres.gangs import supply_of
 from makeway_select_cons_tres.request import Request
 
 
@@ -55,6 +59,7 @@ def assign(
     """Return what the job gets; None if tasks, memory or counted resources turn out not to fit after all."""
     indices = tuple(sorted(taken))
     cores: tuple[CoreBits, ...] | None = None
+    tasks: Sequence[int] | None = None
     if request.whole:
         nodes, full = books.layout.cluster.nodes, books.layout.full
         cpus = tuple([nodes[index].cpus for index in indices])
@@ -63,7 +68,13 @@ def assign(
             cores = left
             cpus = tuple([ground.cpus[index] for index in indices])
     else:
-        chosen = _cores(request, indices, taken, ground, picker)
+        dealt = _dealt(request, indices, taken, ground)
+        if dealt is None:
+            return None
+        tasks, counts = dealt
+        if request.wants_gres:
+            ground = _beside_gres(request, indices, ground, books)
+        chosen = _cores(indices, counts, ground, picker)
         if chosen is None:
             return None
         cpus, cores = chosen
@@ -73,18 +84,10 @@ def assign(
     memory = memory_of(request, indices, cpus, books) if books.layout.track_memory else None
     if memory is not None and request.memory_per_cpu is not None and _too_much(memory, indices, books):
         return None
-    gres: Mapping[str, tuple[int, ...]] = NOTHING
-    devices: Mapping[str, tuple[int, ...]] = NOTHING
-    if request.gres or request.gres_total:
-        shared_out = _gres(request, indices, books)
-        if shared_out is None:
-            return None
-        gres = shared_out
-        if books.slots:
-            picked = _devices(gres, indices, books)
-            if picked is None:
-                return None
-            devices = picked
+    given = given_on(request, indices, tasks, books)
+    if given is None:
+        return None
+    gres, devices = given
     return Found(
         nodes=bitmap.of(indices),
         indices=indices,
@@ -97,13 +100,26 @@ def assign(
     )
 
 
+def _beside_gres(request: Request, indices: Sequence[int], ground: Ground, books: Books) -> Ground:
+    """Leave only cores for as many tasks as a node can have (recorded: cons_gpus_per_task)."""
+    layout, need = books.layout, request.need
+    supply = supply_of(request, bitmap.of(indices), partial(free_gres, books)) if request.gres_total else None
+    left: dict[int, CoreBits] = {}
+    for index in indices:
+        free, shape = ground.free(index), layout.shape(index)
+        most = request.tasks_beside_gres(None if supply is None else supply.tasks_on(index))
+        room = most_cpus(shape, free, need) // need.cpus_per_task
+        if most is not None or need.cpus_per_task > 1:
+            tasks = room if most is None else min(room, most)
+            free = thinned(shape, free, max(tasks * need.cpus_per_task, request.cpus_per_node), need)
+        left[index] = free
+    return attrs.evolve(ground, like=None, free=left.__getitem__)
+
+
 def _cores(
-    request: Request, indices: Sequence[int], taken: Taken, ground: Ground, picker: Picker
+    indices: Sequence[int], counts: Sequence[int], ground: Ground, picker: Picker
 ) -> tuple[tuple[int, ...], tuple[CoreBits, ...]] | None:
     """Return CPUs and cores on each node; None if there is no room for a task."""
-    counts = _dealt(request, indices, taken, ground)
-    if counts is None:
-        return None
     if ground.like is not None and counts[0] == counts[-1] and len(set(counts)) == 1:
         one = picker.pick(indices[0], ground.free(indices[0]), counts[0])
         return None if one is None else ((one[0],) * len(indices), (one[1],) * len(indices))
@@ -119,11 +135,13 @@ def _cores(
     return tuple(cpus), tuple(cores)
 
 
-def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Ground) -> Sequence[int] | None:
-    """Return the CPUs on each node: a task to each, then packed node by node (step 2)."""
+def _dealt(
+    request: Request, indices: Sequence[int], taken: Taken, ground: Ground
+) -> tuple[Sequence[int] | None, Sequence[int]] | None:
+    """Return tasks and CPUs on each node: a task to each, then packed node by node (step 2)."""
     tasks = request.tasks
     if tasks is None:
-        return [taken[index] for index in indices]
+        return None, [taken[index] for index in indices]
     size = request.need.cpus_per_task
     room = [taken[index] // size for index in indices]
     if request.tasks_per_node is not None and not request.trims:
@@ -132,7 +150,7 @@ def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Groun
     if excess > 0 and 0 not in room:
         room = _lowered(room, excess)
     elif excess < 0 and not request.need.whole_tasks:
-        return _crowded(room, -excess, [taken[index] for index in indices], size)
+        return None, _crowded(room, -excess, [taken[index] for index in indices], size)
     elif excess or 0 in room:
         packed = _packed(tasks, room, [ground.cpus[index] // size for index in indices])
         if packed is None:
@@ -140,8 +158,8 @@ def _dealt(request: Request, indices: Sequence[int], taken: Taken, ground: Groun
         room = packed
     least = max(request.cpus_per_node, 1)
     if size == 1 and least == 1:
-        return room
-    return [max(count * size, least) for count in room]
+        return room, room
+    return room, [max(count * size, least) for count in room]
 
 
 def _lowered(room: Sequence[int], excess: int) -> list[int]:
@@ -198,53 +216,3 @@ def _too_much(memory: Sequence[int], indices: Sequence[int], books: Books) -> bo
     """Whether memory is short after all; then the attempt fails, and no other node is tried."""
     used, room = books.memory, books.layout.memory
     return any(used[index] + mine > room[index] for mine, index in zip(memory, indices, strict=True))
-
-
-def _gres(request: Request, indices: Sequence[int], books: Books) -> dict[str, tuple[int, ...]] | None:
-    """Give each node its count; what is wanted in all goes to the first nodes that have it.
-
-    Those of a type count for their name as well: where they lie, it has them, too.
-    """
-    given = {name: (count,) * len(indices) for name, count in request.gres.items()}
-    typed = [name for name in request.gres_total if ":" in name]
-    for name in (*typed, *(each for each in request.gres_total if ":" not in each)):
-        there = [0] * len(indices)
-        for other in typed:
-            if other.partition(":")[0] == name:
-                there = [have + more for have, more in zip(there, given[other], strict=True)]
-        total = request.gres_total[name] - sum(there)
-        for at, index in enumerate(indices):
-            more = min(_free(name, index, there[at] + total, books) - there[at], total)
-            if more > 0:
-                there[at] += more
-                total -= more
-        if total > 0:
-            return None
-        given[name] = tuple(there)
-    return given
-
-
-def _free(name: str, index: int, wanted: int, books: Books) -> int:
-    """Return how many of `wanted` a node can give; more than `wanted` is as good."""
-    used, board = books.gres.get(name), books.layout.boards.get(index)
-    free = books.layout.cluster.nodes[index].gres.get(name, 0) - (used[index] if used else 0)
-    if board is not None and board.knows(name):
-        free = min(free, board.most(books.slots[index], name, wanted))
-    return free
-
-
-def _devices(
-    gres: Mapping[str, tuple[int, ...]], indices: Sequence[int], books: Books
-) -> Mapping[str, tuple[int, ...]] | None:
-    """Return which GPUs the job gets on nodes that give whole ones and parts; None: they are not there."""
-    found: dict[str, list[int]] = {}
-    for at, index in enumerate(indices):
-        board = books.layout.boards.get(index)
-        if board is None:
-            continue
-        picked = board.pick(books.slots[index], {name: counts[at] for name, counts in gres.items()})
-        if picked is None:
-            return None
-        for name, bits in picked.items():
-            found.setdefault(name, [0] * len(indices))[at] = bits
-    return {name: tuple(bits) for name, bits in found.items()} or NOTHING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -28,24 +28,32 @@ class Pool:
     """Their number if it is the same on all of `nodes`; None: not known, or it is not."""
 
 
-def choose(request: Request, pool: Pool, layout: Layout, *, first_fit: bool) -> Taken | None:
+def choose(
+    request: Request,
+    pool: Pool,
+    layout: Layout,
+    *,
+    first_fit: bool,
+    walk: Callable[[Request, Pool, Layout], Walk] | None = None,
+) -> Taken | None:
     """Return what to take; None if it does not suffice.
 
     :param first_fit: whether a job limited to one node gets the first one that serves.
+    :param walk: makes what takes nodes; None: by CPUs alone.
     """
+    walk = walk or Walk
     required = request.required
     if required & ~pool.nodes:
         return None
     if first_fit and request.max_nodes == 1:
         return _first(request, pool, layout)
-    taken = _by_method(request, pool, layout)
+    taken = _by_method(request, walk(request, pool, layout), pool)
     if taken is None and not _hopeless(request, pool):
-        return _without_small_nodes(request, pool, layout)
+        return _without_small_nodes(request, pool, layout, walk)
     return taken
 
 
-def _by_method(request: Request, pool: Pool, layout: Layout) -> Taken | None:
-    walk = Walk(request, pool, layout)
+def _by_method(request: Request, walk: Walk, pool: Pool) -> Taken | None:
     for index in bitmap.indices(request.required):
         walk.take(index)
     rest = pool.nodes & ~request.required
@@ -86,7 +94,9 @@ def _hopeless(request: Request, pool: Pool) -> bool:
     return sum(sizes) < request.min_cpus
 
 
-def _without_small_nodes(request: Request, pool: Pool, layout: Layout) -> Taken | None:
+def _without_small_nodes(
+    request: Request, pool: Pool, layout: Layout, walk: Callable[[Request, Pool, Layout], Walk]
+) -> Taken | None:
     """Try again without the nodes that have the fewest CPUs, as long as enough are left."""
     nodes = pool.nodes
     while True:
@@ -100,7 +110,7 @@ def _without_small_nodes(request: Request, pool: Pool, layout: Layout) -> Taken 
         smaller = attrs.evolve(pool, nodes=nodes)
         if _hopeless(request, smaller):
             return None
-        taken = _by_method(request, smaller, layout)
+        taken = _by_method(request, walk(request, smaller, layout), smaller)
         if taken is not None:
             return taken
 
@@ -155,8 +165,17 @@ class Walk:
         return self.rem_cpus <= 0 and len(self.taken) >= self._request.min_nodes
 
     def sufficient(self, nodes: int, cpus: int) -> bool:
-        """Whether a block would complete the job."""
+        """Whether so much would complete the job."""
         return cpus >= self.rem_cpus and nodes >= self.rem_nodes - self._slack
+
+    def completes(self, block: Block) -> bool:
+        """Whether a block would complete the job."""
+        return self.sufficient(len(block.indices), block.cpus)
+
+    def _completes_alone(self, index: int) -> bool:
+        """Whether nothing but CPUs keeps a node from completing the job."""
+        del index
+        return True
 
     def _is_useless(self, index: int) -> bool:
         """Whether it is the last node allowed and does not have what is missing."""
@@ -250,7 +269,7 @@ class Walk:
         at = 0
         while at < len(blocks) and self.wants_more():
             block = blocks[at]
-            if self.sufficient(len(block.indices), block.cpus):
+            if self.completes(block):
                 break
             self._take_from(block)
             at += 1
@@ -260,10 +279,10 @@ class Walk:
     def _best(self, blocks: Sequence[Block]) -> int:
         """Return which block to take; a tighter or larger one may displace that with a required node."""
         best = 0
-        best_enough = self.sufficient(len(blocks[0].indices), blocks[0].cpus)
+        best_enough = self.completes(blocks[0])
         for at in range(1, len(blocks)):
             block, chosen = blocks[at], blocks[best]
-            enough = self.sufficient(len(block.indices), block.cpus)
+            enough = self.completes(block)
             if (
                 (block.pivot >= 0 and chosen.pivot < 0)
                 or block.weight < chosen.weight
@@ -316,7 +335,7 @@ class Walk:
         found, fewest = -1, 0
         for index in block.indices:
             cpus = self.size(index)
-            if cpus >= wanted and (found < 0 or cpus < fewest):
+            if cpus >= wanted and (found < 0 or cpus < fewest) and self._completes_alone(index):
                 found, fewest = index, cpus
                 if cpus == wanted:
                     break
@@ -328,11 +347,7 @@ class Walk:
         No other is looked at: a light block that is too small keeps the job from a heavy one.
         """
         best = blocks[self._best(blocks)] if blocks else None
-        if (
-            best is None
-            or not self.sufficient(len(best.indices), best.cpus)
-            or required & ~bitmap.span(best.first, best.stop)
-        ):
+        if best is None or not self.completes(best) or required & ~bitmap.span(best.first, best.stop):
             self.rem_cpus = max(self.rem_cpus, 1)
             return
         self._take_from(best)

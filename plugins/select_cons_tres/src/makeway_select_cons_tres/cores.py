@@ -110,6 +110,21 @@ def cut(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed) -> CoreBits:
     return kept
 
 
+def thinned(shape: Shape, free: CoreBits, cpus: int, need: NodeNeed) -> CoreBits:
+    """Return the cores that provide `cpus` CPUs beside counted resources, if there are more.
+
+    One core after the other is left out: the last one of the socket that has most, of several the first (recorded:
+    cons_gpus_per_task).
+    """
+    sockets = shape.by_socket(free)
+    wanted = -(-cpus // threads_for(shape, need))
+    for _ in range(free.bit_count() - wanted):
+        sizes = [cores.bit_count() for cores in sockets]
+        at = sizes.index(max(sizes))
+        sockets[at] ^= 1 << (sockets[at].bit_length() - 1)
+    return sum(sockets)
+
+
 def _block(sockets: list[CoreBits], wanted: int, most: int | None) -> CoreBits:
     """Take the tightest socket that suffices, or the one with most; and so on (step 3, block)."""
     left = [first_n(cores, most) if most is not None else cores for cores in sockets]

@@ -118,11 +118,11 @@ class Board:
 
 
 def board_of(node: Node) -> Board | None:
-    """Return the GPUs of a node that gives whole ones and parts; None: it gives one kind, or none."""
+    """Return the GPUs of a node with models or parts of GPUs; None: its GPUs are alike, or it has none."""
     parts = {name: node.gres[name] for name in PARTS if node.gres.get(name)}
-    if not parts:
-        return None
     kinds = {name: count for name, count in node.gres.items() if name.startswith(f"{GPU}:")}
+    if not parts and not kinds:
+        return None
     size = node.gres.get(GPU) or sum(kinds.values()) or parts.get("gpu_milli", 0) // 1000
     if not size:
         return None

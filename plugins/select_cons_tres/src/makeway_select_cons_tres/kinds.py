@@ -150,6 +150,7 @@ def signature_of(job: Job) -> Hashable:
         spec.memory_mb_per_cpu,
         tuple(sorted(spec.gres.items())) if spec.gres else (),
         tuple(sorted(spec.gres_total.items())) if spec.gres_total else (),
+        tuple(sorted(spec.gres_per_task.items())) if spec.gres_per_task else (),
         spec.exclusive,
         spec.oversubscribe,
         spec.contiguous,

@@ -84,12 +84,30 @@ class Request:
     excluded: NodeBits
     gres: Mapping[str, int]
     gres_total: Mapping[str, int]
+    gres_per_task: Mapping[str, int]
     max_cpus_per_node: int | None
     """Most CPUs on a node for all jobs of the partition."""
     over_limit: str = ""
     """Which memory limit forbids it; empty: none."""
     too_small: NodeBits = 0
     """Nodes with less memory than it asks for, counted or not."""
+
+    @property
+    def wants_gres(self) -> bool:
+        """Whether it asks for counted resources."""
+        return bool(self.gres or self.gres_total)
+
+    def tasks_beside_gres(self, served: int | None) -> int | None:
+        """Return the most tasks of a job with counted resources that a node can have; None: any number.
+
+        :param served: tasks that the node's GPUs serve; None: any number.
+        """
+        limits = [served, self.tasks_per_node]
+        if self.tasks is not None and self.tasks == self.min_nodes:
+            limits.append(1)
+        if self.tasks is not None and self.max_nodes == 1:
+            limits.append(self.tasks)
+        return min((each for each in limits if each is not None), default=None)
 
     @property
     def most_on_node(self) -> int | None:
@@ -171,6 +189,7 @@ def request_of(
         excluded=job.excluded,
         gres=spec.gres or NOTHING,
         gres_total=spec.gres_total or NOTHING,
+        gres_per_task=spec.gres_per_task or NOTHING,
         max_cpus_per_node=partition.max_cpus_per_node,
         over_limit=memory.over_limit,
         too_small=too_small(spec, partition, cluster),

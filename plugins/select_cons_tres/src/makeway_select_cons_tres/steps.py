@@ -7,6 +7,7 @@ whoever fails it fails the others too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -17,6 +18,8 @@ from makeway.model import Job, Partition, PreemptMode
 from makeway_select_cons_tres.assign import Found, Ground, assign
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.choose import Pool, Taken, choose
+from makeway_select_cons_tres.counted import free_gres
+from makeway_select_cons_tres.gangs import choose_gang, served_cpus, supply_of
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import AVAILABLE, ONE_ROW, RESERVED, rows_of
@@ -159,7 +162,7 @@ class CoreTest:
     def _with_gres(self, nodes: NodeBits) -> NodeBits:
         """Keep nodes with enough of the counted resources; whole-node jobs want them untouched."""
         request, gres, machines = self._request, self._books.gres, self._layout.cluster.nodes
-        wanted = {**dict.fromkeys(request.gres_total, 1), **request.gres}
+        wanted = {**dict.fromkeys(request.gres_total, 1), **request.gres_per_task, **request.gres}
         if request.max_nodes == 1:
             wanted |= request.gres_total
         short = []
@@ -332,7 +335,13 @@ class CoreTest:
                 return None
             request = attrs.evolve(request, required=request.required | counted)
         pool = Pool(ground.nodes, ground.cpus, ground.like)
-        taken = choose(request, pool, self._layout, first_fit=self._mode.first_fit)
+        if request.gres_total:
+            supply = supply_of(request, ground.nodes, partial(free_gres, self._books))
+            pool = served_cpus(request, pool, supply)
+            ground = attrs.evolve(ground, nodes=pool.nodes, cpus=pool.cpus, like=None)
+            taken = choose_gang(request, pool, self._layout, supply, first_fit=self._mode.first_fit)
+        else:
+            taken = choose(request, pool, self._layout, first_fit=self._mode.first_fit)
         if taken is None:
             self._note(Shortage(self._nodes_to_free(ground), "cpus", count))
             return None

@@ -24,11 +24,13 @@ class Aspect(enum.Enum):
     RESTARTS = "restarts"
     NODES = "nodes"
     CPUS = "CPUs"
+    GRES = "GRES"
+    """Counted resources on each node."""
     REASON = "reason"
     """Why it still waits at the end."""
 
 
-_DETAILS = frozenset((Aspect.NODES, Aspect.CPUS, Aspect.REASON))
+_DETAILS = frozenset((Aspect.NODES, Aspect.CPUS, Aspect.GRES, Aspect.REASON))
 
 
 @attrs.frozen

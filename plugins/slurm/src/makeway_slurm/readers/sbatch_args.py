@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from makeway.arrays import parse_array, tasks_of
 from makeway.errors import nearest
 from makeway.hostlist import expand_hostlist
 from makeway.model import Exclusive, JobSpec
+from makeway_slurm.readers.sbatch_gpus import RefusedError, gpu_fields
 from makeway_slurm.readers.sbatch_values import (
     read_begin,
     read_dependency,
@@ -94,10 +95,6 @@ def parse_sbatch(args: Sequence[str], **base: Any) -> list[JobSpec]:
         )
         for offset, options in enumerate(components)
     ]
-
-
-class RefusedError(ValueError):
-    """sbatch would refuse the options, so that there is no job."""
 
 
 def _inheriting(components: list[Options]) -> list[Options]:
@@ -303,11 +300,7 @@ def _fields(options: Options, base: Mapping[str, Any]) -> Options:
     fields |= _counts(options) | _node_shape(options) | _sharing(options.get("share"))
     if "licenses" in options:
         fields["licenses"], fields["licenses_any"] = options["licenses"]
-    each, total = _gpus_of_parts(options, fields)
-    if "gres" in options or "gpus_per_node" in options or each:
-        fields["gres"] = _added((options.get("gres", {}), options.get("gpus_per_node", {}), each))
-    if total:
-        fields.setdefault("gres_total", total)  # --gpus says it, too
+    fields |= gpu_fields(options, fields)
     if "begin" in options:
         fields["begin_at"] = base.get("submit_at", 0.0) + options["begin"]
     if "switches" in options:
@@ -315,37 +308,6 @@ def _fields(options: Options, base: Mapping[str, Any]) -> Options:
     if options.get("hold"):
         fields["priority"] = 0
     return fields
-
-
-def _gpus_of_parts(options: Options, fields: Options) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the GPUs that ``--gpus-per-task`` and ``--gpus-per-socket`` ask for: on each node, and in all.
-
-    They are counted on each node where it is known how many tasks or sockets that is. Else the GPUs of all tasks are
-    asked for in all.
-
-    :raises ValueError: GPUs for sockets, and nothing says how many sockets a node gives.
-    """
-    found: list[dict[str, int]] = []
-    total: dict[str, int] = {}
-    if "gpus_per_socket" in options:
-        sockets = fields.get("sockets_per_node")
-        if not sockets:
-            raise ValueError("--gpus-per-socket needs --sockets-per-node")
-        found.append(_times(options["gpus_per_socket"], sockets))
-    if "gpus_per_task" in options:
-        tasks: int | None = fields.get("tasks")
-        per_node: int | None = options.get("tasks_per_node")
-        if per_node is not None or tasks is None:
-            found.append(_times(options["gpus_per_task"], per_node or 1))
-        elif fields.get("max_nodes") == 1:
-            found.append(_times(options["gpus_per_task"], tasks))
-        else:
-            total = _times(options["gpus_per_task"], tasks)
-    return _added(found), total
-
-
-def _times(counts: Mapping[str, int], many: int) -> dict[str, int]:
-    return {name: count * many for name, count in counts.items()}
 
 
 def _counts(options: Options) -> Options:
@@ -380,14 +342,6 @@ def _sharing(share: Exclusive | str | None) -> Options:
     if isinstance(share, Exclusive):
         return {"exclusive": share}
     return {"oversubscribe": True}
-
-
-def _added(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for table in tables:
-        for name, count in table.items():
-            total[name] = total.get(name, 0) + count
-    return total
 
 
 _PARSER = _make_parser()

@@ -53,6 +53,10 @@ class NodeEntry:
     real_memory: int = 1000
     features: tuple[str, ...] = ()
     weight: int = 1
+    gres: str = ""
+    """As slurm.conf has it: ``gpu:4``, ``gpu:a:2,gpu:b:2``, ``gpu:2,shard:8``."""
+    gres_cores: tuple[str, ...] = ()
+    """For each GPU the cores that are next to it, ``0-3``; empty: all are."""
 
 
 @attrs.frozen(kw_only=True)

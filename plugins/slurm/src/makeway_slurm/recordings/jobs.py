@@ -9,7 +9,8 @@ import attrs
 
 from makeway.errors import ConfigError, Problem
 from makeway.model import JobSpec, Seconds
-from makeway_slurm.readers.sbatch_args import RefusedError, parse_sbatch
+from makeway_slurm.readers.sbatch_args import parse_sbatch
+from makeway_slurm.readers.sbatch_gpus import RefusedError
 from makeway_slurm.recordings.clocks import IGNORED_KILL
 from makeway_slurm.recordings.entries import (
     DEFAULT_ACCOUNT,

@@ -30,6 +30,8 @@ class RecordedInterval:
     end: Seconds
     nodes: tuple[str, ...] = ()
     cpu_ids: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    gres: Mapping[str, str] = attrs.field(factory=dict)
+    """Node -> counted resources there, as scontrol shows them: ``gpu:2(IDX:0-1)``."""
     restart: int = 0
     """How often the job had been requeued by then."""
     reasons: tuple[Any, ...] = ()

@@ -12,7 +12,7 @@ from makeway.hostlist import expand_hostlist
 from makeway_slurm.readers.conf import config_from_entries
 from makeway_slurm.readers.conf_parts import Record, Setting
 from makeway_slurm.readers.grammar import parse_conf
-from makeway_slurm.readers.values import parse_preempt_mode, parse_time
+from makeway_slurm.readers.values import parse_gres, parse_preempt_mode, parse_time
 from makeway_slurm.recordings.clocks import harness_clockwork
 from makeway_slurm.recordings.entries import (
     DEFAULT_QOS,
@@ -78,13 +78,15 @@ def _nodes(cluster: ClusterEntry, problems: list[Problem]) -> tuple[NodeTable, .
     """Return one table for each NodeName line that the runner wrote."""
     tables: list[NodeTable] = []
     for at, entry in enumerate(cluster.nodes):
-        names = noted(problems, f"cluster.nodes[{at}].name", lambda entry=entry: expand_hostlist(entry.name))
+        where = f"cluster.nodes[{at}]"
+        names = noted(problems, f"{where}.name", lambda entry=entry: expand_hostlist(entry.name))
+        gres = noted(problems, f"{where}.gres", lambda entry=entry: parse_gres(entry.gres)) or {}
         lines = [entry.name] if cluster.one_node_line else names or ()
-        tables += [_node(entry, name) for name in lines]
+        tables += [_node(entry, name, gres) for name in lines]
     return tuple(tables)
 
 
-def _node(entry: NodeEntry, name: str) -> NodeTable:
+def _node(entry: NodeEntry, name: str, gres: Mapping[str, int]) -> NodeTable:
     threads = entry.sockets * entry.threads_per_core
     return NodeTable(
         name=name,
@@ -95,6 +97,7 @@ def _node(entry: NodeEntry, name: str) -> NodeTable:
         memory_mb=entry.real_memory,
         weight=entry.weight,
         features=entry.features,
+        gres=gres,
     )
 
 

@@ -9,6 +9,7 @@ Exit codes, `squeue` tables and what commands answered are not compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ class Span:
     restart: int = 0
     cpus: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
     """Numbers of its CPUs on each node; empty: not known."""
+    gres: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
+    """Counted resources on each node, models by their name; empty: none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -107,13 +110,33 @@ def stories_of_recording(recording: Recording) -> Stories:
 
 def _recorded_story(job: RecordedJob) -> Story:
     spans = (
-        Span(each.state, each.start, each.end, _sorted_nodes(each.nodes), each.restart, each.cpu_ids)
+        Span(
+            each.state,
+            each.start,
+            each.end,
+            _sorted_nodes(each.nodes),
+            each.restart,
+            each.cpu_ids,
+            {node: counts for node, text in each.gres.items() if (counts := _counts(text))},
+        )
         for each in job.intervals
     )
     final = job.final_state or REFUSED
     told = job.intervals[-1].reasons if job.intervals and final == "PENDING" else ()
     reason = str(told[-1][1]) if told else ""
     return Story(spans=tuple(spans), final_state=final, restarts=job.restarts, reason=reason)
+
+
+_GRES = re.compile(r"(?:^|,)([a-z_]+)(?::[A-Za-z][^:,(]*)?:([0-9]+)", re.IGNORECASE)
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Read ``gpu:a:2(IDX:0-1),gpu:b:0(IDX:)`` as two of ``gpu``."""
+    counts: dict[str, int] = {}
+    for name, count in _GRES.findall(text):
+        if int(count):
+            counts[name] = counts.get(name, 0) + int(count)
+    return counts
 
 
 @attrs.frozen(kw_only=True)
@@ -123,6 +146,7 @@ class _ReplayedInterval:
     end: Seconds
     nodes: str = ""
     cpus: Mapping[str, str] = attrs.field(factory=dict)
+    gres: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
     restart: int = 0
 
 
@@ -170,7 +194,9 @@ def _replayed_story(job: _ReplayedJob, where: str) -> Story:
         if each.start > clock:
             spans.append(Span("PENDING", clock, each.start, (), restart))
         cpus = {node: _numbers(text, where) for node, text in each.cpus.items()}
-        spans.append(Span(each.state, each.start, each.end, _names(each.nodes, where), restart, cpus))
+        gres = {node: dict(counts) for node, counts in each.gres.items() if counts}
+        nodes = _names(each.nodes, where)
+        spans.append(Span(each.state, each.start, each.end, nodes, restart, cpus, gres))
         clock = each.end
     if job.final_state in _ENDED and (not spans or spans[-1].state != job.final_state):
         spans.append(Span(job.final_state, clock, clock, (), job.restarts))
@@ -240,7 +266,9 @@ def tell(story: Story, short: Seconds = SHORT) -> Story:
     for span in story.spans:
         before = told[-1] if told else None
         if before is not None and (_is_flicker(span, short) or _continues(before, span)):
-            told[-1] = attrs.evolve(before, end=span.end, cpus=before.cpus or span.cpus)
+            told[-1] = attrs.evolve(
+                before, end=span.end, cpus=before.cpus or span.cpus, gres=before.gres or span.gres
+            )
         elif not _is_flicker(span, short):
             told.append(span if span.state in _ON_NODES else attrs.evolve(span, nodes=()))
     if told and told[0].state == "PENDING":
@@ -320,6 +348,8 @@ def _spans(
         elif left.cpus and right.cpus and dict(left.cpus) != dict(right.cpus):
             shown = (f"{left.state} on CPUs {_listed(left.cpus)}", f"on {_listed(right.cpus)}")
             yield Difference(Aspect.CPUS, name, left.start, *shown)
+        elif left.cpus and right.cpus and dict(left.gres) != dict(right.gres):
+            yield Difference(Aspect.GRES, name, left.start, f"{left.state} with {left.gres}", f"{right.gres}")
 
 
 def _other_states(name: str, mine: Sequence[Span], other: Sequence[Span]) -> Difference:

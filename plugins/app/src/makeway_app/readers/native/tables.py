@@ -52,6 +52,7 @@ class ComponentTable:
     """On each node."""
     gres_total: Mapping[str, int] | None = None
     """Over the whole job."""
+    gres_per_task: Mapping[str, int] | None = None
     licenses: Mapping[str, int] | None = None
     licenses_any: bool | None = None
     exclusive: bool | str | None = None
@@ -118,7 +119,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "priority": (0, 2**32),
     "nice": (-(2**31), 2**31),
 }
-COUNTS = ("gres", "gres_total", "licenses")
+COUNTS = ("gres", "gres_total", "gres_per_task", "licenses")
 SAID_TWICE = (
     ("nodes", "min_nodes"),
     ("nodes", "max_nodes"),
