@@ -140,9 +140,12 @@ def _dealt(
 ) -> tuple[Sequence[int] | None, Sequence[int]] | None:
     """Return tasks and CPUs on each node: a task to each, then packed node by node (step 2)."""
     tasks = request.tasks
-    if tasks is None:
-        return None, [taken[index] for index in indices]
     size = request.need.cpus_per_task
+    if tasks is None:
+        on_each = max(request.cpus_per_node, 1)
+        if size > 1 and request.min_cpus == len(indices) * on_each:
+            return None, [on_each] * len(indices)  # a task on each node (recorded: cons_cpus_per_task_alone)
+        return None, [taken[index] for index in indices]
     room = [taken[index] // size for index in indices]
     if request.tasks_per_node is not None and not request.trims:
         room = [min(each, request.tasks_per_node) for each in room]
