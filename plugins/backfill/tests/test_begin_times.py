@@ -43,3 +43,31 @@ def test_a_job_that_waits_for_resources_is_no_news(between: str, quiet: bool, st
         },
     )
     assert run.starts("b") == (start,)
+
+
+@pytest.mark.parametrize(
+    ("wide", "start"),
+    [
+        ("x    low             2      2         5      -\n", 9.25),  # x wants two: each look is news
+        ("", 9.5),  # nothing is: the look at 9.5 finds b first, and starts it on n3
+    ],
+)
+def test_nodes_kept_for_a_higher_tier_are_news_each_second(wide: str, start: float) -> None:
+    """`h` waits and keeps n1 and n2 from all who ask for `low`; no end is known, so backfill plans for nobody."""
+    run = replay_table(
+        "job  partition  submit  nodes  run_time  begin\n"
+        "w    hi              0      2        20      -\n"
+        "h    hi              1      1         5      -\n"
+        f"{wide}b    low             3      1         4      9\n",
+        cluster=cluster(3),
+        config={
+            "scheduler": "backfill",
+            "clockwork": CLOCKS,
+            "partitions": {
+                "low": {"nodes": "n[1-3]", "priority_tier": 1},
+                "hi": {"nodes": "n[1-2]", "priority_tier": 2},
+            },
+            "rules": {"begin_time_wakes_no_backfill": True},
+        },
+    )
+    assert run.starts("b") == (start,)
