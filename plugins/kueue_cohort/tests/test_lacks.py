@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from makeway_kueue_cohort import decide, lacks
+from makeway_kueue_cohort import decide, lacks, rounds
 from makeway_kueue_cohort.books import Books, fits
 from makeway_kueue_cohort.flavors import PodSet
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.site import Cohort, Group, Preemption, Queue, Quota, Sharing, Site, Within
+from makeway_kueue_cohort.yard import Yard
 
 Make = Callable[..., Any]
 PAIR = ("default", "cpu")
@@ -148,6 +149,7 @@ def test_runs_decide_the_same(
     )
     quick = play(table, config)
     monkeypatch.setattr(lacks, "hopeless", lambda *_: False)
+    monkeypatch.setattr(lacks, "reach", lambda *_: lacks.UNBOUNDED)
     plain = play(table, config)
     names = [f"j{at}" for at in range(60)]
     assert [quick.starts(name) for name in names] == [plain.starts(name) for name in names]
@@ -156,3 +158,56 @@ def test_runs_decide_the_same(
     ]
     assert taken[0] == taken[1]
     assert taken[0]
+
+
+def decided(run: Any, names: list[str]) -> list[Any]:
+    """Return when jobs started, and who had to leave for whom."""
+    taken = [(p.victim, p.preemptor, p.why, p.at) for p in run.run.recorder.preemptions]
+    assert taken
+    return [[run.starts(name) for name in names], taken]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_who_is_silent_is_passed_over(
+    seed: int, play: Make, site: Make, queue: Make, quota: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All silent heads of a queue at once, or pass by pass: everybody else is tried in the same pass (7.1)."""
+    dice = random.Random(seed)
+    lines = ["job partition submit cpus run_time priority"]
+    for at in range(150):
+        cpus, run_time = dice.choice([1, 1, 2, 3, 4, 6]), dice.randrange(5, 60)
+        where = dice.choice("cd" if at < 30 else "aabcde")
+        lines.append(f"j{at} {where} {at // 5} {cpus} {run_time} {dice.choice([1, 1, 5])}")
+    within = {"within_queue": dice.choice(["Never", "LowerPriority", "LowerOrNewerEqualPriority"])}
+    limits = {"lending_limit": 4} if dice.random() < 0.5 else {}
+    config = site(
+        queue("a", quota(6, **limits), **within),
+        queue("b", quota(2, borrowing_limit=5), **within),
+        queue("c", quota(0), **within),
+        queue("d", quota(5), strategy=dice.choice(["StrictFIFO", "BestEffortFIFO"]), **within),
+        queue("e", quota(1), **within),
+    )
+    names = [f"j{at}" for at in range(150)]
+    at_once = decided(play("\n".join(lines), config), names)
+    monkeypatch.setattr(rounds, "_steady_trees", lambda _: set())
+    assert decided(play("\n".join(lines), config), names) == at_once
+
+
+def test_ended_jobs_are_forgotten(
+    play: Make, site: Make, queue: Make, quota: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a job asked for is kept no longer than the job: a year of jobs needs the memory of those that are there."""
+    yards = []
+    begin = Yard.__init__
+
+    def noted(self: Yard, view: Any) -> None:
+        begin(self, view)
+        yards.append(self)
+
+    monkeypatch.setattr(Yard, "__init__", noted)
+    play(
+        "job partition submit cpus run_time\nj1 a 0 1 10\nj2 a 0 1 10\nj3 a 5 1 10\nj4 a 30 1 9",
+        site(queue("a", quota(2))),
+    )
+    (yard,) = yards
+    assert set(yard._asking) <= {"j4"}  # the run ends with it

@@ -16,7 +16,8 @@ flavors    which flavor a job gets (7.3)
 lacks      who cannot be admitted, told at a glance
 passes     one pass over the heads of all queues (7)
 requests   a job's queue, request and priority
-yard       what jobs hold and who waits, in one run; turns: who is tried next, victims of one job
+yard       what jobs hold in one run; waiting: who waits in a queue, and who was tried there in vain
+rounds     the heads of all queues, pass after pass; turns: who is tried next, victims of one job
 places     the selector ``kueue/quota``: quota alone decides
 reader     Kueue's own manifests, and jobs in CSV
 check      what ``makeway check`` finds; explain: what ``makeway explain`` goes through

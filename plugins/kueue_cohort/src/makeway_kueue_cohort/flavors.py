@@ -9,7 +9,7 @@ from typing import NamedTuple
 import attrs
 
 from makeway_kueue_cohort import decide
-from makeway_kueue_cohort.books import Books, Node, fits
+from makeway_kueue_cohort.books import Books, Node
 from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
@@ -93,6 +93,41 @@ def assign(
     return _Assigner(head, admitted, books, keep).over(pod_sets)
 
 
+def assign_single(
+    asking: Workload, pod_set: PodSet, pair: Pair, admitted: ByQueue, books: Books
+) -> Assignment:
+    """Do what `assign` does for one pod set that has but one pair to choose (`lacks.single`).
+
+    :param asking: the workload, with what it asks for.
+    """
+    amount = asking.uses[pair]
+    grade, victims = _graded(asking, pair, amount, admitted, books)
+    short = () if grade.mode is Mode.FIT else (pair,)
+    return Assignment(asking.uses, grade, short, {(pod_set.name, pair[1]): pair[0]}, "", victims)
+
+
+def _graded(
+    asking: Workload, pair: Pair, amount: int, admitted: ByQueue, books: Books
+) -> tuple[Grade, tuple[Victim, ...] | None]:
+    """Say how a single pair does, and who has to leave; None: nobody has to.
+
+    :param asking: the workload; `Workload.uses` is `amount` of the pair, if others may have to leave.
+    """
+    height = height_that_fits(asking.queue, pair, amount)
+    if amount <= max(0, asking.queue.available(pair)):
+        return Grade(Mode.FIT, height), None
+    victims = decide.victims(asking, (pair,), admitted, books)
+    if not victims:
+        return Grade(Mode.NO_CANDIDATES, height), ()
+    for each in victims:
+        books.take(each.workload.queue, each.workload.uses)
+    height = height_that_fits(asking.queue, pair, amount)
+    for each in victims:
+        books.add(each.workload.queue, each.workload.uses)
+    own = any(each.workload.queue is asking.queue for each in victims)
+    return Grade(Mode.PREEMPT if own else Mode.RECLAIM, height), victims
+
+
 class _Assigner:
     def __init__(self, head: Workload, admitted: ByQueue, books: Books, keep: Assignment | None) -> None:
         assert head.queue.queue is not None
@@ -166,25 +201,11 @@ class _Assigner:
         amount += self.uses.get(pair, 0)
         if amount > self.queue.potential(pair):
             return Grade(Mode.NO_FIT)
-        height = height_that_fits(self.queue, pair, amount)
-        if fits(self.queue, {pair: amount}):
-            return Grade(Mode.FIT, height)
-        return self._by_preempting(pair, amount, height)
-
-    def _by_preempting(self, pair: Pair, amount: int, height: int) -> Grade:
-        """Search for victims for this pair alone."""
         asking = attrs.evolve(self.head, uses={pair: amount})
-        victims = decide.victims(asking, (pair,), self.admitted, self.books)
-        self._searched[pair, amount] = victims
-        if not victims:
-            return Grade(Mode.NO_CANDIDATES, height)
-        for each in victims:
-            self.books.take(each.workload.queue, each.workload.uses)
-        height = height_that_fits(self.queue, pair, amount)
-        for each in victims:
-            self.books.add(each.workload.queue, each.workload.uses)
-        own = any(each.workload.queue is self.queue for each in victims)
-        return Grade(Mode.PREEMPT if own else Mode.RECLAIM, height)
+        grade, victims = _graded(asking, pair, amount, self.admitted, self.books)
+        if victims is not None:
+            self._searched[pair, amount] = victims
+        return grade
 
 
 def preferred(one: Grade, other: Grade, fungibility: Fungibility) -> bool:

@@ -7,6 +7,7 @@ search has to be made.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 from makeway_kueue_cohort.books import Books, Node
@@ -15,6 +16,7 @@ from makeway_kueue_cohort.site import Pair, Preemption, Sharing, Within
 
 Single = tuple[Pair, int]
 """The one pair that a workload can use, and how much of it it asks for, in thousandths."""
+UNBOUNDED = sys.maxsize
 
 
 def single(node: Node, pod_set: PodSet) -> Single | None:
@@ -36,6 +38,8 @@ def hopeless(
 
     :param admitted: priority -> how many hold quota in the queue.
     """
+    if books.site.sharing is not Sharing.FAIR:
+        return amount > reach(node, pair, priority, admitted)
     if amount <= max(0, node.available(pair)):
         return False
     assert node.queue is not None
@@ -44,9 +48,23 @@ def hopeless(
         return False
     if node.parent is None or policy.reclaim is Within.NEVER:
         return True
-    if books.site.sharing is Sharing.FAIR:
-        return _no_share_is_higher(node, pair, amount, entitlement=books.site.entitlement)
-    return not policy.borrow and _nobody_by_right(node, pair, amount)
+    return _no_share_is_higher(node, pair, amount, entitlement=books.site.entitlement)
+
+
+def reach(node: Node, pair: Pair, priority: int, admitted: Mapping[int, int]) -> int:
+    """Return the most that a workload may ask for without being hopeless, in the classic way; 0: nothing.
+
+    What others admit or are held does not make it more; only what is given back does, or the queue's own jobs
+    of lower priority.
+    """
+    assert node.queue is not None
+    policy = node.queue.preemption
+    if _may_find_own(policy, priority, admitted):
+        return UNBOUNDED
+    free = max(0, node.available(pair))
+    if node.parent is None or policy.reclaim is Within.NEVER:
+        return free
+    return UNBOUNDED if policy.borrow else max(free, _by_right(node, pair))
 
 
 def _may_find_own(policy: Preemption, priority: int, admitted: Mapping[int, int]) -> bool:
@@ -57,17 +75,20 @@ def _may_find_own(policy: Preemption, priority: int, admitted: Mapping[int, int]
     return policy.within_queue is Within.ANY or min(admitted) <= priority
 
 
-def _nobody_by_right(node: Node, pair: Pair, amount: int) -> bool:
-    """Whether no subtree that the queue is in has room by right (5.2), and the queue itself has none (5.4)."""
-    if node.used(pair) < node.quota(pair) and node.used(pair) + amount <= node.nominal(pair):
-        return False
-    below = node
-    for ancestor in node.above():
-        if not below.borrows(pair, amount):
-            return False
-        amount = max(0, amount - below.free_here(pair))
-        below = ancestor
-    return True
+def _by_right(node: Node, pair: Pair) -> int:
+    """Return the most for which a subtree that the queue is in has room by right (5.2), or the queue itself (5.4)."""
+    used = node.usage.get(pair, 0)
+    most = node.nominal(pair) - used if used < node.quota(pair) else 0
+    below, passed = node, 0
+    """What of a request stays below."""
+    while below.parent is not None:
+        used = below.usage.get(pair, 0)
+        room = below.subtree.get(pair, 0) - used
+        if room >= 0:
+            most = max(most, passed + room)
+        passed += max(0, below.local.get(pair, 0) - used)
+        below = below.parent
+    return most
 
 
 def _no_share_is_higher(node: Node, pair: Pair, amount: int, *, entitlement: bool) -> bool:

@@ -6,17 +6,19 @@ of every queue. Those are nominated together, on the books as they are when it b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from makeway.model import Blocked, Candidates, ClusterView, Job, JobState, PreemptMode
 from makeway_kueue_cohort.books import Node, fits
-from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign, height_that_fits
+from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign, assign_single, height_that_fits
 from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
 from makeway_kueue_cohort.reasons import Victim
+from makeway_kueue_cohort.rounds import Rounds
 from makeway_kueue_cohort.site import Amounts, Within
-from makeway_kueue_cohort.yard import REASON, Asking, Yard, yard_of
+from makeway_kueue_cohort.waiting import Asking
+from makeway_kueue_cohort.yard import REASON, Yard, yard_of
 
 
 @attrs.frozen(eq=False)
@@ -38,7 +40,7 @@ class Turns:
         self.claims: dict[str, Claim] = {}
         self._asked: dict[str, tuple[str, ...]] = {}
         """Who has just had others told, and whom."""
-        self._tried: set[str] = set()
+        self._rounds = Rounds(self.yard)
         self._cycle: dict[str, tuple[Asking, Entry, int]] = {}
         """Those nominated, with the version of the books at which they were."""
         self._left: Iterator[Entry] = iter(())
@@ -46,6 +48,8 @@ class Turns:
         self._held: list[tuple[Node, Amounts]] = []
         self._vain: dict[str, Entry] = {}
         """What nominating those came to who lacked quota at a glance."""
+        self._limit: tuple[Assignment, int, Blocked | None] | None = None
+        """The last answer about a limit: for which plan, and at which state of the books."""
 
     # ------------------------------------------------------------------------------ the roll
     def started(self, job: Job, view: ClusterView) -> None:
@@ -85,12 +89,12 @@ class Turns:
         else:
             self._begin()
             self.yard.sort_in()
-            if not self.claims and self.yard.nothing_to_do():
+            if not (self._rounds.all_steady or self.claims) and self.yard.nothing_to_do():
                 return ()
         while True:
             for entry in self._left:
                 asking, _, _ = self._cycle[entry.head.workload.name]
-                self._tried.add(asking.job.id)
+                self._rounds.tried.add(asking.job.id)
                 if asking.job.reason == REASON and self.yard.lacks(asking):
                     self._waits_on(asking, entry, roomless=False)
                     continue
@@ -104,9 +108,7 @@ class Turns:
     def _begin(self) -> None:
         self._release()
         self._current, self._cycle, self._left = None, {}, iter(())
-        self._tried.clear()
-        for queue in self.yard.waiting.values():
-            queue.begin()
+        self._rounds.begin()
         for job_id, claim in list(self.claims.items()):
             waits = claim.job.state is JobState.PENDING
             if not waits or not any(name in self.yard.jobs for name in claim.victims):
@@ -153,26 +155,22 @@ class Turns:
         yard = self.yard
         yard.sort_in()
         busy = {claim.node.name for claim in self.claims.values()}
-        heads = self._heads(busy)
+        heads = self._rounds.heads(busy)
         while heads and all(map(self._adds_nothing, heads)):  # such a pass of Kueue changes nothing
             for asking in heads:
-                self._tried.add(asking.job.id)
+                self._rounds.tried.add(asking.job.id)
                 yard.put_aside(asking)
-            heads = self._heads(busy)
-        found = []
-        for asking in heads:
-            entry = self._in_vain(asking) or nominated(asking, yard)
-            self._cycle[asking.job.id] = (asking, entry, yard.version)
-            found.append(entry)
+            heads = self._rounds.heads(busy)
+        found = [self._entry(asking) for asking in heads]
+        if len(found) > 1 or (found and found[0].victims):  # else nothing is given back in this pass
+            found += [self._entry(asking) for asking in self._rounds.silent()]
         self._left = in_order(found, yard.books)
         return bool(found)
 
-    def _heads(self, busy: Collection[str]) -> list[Asking]:
-        return [
-            asking
-            for asking in self.yard.heads()
-            if asking.workload.queue.name not in busy and asking.job.id not in self._tried
-        ]
+    def _entry(self, asking: Asking) -> Entry:
+        entry = self._in_vain(asking) or nominated(asking, self.yard)
+        self._cycle[asking.job.id] = (asking, entry, self.yard.version)
+        return entry
 
     def _adds_nothing(self, asking: Asking) -> bool:
         """Whether a job was told before that it lacks quota, lacks it still, and has none kept for it meanwhile."""
@@ -208,8 +206,15 @@ class Turns:
 
     def limit(self, asking: Asking, gone: Sequence[Job]) -> Blocked | None:
         """Return what keeps a job out once `gone` have left; None: its quota is there."""
+        plan, last = self.plan(asking), self._limit
+        if last is not None and not gone and last[0] is plan and last[1] == self.yard.stamp:
+            return last[2]
+        found = self._limited(asking, plan, gone)
+        self._limit = None if gone else (plan, self.yard.stamp, found)
+        return found
+
+    def _limited(self, asking: Asking, plan: Assignment, gone: Sequence[Job]) -> Blocked | None:
         yard, node = self.yard, asking.workload.queue
-        plan = self.plan(asking)
         if plan.grade.mode is Mode.NO_FIT:
             return Blocked(reason=REASON, resource="quota", detail=plan.missing)
         yard.plans[asking.job.id] = plan
@@ -250,6 +255,10 @@ def turns_of(view: ClusterView) -> Turns:
 
 def nominated(asking: Asking, yard: Yard, keep: Assignment | None = None) -> Entry:
     """Choose flavors for a job, and whom it would preempt."""
+    if asking.single is not None:
+        pod_set = asking.pod_sets[0]
+        found = assign_single(asking.workload, pod_set, asking.single[0], yard.admitted, yard.books)
+        return Entry(Head(asking.workload, asking.pod_sets), found, found.victims or ())
     return nominate(Head(asking.workload, asking.pod_sets), yard.admitted, yard.books, keep)
 
 
