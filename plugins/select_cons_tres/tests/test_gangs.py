@@ -92,3 +92,9 @@ def test_a_gang_displaces_no_more_than_it_needs() -> None:
     run = replay_table([*low, *urgent], cluster=machine, config=site, until=60)
     assert len(run.victims) == 2
     assert run.starts("urgent") == (10,)
+
+
+def test_one_task_takes_the_first_node_and_several_the_fullest() -> None:
+    """n2 has one CPU free, n1 eight. A single task counts one on each, so that both are alike."""
+    assert given("-n1 --gres=gpu:1", 4, 4, held="-w n2 -n7") == {"n1": 1}
+    assert given("--gres=gpu:1", 4, 4, held="-w n2 -n7") == {"n2": 1}

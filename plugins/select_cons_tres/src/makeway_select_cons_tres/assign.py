@@ -100,6 +100,16 @@ def assign(
     )
 
 
+def beside_gres(request: Request, ground: Ground) -> Ground:
+    """Let a node count with no more CPUs than its tasks can use (recorded: cons_gpus_one_task)."""
+    most = request.tasks_beside_gres(None)
+    if most is None or request.whole:
+        return ground
+    limit = max(most * request.need.cpus_per_task, request.cpus_per_node)
+    like = None if ground.like is None else min(ground.like, limit)
+    return attrs.evolve(ground, cpus=[min(cpus, limit) for cpus in ground.cpus], like=like)
+
+
 def _beside_gres(request: Request, indices: Sequence[int], ground: Ground, books: Books) -> Ground:
     """Leave only cores for as many tasks as a node can have (recorded: cons_gpus_per_task)."""
     layout, need = books.layout, request.need

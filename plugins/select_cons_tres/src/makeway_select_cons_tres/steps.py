@@ -15,7 +15,7 @@ from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.features import Alternatives
 from makeway.model import Job, Partition, PreemptMode
-from makeway_select_cons_tres.assign import Found, Ground, assign
+from makeway_select_cons_tres.assign import Found, Ground, assign, beside_gres
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.choose import Pool, Taken, choose
 from makeway_select_cons_tres.counted import free_gres
@@ -334,6 +334,8 @@ class CoreTest:
                 self._note(Shortage(1, "nodes", count))
                 return None
             request = attrs.evolve(request, required=request.required | counted)
+        if request.wants_gres:
+            ground = beside_gres(request, ground)
         pool = Pool(ground.nodes, ground.cpus, ground.like)
         if request.gres_total:
             supply = supply_of(request, ground.nodes, partial(free_gres, self._books))
