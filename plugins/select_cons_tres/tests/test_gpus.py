@@ -156,3 +156,11 @@ def test_another_engine_knows_which_gpus_are_taken() -> None:
     held = held_of(known, allocation)
     assert held.devices == {"shard": ("1",)}
     assert allocation_of(known, held).devices == {"shard": (0b10,)}
+
+
+def test_older_releases_give_whole_gpus_beside_parts() -> None:
+    """Recorded on 22.05.8: a GPU with a shard is given as a whole; one that is given as a whole gives no shard."""
+    rule: dict[str, Any] = {"rules": {"whole_gpus_beside_parts": True}}
+    assert starts(TWO, "shard=1", "gpu=2", **rule) == [0, 1]
+    assert starts(TWO, "gpu=2", "shard=1", **rule) == [0, 100]
+    assert starts(TWO, "shard=1", "gpu=1", "shard=1", **rule) == [0, 1, 2]

@@ -1,6 +1,7 @@
 """Tell the GPUs of a node apart where it gives whole ones and parts of them, so that each is given out once.
 
-A GPU that somebody has as a whole gives no parts, and one of which somebody has a part is not given as a whole. All
+A GPU that somebody has as a whole gives no parts, and one of which somebody has a part is not given as a whole, but
+before Slurm 23.02 (``whole_gpus_beside_parts``; recorded: cons_gpus_shards). All
 parts that a job gets on a node lie on one GPU: the first that has enough left (Slurm's documentation of ``shard`` and
 ``mps``). Thousandths (``gpu_milli``) are asked for as one part, or as a number of whole GPUs.
 """
@@ -20,12 +21,11 @@ PARTS: Mapping[str, int | None] = {"gpu_milli": 1000, "shard": None, "mps": None
 
 Bits = int
 """Some GPUs of a node, as a bitmap."""
-Slot = tuple[str, int]
-"""What is given of one GPU: ``gpu``, or the name of the parts and how many; ``FREE``: nothing."""
+Slot = tuple[bool, str, int]
+"""What is given of one GPU: whether the whole, the name of the parts and how many; ``FREE``: nothing."""
 Slots = tuple[Slot, ...]
 
-FREE: Slot = ("", 0)
-_WHOLE: Slot = (GPU, 1)
+FREE: Slot = (False, "", 0)
 
 
 @attrs.frozen
@@ -38,6 +38,8 @@ class Board:
     """``gpu:a100`` -> which GPUs are of this model. Models follow one another as the node names them."""
     parts: Mapping[str, tuple[int, ...]]
     """Name of the parts -> how many each GPU gives."""
+    beside_parts: bool = False
+    """Whether a GPU of which somebody has a part is given as a whole, too (``whole_gpus_beside_parts``)."""
 
     @property
     def free(self) -> Slots:
@@ -49,7 +51,7 @@ class Board:
 
         :param wanted: how many the job gets of each resource; resources that are no GPUs are passed over.
         """
-        untouched = bitmap.of([at for at, slot in enumerate(slots) if slot == FREE])
+        untouched = self._for_whole(slots)
         found: dict[str, Bits] = {}
         whole: Bits = 0
         for name in (each for each in wanted if each in self.types):
@@ -64,32 +66,41 @@ class Board:
             return None
         if whole | more:
             found[GPU] = whole | more
-            untouched &= ~more
+        untouched = _free_of(slots) & ~(whole | more)
+        closed = whole | more
         for name in (each for each in self.parts if wanted.get(each)):
-            mine = self._pick_part(slots, untouched, name, wanted[name])
+            mine = self._pick_part(slots, closed, untouched, name, wanted[name])
             if mine is None:
                 return None
             found[name] = mine
             untouched &= ~mine
+            closed |= mine
         return found
 
-    def _pick_part(self, slots: Slots, untouched: Bits, name: str, count: int) -> Bits | None:
+    def _for_whole(self, slots: Slots) -> Bits:
+        """Return the GPUs that may be given as a whole."""
+        if not self.beside_parts:
+            return _free_of(slots)
+        return bitmap.of([at for at, slot in enumerate(slots) if not slot[0]])
+
+    def _pick_part(self, slots: Slots, closed: Bits, untouched: Bits, name: str, count: int) -> Bits | None:
         for at, each in enumerate(self.parts[name]):
-            used = slots[at][1] if slots[at][0] == name else 0
-            if (used or untouched >> at & 1) and used + count <= each:
+            whole, parts, used = slots[at]
+            if not whole and not closed >> at & 1 and parts in ("", name) and used + count <= each:
                 return 1 << at
         one = PARTS[name]
         return _lowest(untouched, count // one) if one is not None and count % one == 0 else None
 
     def most(self, slots: Slots, name: str, wanted: int) -> int:
         """Return how many of `wanted` the node can give one job."""
-        untouched = bitmap.of([at for at, slot in enumerate(slots) if slot == FREE])
         if name not in self.parts:
-            return min(wanted, (untouched & self.types.get(name, untouched)).bit_count())
+            able = self._for_whole(slots)
+            return min(wanted, (able & self.types.get(name, able)).bit_count())
+        untouched = _free_of(slots)
         of_one = [
-            each - slots[at][1]
-            for at, each in enumerate(self.parts[name])
-            if slots[at] == FREE or slots[at][0] == name
+            each - used
+            for (whole, parts, used), each in zip(slots, self.parts[name], strict=True)
+            if not whole and parts in ("", name)
         ]
         found, one = min(wanted, max(of_one, default=0)), PARTS[name]
         return max(found, one * min(untouched.bit_count(), wanted // one)) if one is not None else found
@@ -104,12 +115,12 @@ class Board:
         for name, mine in bits.items():
             several = mine.bit_count() > 1
             for at in bitmap.indices(mine):
+                whole, parts, used = changed[at]
                 if name == GPU:
-                    changed[at] = _WHOLE if sign > 0 else FREE
+                    changed[at] = (sign > 0, parts, used)
                 elif name in self.parts:
-                    used = slots[at][1] if slots[at][0] == name else 0
                     used += sign * (self.parts[name][at] if several else counts.get(name, 0))
-                    changed[at] = (name, used) if used > 0 else FREE
+                    changed[at] = (whole, name, used) if used > 0 else (whole, "", 0)
         return tuple(changed)
 
     def knows(self, name: str) -> bool:
@@ -117,7 +128,7 @@ class Board:
         return name == GPU or name in self.types or name in self.parts
 
 
-def board_of(node: Node) -> Board | None:
+def board_of(node: Node, *, beside_parts: bool = False) -> Board | None:
     """Return the GPUs of a node with models or parts of GPUs; None: its GPUs are alike, or it has none."""
     parts = {name: node.gres[name] for name in PARTS if node.gres.get(name)}
     kinds = {name: count for name, count in node.gres.items() if name.startswith(f"{GPU}:")}
@@ -135,7 +146,12 @@ def board_of(node: Node) -> Board | None:
         name: tuple(count // size + (at < count % size) for at in range(size))
         for name, count in parts.items()
     }
-    return Board(size, types, dealt)
+    return Board(size, types, dealt, beside_parts)
+
+
+def _free_of(slots: Slots) -> Bits:
+    """Return the GPUs of which nothing is given."""
+    return bitmap.of([at for at, slot in enumerate(slots) if slot == FREE])
 
 
 def _lowest(bits: Bits, count: int) -> Bits | None:

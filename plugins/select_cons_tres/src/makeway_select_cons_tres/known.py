@@ -47,6 +47,7 @@ class Known:
             extra_row=self.mode.qos,
             track_memory=self.parameters.memory,
             marks_stay=view.rule("overflow_keeps_marks"),
+            beside_parts=view.rule("whole_gpus_beside_parts"),
         )
         self.books = Books(self.layout)
         self.fitting = Fitting(self.books)

@@ -15,7 +15,13 @@ class Layout:
     """What does not change: shapes, memory and weights of the nodes."""
 
     def __init__(
-        self, cluster: Cluster, *, extra_row: bool, track_memory: bool, marks_stay: bool = False
+        self,
+        cluster: Cluster,
+        *,
+        extra_row: bool,
+        track_memory: bool,
+        marks_stay: bool = False,
+        beside_parts: bool = False,
     ) -> None:
         nodes = cluster.nodes
         self.cluster = cluster
@@ -47,7 +53,9 @@ class Layout:
         ]
         """The nodes of each weight, lowest weight first."""
         self.boards: dict[int, Board] = {
-            node.index: board for node in nodes if node.gres and (board := board_of(node)) is not None
+            node.index: board
+            for node in nodes
+            if node.gres and (board := board_of(node, beside_parts=beside_parts)) is not None
         }
         """The GPUs of nodes that give whole ones and parts, by node."""
         equals: dict[object, list[int]] = {}

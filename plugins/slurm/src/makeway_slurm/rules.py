@@ -292,6 +292,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 4.4.6",
     ),
+    "whole_gpus_beside_parts": Rule(
+        "a GPU of which somebody has shards is given as a whole, too; one that is given as a whole gives no shards",
+        None,
+        until="23.02",
+        section="docs/gpus.md",
+    ),
     "overflow_keeps_marks": Rule(
         "a job that finds no room for its cores when a person resumes it leaves its mark on its nodes for "
         "good; jobs that want to share these nodes or have them whole no longer start there; two marks of EXCLUSIVE "
