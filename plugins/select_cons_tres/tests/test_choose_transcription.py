@@ -52,6 +52,7 @@ def asked(partition: Partition, **more: object) -> Request:
         "gres": {},
         "gres_total": {},
         "gres_per_task": {},
+        "gres_per_socket": {},
         "max_cpus_per_node": None,
     }
     return Request(**(base | more))  # type: ignore[arg-type]  # fields by name

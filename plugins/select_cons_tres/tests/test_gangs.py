@@ -74,6 +74,31 @@ def test_beside_another_job(args: str, held: str, expected: str | dict[str, int]
     assert given(args, *gpus, held=held) == expected
 
 
+@pytest.mark.parametrize(
+    ("args", "rule", "expected"),
+    [
+        ("-N1 -n1 --gpus-per-socket=1 --sockets-per-node=2", True, {"n1": 2}),
+        ("-N1 -n4 --gpus-per-socket=1 --sockets-per-node=1", True, {"n1": 2}),
+        ("-N1 -n4 --gpus-per-socket=1 --sockets-per-node=1", False, {"n1": 1}),
+        ("-N1 -n1 --gpus-per-socket=3 --sockets-per-node=1", True, "BadConstraints"),
+        ("-N1 -n1 --gpus-per-socket=3 --sockets-per-node=1", False, {"n1": 3}),
+    ],
+)
+def test_gpus_for_sockets(args: str, rule: bool, expected: str | dict[str, int]) -> None:
+    """Two sockets of four cores and two GPUs; four tasks have cores of both."""
+    machine = (node("n1", cpus=8, sockets=2, cores_per_socket=4, gres={"gpu": 4}),)
+    site = SITE | {"rules": {"gpus_for_used_sockets": rule}, "slurm_release": "22.05"}
+    run = replay_table(
+        parse_sbatch(args.split(), id="1", run_time=10), cluster=machine, config=site, until=50
+    )
+    if not run.starts("1"):
+        assert run.reason("1") == expected
+        return
+    allocation = run.history("1").intervals[-1][3]
+    assert allocation is not None
+    assert {"n1": allocation.gres["gpu"][0]} == expected
+
+
 def test_a_gang_displaces_no_more_than_it_needs() -> None:
     """Three jobs hold two GPUs each on three nodes of two: for four GPUs the two youngest have to go."""
     machine = tuple(node(f"n{at}", cpus=8, gres={"gpu": 2}) for at in (1, 2, 3))

@@ -96,6 +96,8 @@ class JobSpec:
     """Counted resources over the whole job (``--gpus``)."""
     gres_per_task: Mapping[str, int] = NOTHING
     """Counted resources for each task, where `gres_total` is their sum: they lie on the task's node."""
+    gres_per_socket: Mapping[str, int] = NOTHING
+    """Counted resources for each socket of its cores, where `gres` has those of the sockets asked for."""
     licenses: Mapping[str, int] = NOTHING
     """Licence -> how many it wants."""
     licenses_any: bool = False

@@ -84,7 +84,7 @@ def assign(
     memory = memory_of(request, indices, cpus, books) if books.layout.track_memory else None
     if memory is not None and request.memory_per_cpu is not None and _too_much(memory, indices, books):
         return None
-    given = given_on(request, indices, tasks, books)
+    given = given_on(request, indices, tasks, cores, books)
     if given is None:
         return None
     gres, devices = given

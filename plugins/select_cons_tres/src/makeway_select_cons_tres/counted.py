@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from makeway.bitmap import CoreBits
 from makeway.model import NOTHING
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.devices import GPU, PARTS
@@ -16,11 +17,16 @@ Amounts = Mapping[str, tuple[int, ...]]
 
 
 def given_on(
-    request: Request, indices: Sequence[int], tasks: Sequence[int] | None, books: Books
+    request: Request,
+    indices: Sequence[int],
+    tasks: Sequence[int] | None,
+    cores: Sequence[CoreBits] | None,
+    books: Books,
 ) -> tuple[Amounts, Amounts] | None:
     """Return how many a job gets on each node, and which GPUs where they are told apart; None: they are not there.
 
     :param tasks: on each node; None: not known.
+    :param cores: on each node; None: all of them.
     """
     if request.whole:
         given = _of_whole_nodes(request, indices, books)
@@ -28,12 +34,26 @@ def given_on(
     if not request.wants_gres:
         return NOTHING, NOTHING
     given = {name: (count,) * len(indices) for name, count in request.gres.items()}
+    for name, each in request.gres_per_socket.items():
+        sockets = [_sockets_used(request, at, index, cores, books) for at, index in enumerate(indices)]
+        given[name] = tuple(each * count for count in sockets)
+        if any(free_gres(books, name, i, n) < n for i, n in zip(indices, given[name], strict=True)):
+            return None
     if request.gres_total:
         in_all = shared_out(request, indices, tasks, partial(free_gres, books))
         if in_all is None:
             return None
         given |= in_all
     return _chosen(given, indices, books)
+
+
+def _sockets_used(
+    request: Request, at: int, index: int, cores: Sequence[CoreBits] | None, books: Books
+) -> int:
+    """Return of how many sockets of a node a job has cores, or how many it asked for if these are more."""
+    layout = books.layout
+    mine = layout.full[index] if cores is None else cores[at]
+    return max(request.need.sockets, sum(map(bool, layout.shape(index).by_socket(mine))))
 
 
 def _of_whole_nodes(request: Request, indices: Sequence[int], books: Books) -> Amounts:

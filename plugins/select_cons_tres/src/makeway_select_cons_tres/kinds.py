@@ -77,7 +77,11 @@ def _able(request: Request, layout: Layout, idle: Table, wanted: int) -> NodeBit
     able = idle.at_least(wanted) & ~(request.excluded | request.too_small)
     for node, equals in layout.equipment:
         short = layout.track_memory and max(least, (each or 0) * node.cpus) > node.usable_memory_mb
-        if short or any(not layout.serves(node, name, count) for name, count in request.gres.items()):
+        if (
+            short
+            or any(not layout.serves(node, name, count) for name, count in request.gres.items())
+            or any(node.gres.get(n, 0) < count * node.sockets for n, count in request.gres_per_socket.items())
+        ):
             able &= ~equals
     return able
 
@@ -151,6 +155,7 @@ def signature_of(job: Job) -> Hashable:
         tuple(sorted(spec.gres.items())) if spec.gres else (),
         tuple(sorted(spec.gres_total.items())) if spec.gres_total else (),
         tuple(sorted(spec.gres_per_task.items())) if spec.gres_per_task else (),
+        tuple(sorted(spec.gres_per_socket.items())) if spec.gres_per_socket else (),
         spec.exclusive,
         spec.oversubscribe,
         spec.contiguous,

@@ -56,6 +56,7 @@ class Known:
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
         self._whole_tasks = view.rule("cpus_in_whole_tasks")
         self._whole_tasks_by_memory = view.rule("memory_per_cpu_counts_whole_tasks")
+        self._by_socket = view.rule("gpus_for_used_sockets")
         self._kinds: dict[Hashable, Kind] = {}
         self._kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
         """Kinds of jobs that were asked about, and what of and where, by job id."""
@@ -93,6 +94,7 @@ class Known:
             whole_tasks=self._whole_tasks,
             whole_tasks_by_memory=self._whole_tasks_by_memory,
             trims=self.mode.trims,
+            by_socket=self._by_socket,
         )
         key = _table_key(request)
         idle = self.empty.table(self._keys.setdefault(key, key))

@@ -60,7 +60,7 @@ class Layout:
         """The GPUs of nodes that give whole ones and parts, by node."""
         equals: dict[object, list[int]] = {}
         for node in nodes:
-            kind = (node.cpus, node.usable_memory_mb, tuple(sorted(node.gres.items())))
+            kind = (node.cpus, node.sockets, node.usable_memory_mb, tuple(sorted(node.gres.items())))
             equals.setdefault(kind, []).append(node.index)
         self.equipment = [(nodes[indices[0]], bitmap.of(indices)) for indices in equals.values()]
         """A node of each number of CPUs, amount of memory and set of generic resources, and all nodes like it."""

@@ -85,6 +85,8 @@ class Request:
     gres: Mapping[str, int]
     gres_total: Mapping[str, int]
     gres_per_task: Mapping[str, int]
+    gres_per_socket: Mapping[str, int]
+    """For each socket of its cores; empty where only the sockets asked for count."""
     max_cpus_per_node: int | None
     """Most CPUs on a node for all jobs of the partition."""
     over_limit: str = ""
@@ -126,11 +128,13 @@ def request_of(
     whole_tasks: bool,
     whole_tasks_by_memory: bool,
     trims: bool,
+    by_socket: bool = True,
 ) -> Request:
     """Normalise the request of `job` (sections 4.1.1, 4.1.2 and 4.1.5).
 
     :param implicit_max_nodes: a task count without a node count limits the nodes to that count.
     :param trims: a node counts with no more CPUs than its tasks can use.
+    :param by_socket: GPUs for sockets are given for each socket of its cores, too (recorded: cons_gpus_per_socket).
     :param whole_tasks: CPUs of a node that are too few for another task count for nothing.
     :param whole_tasks_by_memory: they do not where memory is handed out per CPU (recorded: cons_whole_tasks_by_memory).
     """
@@ -190,6 +194,7 @@ def request_of(
         gres=spec.gres or NOTHING,
         gres_total=spec.gres_total or NOTHING,
         gres_per_task=spec.gres_per_task or NOTHING,
+        gres_per_socket=spec.gres_per_socket if by_socket else NOTHING,
         max_cpus_per_node=partition.max_cpus_per_node,
         over_limit=memory.over_limit,
         too_small=too_small(spec, partition, cluster),

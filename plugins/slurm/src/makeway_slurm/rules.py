@@ -298,6 +298,12 @@ RULES: Mapping[str, Rule] = {
         until="23.02",
         section="docs/gpus.md",
     ),
+    "gpus_for_used_sockets": Rule(
+        "--gpus-per-socket gives them for each socket of the job's cores, and for those asked for if they are more; a "
+        "socket has its share of a node's GPUs",
+        "1",
+        section="docs/gpus.md",
+    ),
     "overflow_keeps_marks": Rule(
         "a job that finds no room for its cores when a person resumes it leaves its mark on its nodes for "
         "good; jobs that want to share these nodes or have them whole no longer start there; two marks of EXCLUSIVE "

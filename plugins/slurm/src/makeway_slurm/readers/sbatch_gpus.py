@@ -28,6 +28,7 @@ def gpu_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> Fields:
         if not sockets:
             raise RefusedError("--gpus-per-socket needs --sockets-per-node")
         on_node.append(_times(options["gpus_per_socket"], sockets))
+        found["gres_per_socket"] = dict(options["gpus_per_socket"])
     total: Mapping[str, int] = options.get("gres_total", {})
     if any(0 < count < fields.get("min_nodes", 1) for count in total.values()):
         raise RefusedError("--gpus: fewer than nodes")

@@ -53,6 +53,7 @@ class ComponentTable:
     gres_total: Mapping[str, int] | None = None
     """Over the whole job."""
     gres_per_task: Mapping[str, int] | None = None
+    gres_per_socket: Mapping[str, int] | None = None
     licenses: Mapping[str, int] | None = None
     licenses_any: bool | None = None
     exclusive: bool | str | None = None
@@ -119,7 +120,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "priority": (0, 2**32),
     "nice": (-(2**31), 2**31),
 }
-COUNTS = ("gres", "gres_total", "gres_per_task", "licenses")
+COUNTS = ("gres", "gres_total", "gres_per_task", "gres_per_socket", "licenses")
 SAID_TWICE = (
     ("nodes", "min_nodes"),
     ("nodes", "max_nodes"),
