@@ -649,3 +649,35 @@ def test_why_a_job_stays_suspended_is_asked_of_suspended_jobs_alone() -> None:
     assert (low.state, high.state) == (JobState.SUSPENDED, JobState.RUNNING)
     assert engine.stays(low)
     assert engine.stays(high) == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "nodes", "fate"),
+    [
+        pytest.param(True, "n2", JobState.CANCELLED, id="as Slurm does"),
+        pytest.param(True, "n3", JobState.PENDING, id="elsewhere"),
+        pytest.param(False, "n2", JobState.PENDING, id="corrected"),
+    ],
+)
+def test_who_still_leaves_is_not_requeued_under_a_shadow(ends: bool, nodes: str, fate: JobState) -> None:
+    """A person requeues `a` at 10: n2 is clean at 11, n1 with its script at 31; `h` starts at 12."""
+    run = replay_table(
+        f"""
+        job   partition  submit  nodes  run_time  required_nodes
+        a     low             0      2        60  n[1-2]
+        h     hi             12      1         5  {nodes}
+        """,
+        cluster=cluster(3),
+        config=two_tiers(
+            partitions={
+                "low": {"oversubscribe": "FORCE:1", "preempt_mode": "requeue"},
+                "hi": {"oversubscribe": "FORCE:1", "priority_tier": 2},
+            },
+            rules={"gang_ends_leaving": ends},
+            clockwork={"completing_time": 1.0, "batch_host_delay": 20.0, "requeue_delay": 100.0},
+        ),
+        commands="10 requeue a",
+        until=50.0,
+    )
+    assert run.starts("h") == (12.0,)
+    assert run.state("a") is fate

@@ -260,7 +260,9 @@ class GangVerb(enum.Enum):
     MOVE_ON = "move on"
     """Requeue a suspended job, which counts as no preemption: it waited long enough to try elsewhere."""
     END = "end"
-    """Kill a job, which counts as no preemption: its time is over, and nobody takes its place."""
+    """Kill a job, which counts as no preemption: its time is over, and nobody takes its place.
+
+    One that is leaving its nodes to be requeued is not requeued."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

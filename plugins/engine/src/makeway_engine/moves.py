@@ -166,6 +166,12 @@ class Moves:
             put(job, restarts=job.restarts + 1)
         self._leaving[job.id] = JobState.FAILED
 
+    def not_requeued(self, job: Job) -> None:
+        """Let a job that is leaving its nodes to wait again end as CANCELLED; the requeue counts all the same."""
+        if self._leaving[job.id] == REQUEUE:
+            put(job, restarts=job.restarts + 1)
+            self._leaving[job.id] = JobState.CANCELLED
+
     def requeue_finished(self, job: Job, *, cleaned: bool) -> None:
         """A job ended by itself but counts as preempted: it waits again."""
         self.graces.pop(job.id, None)

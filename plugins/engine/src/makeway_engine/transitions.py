@@ -148,8 +148,10 @@ class Transitions(Moves):
         for order in orders:
             self._check(order)
             job = order.job
-            if self.is_leaving(job):
-                continue  # the arbiter hears of an end only once the nodes are clean (gang 2.3)
+            if self.is_leaving(job):  # the arbiter hears of an end only once the nodes are clean (gang 2.3)
+                if order.verb is GangVerb.END:
+                    self.not_requeued(job)
+                continue
             if order.verb is GangVerb.SUSPEND:
                 if job.state is _RUNNING:
                     if order.because_of is not None:

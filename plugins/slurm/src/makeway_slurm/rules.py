@@ -281,6 +281,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 1.5, 2.4",
     ),
+    "gang_ends_leaving": Rule(
+        "a job that is to be requeued ends as CANCELLED when a job of a higher tier starts on nodes that it has left, "
+        "while it is still leaving others, and gang finds it under that shadow (a defect)",
+        "1",
+        section="slurm-gang-and-select 1.5, 2.3",
+    ),
     "gang_skips_grace": Rule(
         "gang kills and requeues without grace time or notice (a defect)",
         "1",

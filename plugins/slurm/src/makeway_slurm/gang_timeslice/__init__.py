@@ -67,6 +67,7 @@ class Timeslicer:
         """Whether all rows are about to be updated: until then nobody looks at what counts as active (3.5)."""
         self._stale_shadows = view.rule("stale_shadows")
         self._any_shadow = view.rule("gang_kills_under_any_shadow")
+        self._ends_leaving = view.rule("gang_ends_leaving")
 
     # ------------------------------------------------------------------------------ protocol
     @property
@@ -363,7 +364,7 @@ class Timeslicer:
 
     # ------------------------------------------------------------------------------- orders
     def _drain(self) -> None:
-        """Section 2.7: act on those doomed, in order."""
+        """Section 2.7: act on those doomed, in order; who leaves already cannot be requeued, and is killed."""
         doomed, self._doomed = self._doomed, []
         for member in doomed:
             mode = self._view.mode_of(member.job)
@@ -371,7 +372,8 @@ class Timeslicer:
             shadow = self._shadow_over(partition, member)
             why = f"in the shadow of {shadow.job.id}" if shadow else "lost its turn under a shadow"
             if mode.frees_all:
-                self._order(GangVerb.PREEMPT, member, shadow, why, mode)
+                leaves = self._ends_leaving and member.job.state is JobState.COMPLETING
+                self._order(GangVerb.END if leaves else GangVerb.PREEMPT, member, shadow, why, mode)
             elif mode is PreemptMode.SUSPEND:
                 self._order(GangVerb.SUSPEND, member, shadow, why)
 
