@@ -120,11 +120,9 @@ class Rows:
     def rebuild(self) -> None:
         """Put all jobs into rows anew, unless one of them would find no room.
 
-        The job with most CPUs comes first, then the one with the lowest core. Each goes into the first row with room,
-        the fullest row first.
-
-        Spec slurm-gang-and-select 4.3.1 puts the lowest core first and then the smaller job; 22.05.8 does not
-        (recordings rows_larger_first and rows_larger_first_elsewhere).
+        The job with the lowest core comes first, then the one of fewer CPUs (spec slurm-gang-and-select 4.3.1;
+        recorded: rows_lowest_core_first). Each goes into the first row with room, the fullest row first. Here that is
+        so with preempt/qos as well: a large job may push others out of the first row (recorded: rows_larger_first).
         """
         jobs = [job for row in self.rows for job in row.jobs.values()]
         jobs.sort(key=_place)
@@ -137,8 +135,7 @@ class Rows:
                 return
             row.put(allocation, self._full)
             row.jobs[job.id] = job
-            if self._sorts:
-                fresh.sort(key=_fullness)
+            fresh.sort(key=_fullness)
         self.rows = fresh
 
 
@@ -151,4 +148,4 @@ def _place(job: Job) -> tuple[int, int, int]:
     assert allocation is not None
     first = bitmap.lowest(allocation.cores[0]) if allocation.cores is not None else 0
     size = sum(allocation.cpus) if allocation.cpus is not None else len(allocation.node_indices)
-    return -size, allocation.node_indices[0], first
+    return allocation.node_indices[0], first, size

@@ -5,6 +5,7 @@ from __future__ import annotations
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job
 from makeway_select_linear.nodes import LinearNodes
+from makeway_select_linear.request import Request
 
 
 class Asked:
@@ -12,11 +13,18 @@ class Asked:
 
     __slots__ = ("job", "most", "nodes", "request", "selector", "view")
 
-    def __init__(self, selector: LinearNodes, job: Job, nodes: NodeBits, view: ClusterView) -> None:
+    def __init__(
+        self,
+        selector: LinearNodes,
+        job: Job,
+        nodes: NodeBits,
+        view: ClusterView,
+        request: Request | None = None,
+    ) -> None:
         self.selector = selector
         self.job = job
         self.nodes = nodes
         self.view = view
-        self.request = selector.request(job)
+        self.request = request if request is not None else selector.request(job)
         self.most = self.request.limit - 1
         """How many jobs may run on a node beside this one, if all of them share."""

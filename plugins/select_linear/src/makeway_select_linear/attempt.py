@@ -44,8 +44,9 @@ class LinearAttempt(Asked):
         view: ClusterView,
         *,
         planning: bool = False,
+        request: Request | None = None,
     ) -> None:
-        super().__init__(selector, job, nodes, view)
+        super().__init__(selector, job, nodes, view, request)
         self.planning = planning
         self.removed: list[tuple[Job, PreemptMode]] = []
         self.in_one_look = planning and view.rule("linear_forecast_tolerates_one")
@@ -56,7 +57,9 @@ class LinearAttempt(Asked):
 
     def fresh(self) -> LinearAttempt:
         """Return an attempt for the same job with nothing removed."""
-        return LinearAttempt(self.selector, self.job, self.nodes, self.view, planning=self.planning)
+        return LinearAttempt(
+            self.selector, self.job, self.nodes, self.view, planning=self.planning, request=self.request
+        )
 
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if `job` were gone (spec slurm-preemption 5.1.3 no. 1)."""

@@ -22,8 +22,29 @@ def forecast(
     view: ClusterView,
     removable: Sequence[tuple[Job, PreemptMode]],
 ) -> Forecast | None:
-    """Say when `job` could start (4.2.9); ends beyond the limits count as "now"."""
+    """Say when `job` could start (4.2.9); ends beyond the limits count as "now".
+
+    Slurm's backfill first asks as if a job that offers to share did not (recorded: backfill_het_less_shared).
+    """
     request = selector.request(job)
+    if not request.shares or not view.rule("forecast_alone_first"):
+        return _estimate(selector, job, nodes, view, removable, request)
+    by_itself = attrs.evolve(request, shares=False, limit=1)
+    alone = _estimate(selector, job, nodes, view, removable, by_itself)
+    if alone is not None and alone.at <= view.now:
+        return alone
+    shared = _estimate(selector, job, nodes, view, removable, request)
+    return alone if shared is None or (alone is not None and alone.at < shared.at) else shared
+
+
+def _estimate(
+    selector: LinearNodes,
+    job: Job,
+    nodes: NodeBits,
+    view: ClusterView,
+    removable: Sequence[tuple[Job, PreemptMode]],
+    request: Request,
+) -> Forecast | None:
     usable = selector._static(job, nodes, request)
     if job.spec.features:
         usable = selector.alternatives(job)[-1].among(usable)
@@ -32,7 +53,7 @@ def forecast(
         if tolerates:
             return _plain_estimate(selector, request, usable, view, removable)
         return _plain_forecast(selector, job, request, usable, view, removable)
-    attempt = LinearAttempt(selector, job, nodes, view, planning=True)
+    attempt = LinearAttempt(selector, job, nodes, view, planning=True, request=request)
     if attempt.only_counts():
         return _counting_forecast(attempt, usable, view, removable)
     now = view.now

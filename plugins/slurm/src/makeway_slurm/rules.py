@@ -200,7 +200,7 @@ RULES: Mapping[str, Rule] = {
     "forecast_alone_first": Rule(
         "backfill first estimates the start of a job that offers to share as if it did not; select/cons_tres may find "
         "it room beside jobs that do not share, where the start then fails, and backfill keeps the nodes meanwhile; "
-        "not in force under EASY",
+        "select/linear looks at nodes with at most one job; not in force under EASY",
         "1",
         section="slurm-gang-and-select 5.4",
     ),
