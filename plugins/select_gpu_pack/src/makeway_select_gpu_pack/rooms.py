@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import attrs
@@ -40,12 +41,19 @@ class Rooms:
         self._empty = [empty_room(node) for node in cluster.nodes]
         self.threads = [threads_of(node) for node in cluster.nodes]
         self._rooms = list(self._empty)
+        self.free_cpus = sum(node.cpus for node in cluster.nodes)
+        """Of all nodes."""
+        self.free_gres: Counter[str] = Counter()
+        """Of all nodes."""
+        for node in cluster.nodes:
+            self.free_gres.update(node.gres)
 
     def copy(self) -> Rooms:
         """Return books to take jobs out of."""
         twin = Rooms.__new__(Rooms)
         twin.__dict__.update(self.__dict__)
         twin._rooms = list(self._rooms)
+        twin.free_gres = self.free_gres.copy()
         return twin
 
     def emptied(self) -> Rooms:
@@ -73,6 +81,7 @@ class Rooms:
         for at, index in enumerate(allocation.node_indices):
             room, held = self._rooms[index], allocation.cores
             mine = self._empty[index].cores if held is None else held[at]
+            self.free_cpus -= sign * mine.bit_count() * self.threads[index]
             memory = 0 if allocation.memory_mb is None else allocation.memory_mb[at]
             self._rooms[index] = Room(
                 cores=room.cores & ~mine if sign > 0 else room.cores | mine,
@@ -80,6 +89,8 @@ class Rooms:
                 gres=_less(room.gres, allocation.gres, at, sign),
                 jobs=room.jobs + sign,
             )
+        for name, counts in allocation.gres.items():
+            self.free_gres[name] -= sign * sum(counts)
 
 
 def _less(

@@ -92,13 +92,30 @@ class PackSelector:
         """Ignore it: the job kept what it held."""
 
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
-        """Return those of `jobs` that ask for no more nodes than there are."""
-        count = nodes.bit_count()
-        return [job for job in jobs if job.size <= count]
+        """Return those of `jobs` that ask for no more nodes than there are, and for no more than is free in all."""
+        count, answers = nodes.bit_count(), dict[Hashable, bool]()
+        kept = []
+        for job in jobs:
+            key = self.screen_key(job)
+            if key not in answers:
+                answers[key] = job.size <= count and self._is_free(job)
+            if answers[key]:
+                kept.append(job)
+        return kept
+
+    def _is_free(self, job: Job) -> bool:
+        """Whether all nodes together have what a job asks for."""
+        spec, free = job.spec, self._rooms.free_gres
+        return (
+            spec.cpus <= self._rooms.free_cpus
+            and all(free[name] >= count * job.size for name, count in spec.gres.items())
+            and all(free[name] >= count for name, count in spec.gres_total.items())
+        )
 
     def screen_key(self, job: Job) -> Hashable:
         """Return what `screen` looks at."""
-        return job.size
+        spec = job.spec
+        return (job.size, spec.cpus, tuple(spec.gres.items()), tuple(spec.gres_total.items()))
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> PackAttempt:
         """Begin an attempt to place `job` on `nodes`."""
