@@ -15,6 +15,7 @@ credentials    a job's QoS and flags (1, 3.3); `limits`: soft and hard (X2)
 priority       start and run priority (4.2, 8)
 order          the queue; marks of backfilled jobs (7.3)
 conditions     who may preempt whom: conditions, context, guards (3, 6)
+board          who may be displaced by any preemptor, while nothing changes
 victims        order of the candidates and search (4)
 actions        PREEMPTPOLICY and escalation (5); `capabilities` (13)
 reservations   nodes kept for owners, locks (3.2 X4, 7.1); `periods`

@@ -5,15 +5,16 @@ Whoever is kept out by a guard is protected with a reason that begins with the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.features import alternatives
-from makeway.model import ClusterView, Job, JobState, PreemptMode, Seconds
+from makeway.model import ClusterView, Job, PreemptMode, Seconds
 from makeway_moab_qos.actions import Method, asked_mode, method
+from makeway_moab_qos.board import Preemptee, Protected, board, standing
 from makeway_moab_qos.credentials import flags, qos_of, settings_of
 from makeway_moab_qos.fairshare import in_violation
 from makeway_moab_qos.limits import any_limits, beyond_soft, violates
@@ -37,7 +38,7 @@ class Verdicts:
     """What came of looking at all active jobs."""
 
     allowed: list[tuple[Job, Method]] = attrs.field(factory=list)
-    protected: dict[str, str] = attrs.field(factory=dict)
+    protected: Protected = attrs.field(factory=Protected)
     note: str = ""
     ask_again: list[Seconds] = attrs.field(factory=list)
     preemptees: int = 0
@@ -140,31 +141,43 @@ def judge(job: Job, active: Sequence[Job], view: ClusterView, now: Seconds) -> V
         nodes &= inside
     mine = start_priority(job, view, now)
     lowest: int | None = None
-    for other in active:
-        if not other.nodes & nodes or other.spec.het_id is not None:
-            continue
-        if not is_preemptee(other, job, right, view, now):
+    for other in _preemptees(job, right, active, view, now):
+        if not other.nodes & nodes:
             continue
         found.preemptees += 1
-        if other.state is not JobState.RUNNING:
-            found.protected[other.id] = "K19 it is suspended, so it is not active"
+        if other.out:
+            found.protected.add(other.job.id, other.out)
             continue
-        if settings.maui and other.resumed_at != other.started_at:
-            found.protected[other.id] = "K19 it was resumed; Maui does not list it again"
-            continue
-        theirs = start_priority(other, view, now)
+        theirs = other.priority
+        if theirs is None:
+            theirs = other.priority = start_priority(other.job, view, now)
         if not _outranks(mine, theirs, right, settings):
-            found.protected[other.id] = f"K03 its priority {theirs} is not below {mine}"
-            lowest = theirs if lowest is None else min(lowest, theirs)
+            found.protected.outranked(other.job.id, theirs, mine)
+            lowest = theirs if lowest is None or theirs < lowest else lowest
             continue
-        chosen = method(other, view)
-        veto = _veto(other, right, chosen, view, settings, now, found.ask_again)
+        if other.method is None:
+            other.method = method(other.job, view)
+        veto = _veto(other.job, right, other.method, view, settings, now, found.ask_again)
         if veto:
-            found.protected[other.id] = veto
+            found.protected.add(other.job.id, veto)
         else:
-            found.allowed.append((other, chosen))
+            found.allowed.append((other.job, other.method))
     _next_questions(job, found, lowest, right, view, settings, now)
     return found
+
+
+def _preemptees(
+    job: Job, right: Right, active: Sequence[Job], view: ClusterView, now: Seconds
+) -> Iterable[Preemptee]:
+    """Return who may be displaced at all by a job with such a right, in job-table order."""
+    settings = settings_of(view)
+
+    def may(other: Job) -> bool:
+        return is_preemptee(other, job, right, view, now)
+
+    if right.ground == "preemptor" and not _class_rule(settings) and not view.made_way:
+        return board(active, view, settings, now, may)
+    return (standing(other, settings) for other in active if other.spec.het_id is None and may(other))
 
 
 def _hindrance(job: Job, right: Right, view: ClusterView, settings: Settings, now: Seconds) -> str:

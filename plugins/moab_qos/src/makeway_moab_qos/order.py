@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway_moab_qos.board import forget
 from makeway_moab_qos.credentials import qos_name, qos_of, settings_of
 from makeway_moab_qos.fairshare import book, is_on, violation
 from makeway_moab_qos.limits import any_limits, beyond_soft, violates
@@ -141,6 +142,7 @@ def _keep_reservations(view: ClusterView, now: Seconds) -> None:
 def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
     """Return the jobs whose marks change; for the hook."""
     settings = settings_of(view)
+    forget(settings)
     book(view, now)
     if settings.reservation_policy == "HIGHEST":
         _keep_reservations(view, now)

@@ -8,7 +8,7 @@ preemptor that waits for its victims (GUARANTEEDPREEMPTION), and a suspended job
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
@@ -122,8 +122,14 @@ def _under_higher(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
     return closed
 
 
-def _suspended(view: ClusterView) -> Iterator[Job]:
-    gone = {id(job) for job in view.made_way}
-    for job in view.active:
-        if job.state is JobState.SUSPENDED and id(job) not in gone:
-            yield job
+def _suspended(view: ClusterView) -> Sequence[Job]:
+    """Return the suspended jobs; looked for once while nobody starts, stops or goes on."""
+    if view.made_way:
+        gone = {id(job) for job in view.made_way}
+        return [job for job in view.active if job.state is JobState.SUSPENDED and id(job) not in gone]
+    memo = settings_of(view).memo
+    known: tuple[int, list[Job]] | None = memo.get("suspended")
+    if known is None or known[0] != view.version:
+        found = [job for job in view.active if job.state is JobState.SUSPENDED]
+        known = memo["suspended"] = (view.version, found)
+    return known[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -287,7 +288,7 @@ class Settings:
     memo: dict[str, Any] = attrs.field(init=False, factory=dict, eq=False, repr=False)
     """Answers that stay the same for the whole run, kept by whoever asks."""
 
-    @property
+    @cached_property
     def maui(self) -> bool:
         """Whether Maui's behaviour counts."""
         return self.profile is Profile.MAUI
@@ -306,7 +307,7 @@ class Settings:
             return {}
         return self.reservation_depth or {"0": 1}
 
-    @property
+    @cached_property
     def optimistic(self) -> bool:
         """Whether backfill starts jobs that may not have the time to end (spec moab 7.3)."""
         return self.backfill_policy == "PREEMPT"

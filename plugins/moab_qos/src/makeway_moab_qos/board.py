@@ -1,0 +1,92 @@
+"""Keep who may be displaced by any job marked PREEMPTOR, as long as nobody starts, stops or gets a mark.
+
+When a queue is full of preemptors, each pass asks for every one of them whom it may displace. What the conditions say
+of a preemptee itself (C2, X2, X3) is the same for them all, and is found out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway_moab_qos.actions import Method
+from makeway_moab_qos.settings import Settings
+
+SUSPENDED = "K19 it is suspended, so it is not active"
+RESUMED = "K19 it was resumed; Maui does not list it again"
+
+
+@attrs.define(eq=False)
+class Preemptee:
+    """An active job that may be displaced."""
+
+    job: Job
+    nodes: NodeBits
+    out: str
+    """Why nobody may displace it now; empty: that depends on who asks."""
+    priority: int | None = None
+    """Its start priority, once it has been asked for."""
+    method: Method | None = None
+    """How it would make way, once that has been asked for."""
+
+
+class Protected(Mapping[str, str]):
+    """Job -> the rule that protects it; rules that name priorities are put into words when somebody reads them."""
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self._rules: dict[str, str | tuple[int, int]] = {}
+
+    def add(self, job_id: str, rule: str) -> None:
+        """Add a job with its rule."""
+        self._rules[job_id] = rule
+
+    def outranked(self, job_id: str, theirs: int, mine: int) -> None:
+        """Add a job whose priority is not below the preemptor's (C3)."""
+        self._rules[job_id] = (theirs, mine)
+
+    def __getitem__(self, job_id: str) -> str:
+        """Return the rule in words."""
+        rule = self._rules[job_id]
+        return rule if isinstance(rule, str) else f"K03 its priority {rule[0]} is not below {rule[1]}"
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the jobs, in job-table order."""
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        """Return how many they are."""
+        return len(self._rules)
+
+
+def standing(job: Job, settings: Settings) -> Preemptee:
+    """Return how a preemptee stands."""
+    out = ""
+    if job.state is not JobState.RUNNING:
+        out = SUSPENDED
+    elif settings.maui and job.resumed_at != job.started_at:
+        out = RESUMED
+    return Preemptee(job, job.nodes, out)
+
+
+def board(
+    active: Sequence[Job], view: ClusterView, settings: Settings, now: Seconds, may: Callable[[Job], bool]
+) -> Sequence[Preemptee]:
+    """Return the preemptees among the active jobs, in job-table order.
+
+    :param may: says whether a job may be displaced by a job marked PREEMPTOR.
+    """
+    stamp = (view.version, now)
+    known: tuple[object, list[Preemptee]] | None = settings.memo.get("board")
+    if known is None or known[0] != stamp:
+        found = [standing(job, settings) for job in active if job.spec.het_id is None and may(job)]
+        known = settings.memo["board"] = (stamp, found)
+    return known[1]
+
+
+def forget(settings: Settings) -> None:
+    """Look at everybody anew: marks may have changed."""
+    settings.memo.pop("board", None)
