@@ -46,6 +46,9 @@ SWITCHES: Mapping[str, Switch] = {
         "backfill starts the components of a heterogeneous job one by one, and takes them back if one cannot start",
         default=True,
     ),
+    "backfill_skips_unlicensed": Switch(
+        "backfill keeps no nodes for a job whose licences are not there", default=True
+    ),
     "het_needs_licence_for_plan": Switch(
         "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence", default=True
     ),

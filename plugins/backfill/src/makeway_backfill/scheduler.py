@@ -10,7 +10,7 @@ from typing import Any
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
-from makeway.licences import LICENCES
+from makeway.licences import LICENCES, lacking
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, Placement, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
@@ -77,6 +77,7 @@ class Backfill:
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
         self._together = attempts.ledger.rule("het_planned_together")
+        self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
         self._licence_first = attempts.ledger.rule("het_needs_licence_for_plan")
         self._in_turn = attempts.ledger.rule("het_starts_in_turn")
         self._last = self._in_turn and attempts.ledger.rule("het_starts_last")
@@ -218,6 +219,8 @@ class Backfill:
         """Start `job`, have others make way for it, or promise it nodes; say whether it is settled."""
         if job.partition is not partition:
             put(job, partition=partition)
+        if self._skips_unlicensed and job.spec.licenses and lacking(job, self._ledger) is not None:
+            return False
         limit = None
         if self._placer.rulings.limited(job):
             limit = self._ledger.kept_out(job)

@@ -243,6 +243,11 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-preemption 5.3 no. 8",
     ),
+    "backfill_skips_unlicensed": Rule(
+        "backfill skips a job whose licences are not there now, and keeps no nodes for it",
+        "1",
+        section="slurm-preemption 1.11",
+    ),
     "het_needs_licence_for_plan": Rule(
         "backfill keeps no nodes for a component of a heterogeneous job that lacks a licence",
         "1",
