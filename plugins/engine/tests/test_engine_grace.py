@@ -236,3 +236,48 @@ def test_a_preemptor_says_for_whom_it_waits() -> None:
     said = [(each.at, each.outcome, each.victims) for each in run.recorder.decisions]
     assert said == [(100.0, "preempts", (("low", "requeue"),)), (101.0, "waits", ())]
     assert run.recorder.decisions[1].detail.endswith("it waits for those that it has had told to leave: low")
+
+
+@pytest.mark.parametrize("on_term", ["exit", "default", "ignore"])
+def test_no_signal_reaches_a_job_in_the_instant_of_its_start(on_term: str) -> None:
+    """Recorded (told_at_its_start): its processes are not there yet, so it runs on until the grace time is over."""
+    run = replay_table(
+        f"""
+        job   submit  nodes  run_time  qos   on_term  steps
+        low        0      1        60  low   {on_term}  true
+        high       0      1         5  high  -        -
+        """,
+        config={
+            "preempt": "preempt/qos",
+            "preempt_mode": "cancel",
+            "qos": {"low": {"grace_time": 20.0}, "high": {"preempt": ["low"]}},
+            "scheduler": "builtin",
+            "rules": {"builtin_raw_order": True},
+        },
+    )
+    assert run.only("low") == timeline("""
+         0  low  start
+         0  low  notice  for high
+        20  low  preempted
+    """)
+
+
+@pytest.mark.parametrize(("start", "clean"), [(0, 0.0), (1, 31.0)])
+def test_nothing_ignores_a_kill_in_the_instant_of_the_start(start: int, clean: float) -> None:
+    """A node waits 30 s for processes that ignore SIGTERM, if they are there yet."""
+    run = replay_table(
+        f"""
+        job   submit  nodes  run_time  qos   on_term
+        low        0      1        60  low   ignore
+        high  {start:6}      1         5  high  -
+        """,
+        config={
+            "preempt": "preempt/qos",
+            "preempt_mode": "cancel",
+            "qos": {"low": {}, "high": {"preempt": ["low"]}},
+            "scheduler": "builtin",
+            "rules": {"builtin_raw_order": True},
+            "clockwork": {"kill_wait": 30.0},
+        },
+    )
+    assert run.starts("high") == (clean,)

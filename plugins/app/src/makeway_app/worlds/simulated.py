@@ -55,6 +55,10 @@ class _Process:
         self.dying = False
         """Whether a signal ends it at this instant."""
 
+    def hears(self, now: Seconds) -> bool:
+        """Whether there is anything yet that a signal could reach: not in the instant of the start (recorded)."""
+        return self.started_at < now
+
 
 class SimulatedWorld:
     """A world made of a workload, a list of people's commands, and a clockwork.
@@ -210,7 +214,12 @@ class SimulatedWorld:
         if job.id in self._saving:
             self._saving.discard(job.id)
             delay += self._clockwork.checkpoint_time
-        stays = process is not None and process.running_since is not None and not process.dying
+        stays = (
+            process is not None
+            and process.running_since is not None
+            and process.hears(now)
+            and not process.dying
+        )
         delay += job.index * self._clockwork.kill_spacing
         # Its script and its processes are on the first node; the others have nothing to wait for.
         later = self._clockwork.batch_host_delay if not job.spec.het_offset else 0.0
@@ -232,7 +241,7 @@ class SimulatedWorld:
         process = self._process(job, incarnation)
         if process is None or action.signal in _HARMLESS:
             return
-        if action.steps_only and not job.spec.steps:
+        if not process.hears(now) or (action.steps_only and not job.spec.steps):
             return
         reaction = job.spec.on_term if action.signal == "TERM" else "default"
         if reaction == "ignore":
