@@ -146,7 +146,7 @@ class LinearAttempt(Asked):
         node_sets = self.selector.node_sets if request.shares else self.selector.record_sets
         if len(node_sets) == 1 or self.planning:
             return self._search_levels(static, request, choice)
-        reached = 0
+        reached = request.required  # named nodes belong to every set (recorded: linear_required_weight)
         last = len(node_sets) - 1
         for at, node_set in enumerate(node_sets):
             reached |= node_set
