@@ -398,15 +398,18 @@ class Ledger:
         self._held.remove(nodes)
         if not allocation.shared and job.state is _RUNNING:
             self._exclusive.remove(nodes)
-        if allocation.licenses:
-            for name in allocation.licenses:
-                del self.license_holders[name][job.id]
+        if at_once:
+            self._give_licences_back(job, allocation)
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive -= 1
         if not at_once:
             self._leaving.add(job, allocation)
         self.version += 1
         self.freed += 1
+
+    def _give_licences_back(self, job: Job, allocation: Allocation) -> None:
+        for name in allocation.licenses:
+            del self.license_holders[name][job.id]
 
     def leaving(self, nodes: NodeBits) -> list[str]:
         """Return the ids of the jobs that have ended and are still leaving some of `nodes`."""
@@ -418,8 +421,11 @@ class Ledger:
         self.freed += 1
 
     def cleaned(self, job: Job) -> None:
-        """Take note that `job` has left its nodes."""
+        """Take note that `job` has left its nodes; its licences come back now (recorded: licence_until_clean)."""
         self._leaving.cleaned(job)
+        if job.allocation is not None and job.allocation.licenses:
+            self._give_licences_back(job, job.allocation)
+            self.version += 1
         put_field(job, "allocation", None)
         self.freed += 1
 
@@ -488,3 +494,5 @@ class Ledger:
     def adopt_leaving(self, job: Job, allocation: Allocation, left: NodeBits) -> None:
         """Book a job that is leaving its nodes, and has left some of them."""
         self._leaving.add(job, allocation, left)
+        for name, count in allocation.licenses.items():
+            self.license_holders.setdefault(name, {})[job.id] = count
