@@ -216,11 +216,15 @@ class Greedy:
     def hand_over(self) -> dict[str, Any]:
         """Return who has to wait, for `take_over`."""
         jobs = self._ledger.jobs
+        waiting = self._waiting
+        if not self._wants_before:  # nobody is listed; another engine may want to know
+            arrivals = set(map(place_of, self._queue.arrivals))
+            waiting = [entry for entry in self._queue.entries if entry[0] not in arrivals]
         return {
             "settled": self._settled,
             "waiting": [
                 entry_to_plain(each)
-                for each in self._waiting
+                for each in waiting
                 if jobs.get(each[1].id) is each[1] and each[1].state is _PENDING
             ],
         }
