@@ -1,6 +1,6 @@
 // Colours: Okabe and Ito's, which differ for everybody; vermillion is kept for lost work.
 
-const PALETTE = ["#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#f0e442"];
+const PALETTE = ["#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00"];
 const OTHERS = "#8d8d8d";
 const LOST_COLOUR = "#d55e00";
 const SUSPENDED_COLOUR = "#6b7480";
