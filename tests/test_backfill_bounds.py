@@ -74,7 +74,7 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each try: when, on which nodes, and among which the job may choose."""
-    quick, wants = Backfill._earliest, Backfill._wants
+    quick, wants = Backfill.earliest, Backfill._wants
     compared = {"in all": 0, "known before": 0}
 
     def both(self: Backfill, *given: Any) -> Found:
@@ -89,7 +89,7 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
         assert found == plain
         return found
 
-    monkeypatch.setattr(Backfill, "_earliest", both)
+    monkeypatch.setattr(Backfill, "earliest", both)
     monkeypatch.setattr(Behind, "begin", lambda *_: False)  # all who wait are planned for
     replay(_config(seed), _jobs(seed), (), Options(keep=False))
     assert compared["in all"] > 100

@@ -10,11 +10,12 @@ from typing import Any
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
-from makeway.licences import LICENCES, lacking
+from makeway.licences import lacking
 from makeway.model import Candidates, Forecast, Job, JobState, Partition, Placement, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
+from makeway_backfill.het import HetPlans
 from makeway_backfill.plan import Plan, Sliding
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import put
@@ -76,22 +77,8 @@ class Backfill:
         """Who behind a job may start now; None: whoever waits is looked at."""
         self._bounds = Bounds()
         """When jobs can start at the earliest, by what this pass has found."""
-        self._together = attempts.ledger.rule("het_planned_together")
         self._skips_unlicensed = attempts.ledger.rule("backfill_skips_unlicensed")
-        self._licence_first = attempts.ledger.rule("het_needs_licence_for_plan")
-        self._in_turn = attempts.ledger.rule("het_starts_in_turn")
-        self._last = self._in_turn and attempts.ledger.rule("het_starts_last")
-        self._ready: list[tuple[Job, dict[str, NodeBits]]] = []
-        """Heterogeneous jobs that start when the pass is over, and the nodes among which each component may choose."""
-        self._last_of: dict[str, Seconds] = {}
-        """Id of a heterogeneous job -> when the last of its components planned so far in this pass could start."""
-        self._apart: dict[str, str] = {}
-        """Heterogeneous jobs between whose components others stand in the queue -> the last component."""
-        self._nodes_now: dict[str, NodeBits | None] = {}
-        """Id of such a job -> nodes on which those planned so far could start now; None: one of them could not."""
-        self._turns: dict[str, tuple[int, NodeBits, dict[str, NodeBits]]] = {}
-        """Id of a heterogeneous job -> components yet to be planned in this pass, nodes that were open to all, and
-        those among which the planned ones may choose, by component."""
+        self._het = HetPlans(attempts, clockwork, self)
 
     def run(self) -> None:
         """Make one pass."""
@@ -99,10 +86,7 @@ class Backfill:
         plan = Plan(
             ledger.now, self._clockwork.bf_window, ledger.all_nodes & ledger.up, self._clockwork.bf_resolution
         )
-        self._last_of.clear()
-        self._nodes_now.clear()
-        self._turns.clear()
-        self._ready.clear()
+        self._het.begin()
         self.expected.clear()
         ledger.searches = 0
         self._bounds.forget()
@@ -150,8 +134,8 @@ class Backfill:
         if entry is None or others is None or self._wants(entry[1]) is None:
             return False
         _, job, partition = entry
-        length = self._length(job, False)
-        found = self._earliest(job, partition, plan, length)
+        length = self.length(job, False)
+        found = self.earliest(job, partition, plan, length)
         if found is None or found[0] > ledger.now or found[1].nodes & ledger.completing:
             return False
         question = Question(job, partition, found[2])
@@ -172,11 +156,11 @@ class Backfill:
         _, job, partition = entry
         if self._wants(job) is None:
             return True
-        length = self._length(job, False)
+        length = self.length(job, False)
         for start in beginnings:
             nodes = plan.open_until(start, start + length) & partition.nodes & self._ledger.up
             if nodes & eyed:
-                found = self._forecast(job, nodes, math.inf, [])
+                found = self.forecast(job, nodes, math.inf, [])
                 if found is not None and found.at <= start:
                     return True
         return False
@@ -200,19 +184,18 @@ class Backfill:
         handled: set[str] = set()
         whole: set[str] = set()
         entries = self._attempts.ordered()
-        self._apart = {} if self._last else _parted(entries)
+        self._het.sort(entries)
         for tried, (_, job, partition) in enumerate(entries):
             if tried >= self._clockwork.bf_max_job_test:
                 break
             if job.state is not JobState.PENDING or job.id in handled:
                 continue
             if job.spec.het_id is not None:
-                self._try_het(job, partition, plan, handled, whole)
+                self._het.plan_for(job, partition, plan, handled, whole)
                 self._bounds.forget()
             elif self._try(job, partition, plan):
                 handled.add(job.id)
-        for job, choice in self._ready:
-            self._attempts.het.start_in_turn(job, choice)
+        self._het.start()
 
     # ------------------------------------------------------------------------- ordinary jobs
     def _try(self, job: Job, partition: Partition, plan: Plan) -> bool:
@@ -230,8 +213,8 @@ class Backfill:
         noreserve = job.qos is not None and _keeps_nothing(job.qos)
         unreserved = noreserve or self._attempts.queue.priority_in(job, partition) < self._least(job)
         standby = noreserve and self._placer.preemption
-        length = self._length(job, standby)
-        found = self._earliest(job, partition, self._around(job, plan, length), length)
+        length = self.length(job, standby)
+        found = self.earliest(job, partition, self.around(job, plan, length), length)
         if found is not None and found[0] <= self._ledger.now:
             settled = self._start(job, partition, plan, found[1], found[2], length)
             if limit is not None and limit.reserves and not limit.holds_up and not unreserved:
@@ -244,7 +227,7 @@ class Backfill:
             return False
         at, forecast, _ = found
         if not unreserved:
-            self._promise(job, plan, at, length, forecast.nodes)
+            self.promise(job, plan, at, length, forecast.nodes)
         return False
 
     def _least(self, job: Job) -> int:
@@ -252,18 +235,18 @@ class Backfill:
         own = self._thresholds.get(job.qos.name, 0) if job.qos is not None else 0
         return max(own, self._clockwork.bf_min_prio_reserve)
 
-    def _around(self, job: Job, plan: Plan, length: Seconds) -> Plan:
+    def around(self, job: Job, plan: Plan, length: Seconds) -> Plan:
         """Return the plan as a job sees it that has to keep clear of windows."""
         windows = self._placer.policies.windows(job, self._ledger) if self._windows else ()
         return plan.around(windows) if windows else plan
 
-    def _promise(self, job: Job, plan: Plan, at: Seconds, length: Seconds, nodes: NodeBits) -> None:
+    def promise(self, job: Job, plan: Plan, at: Seconds, length: Seconds, nodes: NodeBits) -> None:
         """Keep nodes for a job from `at` on, if that is within the window."""
         if at <= plan.horizon:
             self.expected[job.id] = at
             plan.promise(at, at + length, nodes)
 
-    def _earliest(
+    def earliest(
         self, job: Job, partition: Partition, plan: Plan, length: Seconds, after: Seconds = 0.0
     ) -> tuple[Seconds, Forecast, NodeBits] | None:
         """Find when and where `job` could start at the earliest; also the nodes it may choose from.
@@ -301,7 +284,7 @@ class Backfill:
             nodes = sliding.available(start) & open_to_it
             asked = nodes, start <= ledger.now
             if asked not in known:
-                known[asked] = self._forecast(job, nodes, start, removable)
+                known[asked] = self.forecast(job, nodes, start, removable)
             forecast = known[asked]
             later = plan.next_begin(start)
             if forecast is None and later is None:
@@ -333,7 +316,7 @@ class Backfill:
         """
         bounds = self._bounds
         if alike not in bounds.without_promises:
-            found = self._forecast(job, nodes, math.inf, [])
+            found = self.forecast(job, nodes, math.inf, [])
             bounds.without_promises[alike] = math.inf if found is None else found.at
         known = bounds.least(*alike, length)
         freed = plan.begin_before(bounds.without_promises[alike])
@@ -351,17 +334,19 @@ class Backfill:
         key, wanted = told
         return (job.partition.index, key), (job.size, wanted)
 
-    def _length(self, job: Job, standby: bool) -> Seconds:
+    def length(self, job: Job, standby: bool = False) -> Seconds:
+        """Return how long a job counts on its nodes."""
         limit = job.time_limit if job.time_limit is not None else YEAR
         return min(limit, _STANDBY_LIMIT) if standby else limit
 
-    def _forecast(
+    def forecast(
         self,
         job: Job,
         nodes: NodeBits,
         start: Seconds,
         removable: list[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
+        """Return when `job` could start on `nodes`; jobs are removed for it at once only."""
         ledger = self._ledger
         usable = self._placer.prober.filter_nodes(job, nodes)
         if usable.bit_count() < job.size:
@@ -396,130 +381,6 @@ class Backfill:
             self._bounds.forget()
         return outcome
 
-    # ---------------------------------------------------------------------------- het jobs
-    def _try_het(
-        self, job: Job, partition: Partition, plan: Plan, handled: set[str], whole: set[str]
-    ) -> None:
-        """Start all components at the first one's turn, or promise each nodes of its own at its own turn.
-
-        If others stand between the components in the queue, those are promised nodes before the last component is: all
-        start at its turn, if each could start by the plan then (recorded: backfill_het_other_between).
-
-        :param whole: ids of the heterogeneous jobs that were tried in this pass; changed.
-        """
-        components = self._ledger.components(job)
-        handled.add(job.id)
-        now = self._ledger.now
-        het_id = job.spec.het_id or job.id
-        if self._in_turn and not self._attempts.het.eligible(components):
-            pass  # those that may start are planned, and wait for the others (recorded: backfill_het_taken_back)
-        elif het_id in self._apart:
-            if not self._attempts.het.eligible(components):
-                handled.update(part.id for part in components)
-                return
-        elif het_id not in whole:
-            whole.add(het_id)
-            length = max(self._length(part, False) for part in components)
-            open_now = plan.available(now, now + length)
-            outcome = self._attempts.het.try_start(
-                job,
-                partition,
-                open_now,
-                preempt=not self._in_turn,
-                fits_plan=lambda parts: self._side_by_side(parts, open_now),
-                later=self._last,
-            )
-            if outcome is Outcome.PREEMPTING:
-                plan.promise(now, now + length, job.asked_nodes)
-            # One without room side by side is planned too: it keeps nodes from others for good.
-            waits = outcome in (Outcome.BUSY, Outcome.NEVER) and job.state is JobState.PENDING
-            if not waits or not self._attempts.het.eligible(components):
-                handled.update(part.id for part in components)
-                return
-            if self._in_turn and outcome is Outcome.BUSY:
-                self._turns[het_id] = len(components), open_now, {}
-        put(job, partition=partition)
-        length = self._length(job, False)
-        last = self._last_of.get(het_id, 0.0)
-        own = self._around(job, plan, length)
-        nothing = last > plan.horizon or self._lacks_licence(job)
-        found = None if nothing else self._earliest(job, partition, own, length, last)
-        if found is not None:
-            at, forecast, _ = found
-            self._promise(job, plan, at, length, forecast.nodes)
-        if self._together:
-            # Behind a component without a place in the plan the others get none (recorded: backfill_het_first_never).
-            self._last_of[het_id] = math.inf if found is None else max(found[0], last)
-        if het_id in self._apart:
-            ready = self._nodes_now.get(het_id, 0)
-            could = found[1].nodes if found is not None and found[0] <= now else None
-            self._nodes_now[het_id] = None if ready is None or could is None else ready | could
-            if job.id == self._apart[het_id]:
-                self._start_apart(job, partition, plan, self._nodes_now[het_id])
-        elif het_id in self._turns:
-            left, open_now, choice = self._turns.pop(het_id)
-            if found is not None and found[0] <= now and self._may_start(job, found[1].nodes):
-                if self._last:
-                    unfit = found[2] & ~found[1].eligible if found[1].eligible else 0
-                    choice[job.id] = self._clear_of_windows(job, length) & ~unfit
-                else:
-                    choice[job.id] = open_now & (found[1].eligible or open_now)
-                if left == 1 and self._last:
-                    self._ready.append((job, choice))
-                elif left == 1:
-                    self._attempts.het.start_in_turn(job, choice)
-                else:
-                    self._turns[het_id] = left - 1, open_now, choice
-
-    def _clear_of_windows(self, job: Job, length: Seconds) -> NodeBits:
-        """Return the nodes that no window keeps from a component, whatever is promised of them."""
-        ledger = self._ledger
-        plan = Plan(ledger.now, self._clockwork.bf_window, ledger.up, self._clockwork.bf_resolution)
-        return self._around(job, plan, length).available(ledger.now, ledger.now + length)
-
-    def _lacks_licence(self, job: Job) -> bool:
-        """Whether no nodes are kept for a component since a licence is missing (recorded: backfill_het_licence)."""
-        if not self._licence_first:
-            return False
-        limit = self._attempts.het.limit(job)
-        return limit is not None and limit.resource == LICENCES
-
-    def _may_start(self, job: Job, nodes: NodeBits) -> bool:
-        """Whether a component may start on the nodes estimated for it: they are clean, and no limit keeps it out."""
-        return not nodes & self._ledger.completing and self._attempts.het.limit(job) is None
-
-    def _start_apart(self, job: Job, partition: Partition, plan: Plan, nodes: NodeBits | None) -> None:
-        """Start all components of a job, each of which has been planned at its own turn; `job` was the last.
-
-        :param nodes: what they were promised from now on; None: one of them has to wait.
-        """
-        now = self._ledger.now
-        waits = nodes is None
-        open_now = plan.available(now, now) if nodes is None else nodes
-        het = self._attempts.het
-        het.try_start(
-            job,
-            partition,
-            open_now,
-            preempt=not waits,
-            fits_plan=lambda _: not waits,
-            licensed=het.planned_licences and not waits,
-        )
-
-    def _side_by_side(self, components: Sequence[Job], nodes: NodeBits) -> bool:
-        """Whether estimates give each component nodes at once that the ones before it leave.
-
-        They give it as many as it can use (recorded: backfill_het_takes_all), where a start makes do with fewer.
-        """
-        now = self._ledger.now
-        for part in components:
-            usable = nodes & part.partition.nodes & ~self._attempts.het.required_by_others(part)
-            found = self._forecast(part, usable, now, [])
-            if found is None or found.at > now:
-                return False
-            nodes &= ~found.nodes
-        return True
-
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
         """Return the starts planned in the last pass, and whether idle nodes are kept, for `take_over`."""
@@ -529,17 +390,3 @@ class Backfill:
         """Go on from the plan of another pass."""
         self.expected.update(memory["expected"])
         self.keeps_idle = memory.get("keeps_idle", True)
-
-
-def _parted(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the heterogeneous jobs between whose components others stand, each with its last component."""
-    turns: dict[str, dict[str, int]] = {}
-    for at, (_, job, _) in enumerate(entries):
-        if job.spec.het_id is not None:
-            turns.setdefault(job.spec.het_id, {}).setdefault(job.id, at)
-    found = {}
-    for het_id, places in turns.items():
-        first, last = min(places.values()), max(places.values())
-        if any(entries[at][1].spec.het_id != het_id for at in range(first, last)):
-            found[het_id] = max(places, key=places.__getitem__)
-    return found
