@@ -25,7 +25,7 @@ const charts = {
 
   resize(width) {
     for (const chart of this.made) chart.destroy();
-    const stroke = (at) => () => (at ? PALETTE[(at + 1) % MOST_COLOURS] : theme.accent);
+    const stroke = (at) => () => (at ? runColour(at) : theme.accent);
     const time = {
       size: 4, splits: (u) => ticks(u.scales.x.min, u.scales.x.max, u.bbox.width / devicePixelRatio, current().about.epoch).at,
       values: (u, splits) => splits.map(() => ""),
@@ -97,7 +97,7 @@ function drawRunsLegend() {
   const others = view.runs.filter((run) => run !== current());
   const items = others.map((run, at) => {
     const line = element("span", { className: "dash", "aria-hidden": "true" });
-    line.style.borderColor = PALETTE[(at + 2) % MOST_COLOURS];
+    line.style.borderColor = runColour(at + 1);
     return element("li", {}, line, named(run.label));
   });
   byId("runslegend").replaceChildren(...items);
@@ -210,7 +210,7 @@ const rates = {
     const epoch = current().about.epoch;
     const stepped = uPlot.paths.stepped({ align: 1 });
     const series = [{}, ...order.map((_, at) => ({
-      stroke: () => (at ? PALETTE[(at + 1) % MOST_COLOURS] : theme.arrow), width: at ? 1.2 : 1.6, dash: at ? DASH : undefined,
+      stroke: () => (at ? runColour(at) : theme.arrow), width: at ? 1.2 : 1.6, dash: at ? DASH : undefined,
       fill: at ? undefined : () => `${theme.arrow}30`, paths: stepped, points: { show: false },
     }))];
     this.chart = new uPlot(chartOptions(width, 190, series, {

@@ -1,10 +1,16 @@
 // Colours: Okabe and Ito's, which differ for everybody; vermillion is kept for lost work.
 
-const PALETTE = ["#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00"];
+const PALETTE = ["#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#f0e442"];
 const OTHERS = "#8d8d8d";
 const LOST_COLOUR = "#d55e00";
 const SUSPENDED_COLOUR = "#6b7480";
 const MOST_COLOURS = PALETTE.length;
+const RUNS = ["#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+
+/** The line colour of the second run, the third, ... */
+function runColour(at) {
+  return RUNS[(at - 1) % RUNS.length];
+}
 
 const theme = {
   fg: "", muted: "", line: "", bg: "", accent: "", card: "",
