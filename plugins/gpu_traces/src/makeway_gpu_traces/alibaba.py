@@ -23,8 +23,8 @@ class Openb:
     )
     dated: bool = False
     notes: tuple[str, ...] = (
-        f"GPUs are asked for in thousandths ({MILLI}); a fraction lies on one GPU under select/cons_tres, other "
-        "selectors count thousandths over a node",
+        f"GPUs are asked for in thousandths ({MILLI}); a fraction lies on one GPU under select/cons_tres "
+        "and select/gpu_pack, other selectors count thousandths over a node",
     )
 
     def submitted(self, fields: Fields) -> float:

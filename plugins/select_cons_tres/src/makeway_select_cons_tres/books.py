@@ -13,8 +13,8 @@ import attrs
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
+from makeway.devices import Bits, Slots
 from makeway.model import Allocation, Job, Partition, SuspendedBy
-from makeway_select_cons_tres.devices import Bits, Slots
 from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import MARK_OF, RESERVED
 from makeway_select_cons_tres.rows import Row, Rows

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from makeway.bitmap import CoreBits
+from makeway.devices import GPU, PARTS
 from makeway.model import NOTHING
 from makeway_select_cons_tres.books import Books
-from makeway_select_cons_tres.devices import GPU, PARTS
 from makeway_select_cons_tres.gangs import shared_out
 from makeway_select_cons_tres.request import Request
 

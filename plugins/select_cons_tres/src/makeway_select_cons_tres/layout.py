@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
+from makeway.devices import Board, board_of
 from makeway.model import Cluster, Node, Partition
 from makeway_select_cons_tres.cores import Picker, Taste
 from makeway_select_cons_tres.cpus import Shape, shape_of
-from makeway_select_cons_tres.devices import Board, board_of
 from makeway_select_cons_tres.request import rows_of
 
 

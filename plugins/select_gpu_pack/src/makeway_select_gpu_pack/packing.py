@@ -3,93 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-
-import attrs
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
+from makeway.devices import GPU, PARTS
 from makeway.model import NOTHING, Allocation, Cluster
-from makeway_select_gpu_pack.rooms import Room, Rooms
+from makeway_select_gpu_pack.offers import Amounts, Offer, size_of
+from makeway_select_gpu_pack.rooms import Rooms
+from makeway_select_gpu_pack.shelves import Shelves
 from makeway_select_gpu_pack.wish import Wish
 
-Amounts = tuple[int, ...]
-"""Tasks, then what is wanted in all, in the order in which the job names it."""
 
+def pack(wish: Wish, nodes: NodeBits, rooms: Rooms, shelves: Shelves, cluster: Cluster) -> Allocation | None:
+    """Return what a job gets on some of `nodes`; None: there is no room.
 
-@attrs.frozen(eq=False)
-class Offer:
-    """What a node can give a job."""
-
-    index: int
-    amounts: Amounts
-    """No more than the job wants."""
-    free_gpus: int
-    free_cpus: int
-
-
-def pack(wish: Wish, nodes: NodeBits, rooms: Rooms, cluster: Cluster) -> Allocation | None:
-    """Return what a job gets on some of `nodes`; None: there is no room."""
-    need: Amounts = (wish.tasks, *wish.in_all.values())
-    offers = [
-        offer
-        for index in bitmap.indices(nodes & ~wish.excluded)
-        if (offer := _offer(wish, need, index, rooms)) is not None
-    ]
-    must = [offer for offer in offers if wish.required >> offer.index & 1]
+    :param shelves: what the nodes can give when nobody is taken out of the books.
+    """
+    offers = shelves.offers(wish, rooms, nodes & ~wish.excluded)
+    must = [offer for offer in offers if wish.required >> offer.node & 1] if wish.required else []
     if len(must) < wish.required.bit_count() or len(offers) < wish.min_nodes:
         return None
-    rest = [offer for offer in offers if not wish.required >> offer.index & 1]
-    chosen = None
-    for first in range(1, len(need) + 1):  # what is wanted in all counts before tasks
-        order = sorted(rest, key=partial(_size, first=first))
-        chosen = fewest(order, must, need, wish.min_nodes, wish.max_nodes)
+    rest = [offer for offer in offers if not wish.required >> offer.node & 1] if must else offers
+    chosen = fewest(rest, must, wish.need, wish.min_nodes, wish.max_nodes)
+    for first in range(2, len(wish.need) + 1):  # what is wanted in all counts before tasks
         if chosen is not None:
             break
-    return None if chosen is None else _allocation(wish, need, chosen, rooms, cluster)
-
-
-def _size(offer: Offer, first: int) -> tuple[int, ...]:
-    """Return by what offers are ordered: amounts, beginning with one of them, then free GPUs, CPUs and the index."""
-    at = first % len(offer.amounts)
-    turned = offer.amounts[at:] + offer.amounts[:at]
-    return (*turned, offer.free_gpus, offer.free_cpus, offer.index)
-
-
-def _offer(wish: Wish, need: Amounts, index: int, rooms: Rooms) -> Offer | None:
-    """Return what a node can give; None: not what the job wants of each node."""
-    room = rooms[index]
-    if wish.whole and not rooms.is_idle(index):
-        return None
-    if any(room.gres.get(name, 0) < count for name, count in wish.on_node.items()):
-        return None
-    if room.memory_mb < wish.memory_on_node or (wish.all_memory and room.jobs):
-        return None
-    cpus = room.cores.bit_count() * rooms.threads[index]
-    tasks = _tasks_on(wish, room, cpus)
-    least = (
-        max(1, wish.tasks_per_node or 1)
-        if wish.tasks_per_node and not wish.tasks % wish.tasks_per_node
-        else 1
-    )
-    if cpus < wish.cpus_on_node or tasks < least:
-        return None
-    amounts = (tasks, *(room.gres.get(name, 0) for name in wish.in_all))
-    if wish.in_all and not any(amounts[1:]):
-        return None
-    clipped = tuple(min(has, wants) for has, wants in zip(amounts, need, strict=True))
-    return Offer(index, clipped, room.gres.get("gpu", 0), cpus)
-
-
-def _tasks_on(wish: Wish, room: Room, cpus: int) -> int:
-    """Return how many tasks find room."""
-    if wish.memory_per_cpu:
-        cpus = min(cpus, room.memory_mb // wish.memory_per_cpu)
-    limits = [cpus // wish.cpus_per_task]
-    limits += [room.gres.get(name, 0) // count for name, count in wish.per_task.items()]
-    if wish.tasks_per_node is not None:
-        limits.append(wish.tasks_per_node)
-    return min(limits)
+        order = sorted(rest, key=lambda each: (size_of(each.amounts, each.left, first), each.node))
+        chosen = fewest(order, must, wish.need, wish.min_nodes, wish.max_nodes)
+    return None if chosen is None else _allocation(wish, chosen, rooms, cluster)
 
 
 def fewest(
@@ -160,16 +101,14 @@ def dealt(wanted: int, offers: Sequence[int]) -> list[int]:
     return given
 
 
-def _allocation(
-    wish: Wish, need: Amounts, chosen: Sequence[Offer], rooms: Rooms, cluster: Cluster
-) -> Allocation:
-    tightest = sorted(chosen, key=lambda offer: _size(offer, 1))
-    shares = [dealt(wanted, [offer.amounts[at] for offer in tightest]) for at, wanted in enumerate(need)]
-    parts = sorted(zip(tightest, *shares, strict=True), key=lambda part: part[0].index)
-    indices = tuple(offer.index for offer, *_ in parts)
+def _allocation(wish: Wish, chosen: Sequence[Offer], rooms: Rooms, cluster: Cluster) -> Allocation:
+    tightest = sorted(chosen)
+    shares = [dealt(wanted, [offer.amounts[at] for offer in tightest]) for at, wanted in enumerate(wish.need)]
+    parts = sorted(zip(tightest, *shares, strict=True), key=lambda part: part[0].node)
+    indices = tuple(offer.node for offer, *_ in parts)
     cores, cpus = [], []
     for index, (_, tasks, *_) in zip(indices, parts, strict=True):
-        free, threads = rooms[index].cores, rooms.threads[index]
+        free, threads = rooms[index].cores, rooms[index].threads
         wanted = max(tasks, 1) * wish.cpus_per_task
         count = free.bit_count() if wish.whole else -(-max(wanted, wish.cpus_on_node) // threads)
         cores.append(bitmap.first_n(free, count))
@@ -180,17 +119,46 @@ def _allocation(
     for at, name in enumerate(wish.in_all):
         gres[name] = [part[2 + at] for part in parts]
     if wish.whole:
-        names = dict.fromkeys(name for index in indices for name in cluster.nodes[index].gres)
-        gres = {name: [rooms[index].gres.get(name, 0) for index in indices] for name in names}
+        gres = _of_whole_nodes(wish, indices, cluster)
+    given = _with_names(gres) if gres else NOTHING
     return Allocation(
         nodes=bitmap.of(indices),
         node_indices=indices,
         cpus=tuple(cpus),
         cores=tuple(cores),
         memory_mb=_memory(wish, indices, cpus, rooms),
-        gres=_with_names(gres) if gres else NOTHING,
+        gres=given,
+        devices=_devices(given, indices, rooms),
         shared=not wish.whole,
     )
+
+
+def _of_whole_nodes(wish: Wish, indices: Sequence[int], cluster: Cluster) -> dict[str, list[int]]:
+    """Return all that the nodes have; their GPUs as a whole, but where the job asks for parts."""
+    machines = [cluster.nodes[index] for index in indices]
+    asked = {name: count for name, count in wish.on_node.items() if name in PARTS}
+    found = {name: [count] * len(machines) for name, count in asked.items()}
+    names = dict.fromkeys(name for machine in machines for name in machine.gres)
+    for name in names:
+        is_gpu = name in PARTS or name.partition(":")[0] == GPU
+        if not (is_gpu and asked) and not (name in PARTS and GPU in names):
+            found[name] = [machine.gres.get(name, 0) for machine in machines]
+    return found
+
+
+def _devices(
+    gres: Mapping[str, Sequence[int]], indices: Sequence[int], rooms: Rooms
+) -> Mapping[str, tuple[int, ...]]:
+    """Return which GPUs the job gets on nodes that tell them apart."""
+    found: dict[str, list[int]] = {}
+    for at, index in enumerate(indices):
+        room = rooms[index]
+        if room.board is None:
+            continue
+        wanted = {name: counts[at] for name, counts in gres.items()}
+        for name, bits in (room.board.pick(room.slots, wanted) or {}).items():
+            found.setdefault(name, [0] * len(indices))[at] = bits
+    return {name: tuple(bits) for name, bits in found.items()} or NOTHING
 
 
 def _with_names(gres: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

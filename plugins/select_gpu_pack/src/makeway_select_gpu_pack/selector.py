@@ -20,6 +20,7 @@ from makeway.model import (
 )
 from makeway_select_gpu_pack.packing import pack
 from makeway_select_gpu_pack.rooms import Rooms
+from makeway_select_gpu_pack.shelves import Shelves
 from makeway_select_gpu_pack.wish import Wish, unknown_request, wish_of
 
 NAME = "select/gpu_pack"
@@ -28,19 +29,22 @@ NAME = "select/gpu_pack"
 class PackAttempt:
     """One job against the books. See `makeway.model.Attempt`."""
 
-    def __init__(self, job: Job, nodes: NodeBits, view: ClusterView, wish: Wish, rooms: Rooms) -> None:
+    def __init__(
+        self, job: Job, nodes: NodeBits, view: ClusterView, wish: Wish, rooms: Rooms, shelves: Shelves
+    ) -> None:
         self.job = job
         self._nodes = nodes
         self._view = view
         self._wish = wish
         self._first = self._rooms = rooms
+        self._shelves = shelves
 
     def probe(self) -> Placement | Blocked:
         """Place the job as if the removed jobs were gone; say what is short if it cannot be."""
         job, view = self.job, self._view
         choices = alternatives(job.spec.features, view.cluster)
         for number, choice in enumerate(choices):
-            found = pack(self._wish, choice.among(self._nodes), self._rooms, view.cluster)
+            found = pack(self._wish, choice.among(self._nodes), self._rooms, self._shelves, view.cluster)
             if found is not None:
                 taken = licences.taken_by(job, view.licenses_free)
                 return Placement(
@@ -61,7 +65,7 @@ class PackAttempt:
 
     def fresh(self) -> PackAttempt:
         """Return an attempt for the same job with nothing removed."""
-        return PackAttempt(self.job, self._nodes, self._view, self._wish, self._first)
+        return PackAttempt(self.job, self._nodes, self._view, self._wish, self._first, self._shelves)
 
     def cover(self, jobs: Sequence[Job], modes: Sequence[PreemptMode]) -> Cover | None:
         """Offer no description."""
@@ -74,6 +78,10 @@ class PackSelector:
 
     def __init__(self, view: ClusterView) -> None:
         self._rooms = Rooms(view.cluster)
+        self._shelves = Shelves(self._rooms)
+        self._empty = Rooms(view.cluster)
+        """The cluster with nobody on it."""
+        self._empty_shelves = Shelves(self._empty)
 
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
@@ -119,7 +127,7 @@ class PackSelector:
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> PackAttempt:
         """Begin an attempt to place `job` on `nodes`."""
-        return PackAttempt(job, nodes, view, wish_of(job), self._rooms)
+        return PackAttempt(job, nodes, view, wish_of(job), self._rooms, self._shelves)
 
     def forecast(
         self, job: Job, nodes: NodeBits, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]]
@@ -145,7 +153,7 @@ class PackSelector:
         detail = unknown_request(job, view.cluster, NAME)
         wish, nodes = wish_of(job), job.partition.nodes
         if not detail:
-            attempt = PackAttempt(job, nodes, view, wish, self._rooms.emptied())
+            attempt = PackAttempt(job, nodes, view, wish, self._empty, self._empty_shelves)
             if isinstance(attempt.probe(), Placement):
                 return None
             wanted = f"nodes wanted: {job.size}, CPUs: {job.spec.cpus}"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import attrs
 
 from makeway.bitmap import NodeBits
+from makeway.devices import PARTS
 from makeway.features import alternatives
 from makeway.model import Cluster, Exclusive, Job, Sharing
 from makeway.obstacle import node_bounds
-
-PARTS = ("gpu_milli", "shard", "mps")
-"""Counted resources that are parts of GPUs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -41,6 +39,22 @@ class Wish:
     """It wants whole nodes."""
     required: NodeBits
     excluded: NodeBits
+    need: tuple[int, ...] = attrs.field(init=False)
+    """Tasks, then what is wanted in all."""
+    key: Hashable = attrs.field(init=False)
+    """All that decides what a node can give."""
+
+    @need.default
+    def _need(self) -> tuple[int, ...]:
+        return (self.tasks, *self.in_all.values())
+
+    @key.default
+    def _key(self) -> Hashable:
+        on_node, in_all, per_task = (
+            tuple(each.items()) for each in (self.on_node, self.in_all, self.per_task)
+        )
+        of_node = (self.cpus_on_node, self.memory_on_node, self.all_memory, self.memory_per_cpu, self.whole)
+        return self.tasks, self.cpus_per_task, self.tasks_per_node, of_node, on_node, in_all, per_task
 
 
 def wish_of(job: Job) -> Wish:
@@ -79,9 +93,9 @@ def wish_of(job: Job) -> Wish:
 def unknown_request(job: Job, cluster: Cluster, name: str) -> str:
     """Say what `job` asks for that the packer `name` does not know; empty: nothing."""
     spec = job.spec
-    parts = [each for each in (*spec.gres, *spec.gres_total) if each in PARTS]
+    parts = [each for each in (*spec.gres_total, *spec.gres_per_task) if each in PARTS]
     if parts:
-        return f"parts of GPUs ({parts[0]}) are not modelled by {name}"
+        return f"{name} gives parts of GPUs ({parts[0]}) on each node only, not in all or for each task"
     if spec.contiguous:
         return f"nodes that follow one another are not modelled by {name}"
     if any(choice.counts for choice in alternatives(spec.features, cluster)):

@@ -1,9 +1,9 @@
 """Tell the GPUs of a node apart where it gives whole ones and parts of them, so that each is given out once.
 
-A GPU that somebody has as a whole gives no parts, and one of which somebody has a part is not given as a whole, but
-before Slurm 23.02 (``whole_gpus_beside_parts``; recorded: cons_gpus_shards). All
-parts that a job gets on a node lie on one GPU: the first that has enough left (Slurm's documentation of ``shard`` and
-``mps``). Thousandths (``gpu_milli``) are asked for as one part, or as a number of whole GPUs.
+A GPU that somebody has as a whole gives no parts, and one of which somebody has a part is not given as a whole. Slurm
+before 23.02 did give it (``beside_parts``; recorded: cons_gpus_shards). All parts that a job gets on a node lie on one
+GPU: the first that has enough left (Slurm's documentation of ``shard`` and ``mps``), or the fullest of those
+(``tightest``). Thousandths (``gpu_milli``) are asked for as one part, or as a number of whole GPUs.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Board:
     """Name of the parts -> how many each GPU gives."""
     beside_parts: bool = False
     """Whether a GPU of which somebody has a part is given as a whole, too (``whole_gpus_beside_parts``)."""
+    tightest: bool = False
+    """Whether parts come from the GPU that has the least left of those that have enough, and not from the first."""
 
     @property
     def free(self) -> Slots:
@@ -84,10 +86,13 @@ class Board:
         return bitmap.of([at for at, slot in enumerate(slots) if not slot[0]])
 
     def _pick_part(self, slots: Slots, closed: Bits, untouched: Bits, name: str, count: int) -> Bits | None:
-        for at, each in enumerate(self.parts[name]):
-            whole, parts, used = slots[at]
-            if not whole and not closed >> at & 1 and parts in ("", name) and used + count <= each:
-                return 1 << at
+        able = [
+            (each - used if self.tightest else 0, at)
+            for at, (each, (whole, parts, used)) in enumerate(zip(self.parts[name], slots, strict=True))
+            if not whole and not closed >> at & 1 and parts in ("", name) and used + count <= each
+        ]
+        if able:
+            return 1 << min(able)[1]
         one = PARTS[name]
         return _lowest(untouched, count // one) if one is not None and count % one == 0 else None
 
@@ -128,8 +133,11 @@ class Board:
         return name == GPU or name in self.types or name in self.parts
 
 
-def board_of(node: Node, *, beside_parts: bool = False) -> Board | None:
-    """Return the GPUs of a node with models or parts of GPUs; None: its GPUs are alike, or it has none."""
+def board_of(node: Node, *, beside_parts: bool = False, tightest: bool = False) -> Board | None:
+    """Return the GPUs of a node with models or parts of GPUs; None: its GPUs are alike, or it has none.
+
+    :param beside_parts: see `Board`, and `tightest`.
+    """
     parts = {name: node.gres[name] for name in PARTS if node.gres.get(name)}
     kinds = {name: count for name, count in node.gres.items() if name.startswith(f"{GPU}:")}
     if not parts and not kinds:
@@ -146,7 +154,7 @@ def board_of(node: Node, *, beside_parts: bool = False) -> Board | None:
         name: tuple(count // size + (at < count % size) for at in range(size))
         for name, count in parts.items()
     }
-    return Board(size, types, dealt, beside_parts)
+    return Board(size, types, dealt, beside_parts, tightest)
 
 
 def _free_of(slots: Slots) -> Bits:
