@@ -202,7 +202,7 @@ class Allocation:
         return self.cores is None
 
 
-@attrs.define(kw_only=True, eq=False)
+@attrs.define(eq=False)
 class JobDraft:
     """A job that the engine is still making; as long as its fields can be set, that takes a quarter of the time."""
 

@@ -235,7 +235,12 @@ class Engine:
                 forgiveness.run(functools.partial(self._handle, event), None)
         else:
             for event in events:
-                self._handle(event)
+                if type(event) is Finished:
+                    self.endings.finished(event)
+                elif type(event) is Submitted and self.deeds is None:
+                    self.submission.submit(event.spec)
+                else:
+                    self._handle(event)
         if self.reports.timers:
             self.reports.due(now)
         if queue.later and queue.mature(now):
@@ -253,7 +258,7 @@ class Engine:
                 self.endings.overdue(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
-        renewed = self.priorities.due(now)
+        renewed = self.priorities.prioritizer is not None and self.priorities.due(now)
         if renewed:
             self._renew_priorities()
         if forgiveness.on:
@@ -376,27 +381,29 @@ class Engine:
         now = self.ledger.now
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
-        later = self.queue.later
+        queue, rhythm = self.queue, self.rhythm
+        later = queue.later
         if later and later[0][0] < wake:
             wake = later[0][0]
         if self.reports.timers and self.reports.timers[0][0] < wake:
             wake = self.reports.timers[0][0]
         by_end = self.ledger.by_end
         if by_end and (self._enforce or self.transitions.graces):
-            first = by_end[0][0]
-            at = self.rhythm.deadline_wake(first, now)
+            at: Seconds | None = by_end[0][0]
+            if rhythm.sweeps or by_end[0][0] <= now:
+                at = rhythm.deadline_wake(by_end[0][0], now)
             if at is not None and at < wake:
                 wake = at
         look = self.endings.look_at
         if look is not None and self.ledger.active_count:
-            at = self.rhythm.look_wake(look, now)
+            at = rhythm.look_wake(look, now)
             if at < wake:
                 wake = at
-        due = self.priorities.next_at
+        due = self.priorities.next_at if self.priorities.prioritizer is not None else None
         if due is not None and due < wake:
             wake = due
-        if self.queue.waiting:
-            at = self.rhythm.next_pass(now)
+        if queue.waiting and (rhythm.periodic or self.making_way.retries):
+            at = rhythm.next_pass(now)
             if at is not None and at < wake:
                 wake = at
         if wake == _NEVER:

@@ -31,34 +31,20 @@ class Listener(Protocol):
 class Listeners:
     """All of them; the books and the queue of a run are made with them, and tell them."""
 
-    __slots__ = ("_all",)
+    __slots__ = ("all",)
 
     def __init__(self) -> None:
-        self._all: list[Listener] = []
+        self.all: list[Listener] = []
+        """Books and queue tell each of them by itself of what happens for every job: that spares a call."""
 
     def join(self, listener: Listener) -> None:
         """Tell one more from now on."""
-        self._all.append(listener)
-
-    def came(self, entry: Entry) -> None:
-        """An entry was added."""
-        for each in self._all:
-            each.came(entry)
-
-    def left(self, job: Job) -> None:
-        """The entries of a job were taken out, if it had any."""
-        for each in self._all:
-            each.left(job)
+        self.all.append(listener)
 
     def reordered(self) -> None:
         """All entries may stand elsewhere."""
-        for each in self._all:
+        for each in self.all:
             each.reordered()
-
-    def waits(self, job: Job) -> None:
-        """A job waits for another reason than before."""
-        for each in self._all:
-            each.waits(job)
 
 
 __all__ = ["Entry", "Key", "Listener", "Listeners"]

@@ -103,11 +103,17 @@ class ForgivenSelector:
 
     def placed(self, job: Job) -> None:
         """Take note that a job holds its allocation."""
-        self._note(self._placed, job)
+        if self._forgiveness.on:
+            self._note(self._placed, job)
+        else:
+            self._placed(job)
 
     def released(self, job: Job) -> None:
         """Take note that a job gives it back."""
-        self._note(self._released, job)
+        if self._forgiveness.on:
+            self._note(self._released, job)
+        else:
+            self._released(job)
 
     def suspended(self, job: Job) -> None:
         """Take note that a job was stopped."""

@@ -115,12 +115,14 @@ class Ledger:
         self._settings = settings
         self._rulings = rulings
         self._on_reason = on_reason
-        self._listeners = listeners or Listeners()
+        self._listeners = (listeners or Listeners()).all
         self._jobs_active = ActiveJobs(cluster)
         self._active = self._jobs_active.by_id
         self._held = Tally()
         self._exclusive = Tally()
         self._leaving = Leaving()
+        self.completing: NodeBits = 0
+        """Nodes that a job is still leaving."""
         self.license_holders: dict[str, dict[str, int]] = {}
         """Licence -> id of an active job -> how many it holds."""
         self._told: tuple[Seconds, int] = (-1.0, 0)
@@ -160,17 +162,12 @@ class Ledger:
     @property
     def idle(self) -> NodeBits:
         """Nodes in service that no job holds and none is leaving."""
-        return self.up & ~self._held.any & ~self._leaving.nodes
+        return self.up & ~self._held.any & ~self.completing
 
     @property
     def heterogeneous(self) -> bool:
         """Whether there is any heterogeneous job."""
         return bool(self._components)
-
-    @property
-    def completing(self) -> NodeBits:
-        """Nodes that a job is still leaving."""
-        return self._leaving.nodes
 
     @property
     def held(self) -> NodeBits:
@@ -295,28 +292,32 @@ class Ledger:
         """Let `reason` be what a pending job waits for."""
         if job.reason != reason:
             self.reasons += reason != "Resources"
-            self.note_reason(job, reason)
+            put_field(job, "reason", reason)
+            for listener in self._listeners:
+                listener.waits(job)
             if self._on_reason is not None:
                 self._on_reason(job, self.now)
 
     def note_reason(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for, without news of it."""
         put_field(job, "reason", reason)
-        self._listeners.waits(job)
+        for listener in self._listeners:
+            listener.waits(job)
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Give `allocation` to a pending job; it runs from now on."""
         now = self.now
-        put_field(job, "allocation", allocation)
-        put_field(job, "state", _RUNNING)
-        put_field(job, "reason", "None")
-        put_field(job, "starts", job.starts + 1)
-        put_field(job, "started_at", now)
-        put_field(job, "resumed_at", now)
-        if job.restarts or job.preemptions:
-            put_field(job, "ran", 0.0)
-            put_field(job, "stopped", 0.0)
-            put_field(job, "preemptions_before", job.preemptions)
+        put_field(job, "__class__", JobDraft)  # many fields are set sooner while nothing forbids it
+        draft: JobDraft = job
+        draft.allocation = allocation
+        draft.state = _RUNNING
+        draft.reason = "None"
+        draft.starts += 1
+        draft.started_at = draft.resumed_at = now
+        if draft.restarts or draft.preemptions:
+            draft.ran = draft.stopped = 0.0
+            draft.preemptions_before = draft.preemptions
+        draft.__class__ = Job
         if job.time_limit is not None:
             self._deadlines.set(job, now + job.time_limit)
         self._hold(job, allocation)
@@ -404,6 +405,7 @@ class Ledger:
             self.anyone_exclusive -= 1
         if not at_once:
             self._leaving.add(job, allocation)
+            self.completing = self._leaving.nodes
         self.version += 1
         self.freed += 1
 
@@ -418,11 +420,13 @@ class Ledger:
     def cleaned_partly(self, job: Job, nodes: NodeBits) -> None:
         """Take note that `job` has left some of its nodes before the others."""
         self._leaving.cleaned_partly(job, nodes)
+        self.completing = self._leaving.nodes
         self.freed += 1
 
     def cleaned(self, job: Job) -> None:
         """Take note that `job` has left its nodes; its licences come back now (recorded: licence_until_clean)."""
         self._leaving.cleaned(job)
+        self.completing = self._leaving.nodes
         if job.allocation is not None and job.allocation.licenses:
             self._give_licences_back(job, job.allocation)
             self.version += 1
@@ -494,5 +498,6 @@ class Ledger:
     def adopt_leaving(self, job: Job, allocation: Allocation, left: NodeBits) -> None:
         """Book a job that is leaving its nodes, and has left some of them."""
         self._leaving.add(job, allocation, left)
+        self.completing = self._leaving.nodes
         for name, count in allocation.licenses.items():
             self.license_holders.setdefault(name, {})[job.id] = count

@@ -99,25 +99,25 @@ class Moves:
         self.queue.remove(job)
         ledger.start(job, allocation)
         self.selector.placed(job)
-        self.actions.append(Start(job, allocation=allocation))
+        self.actions.append(Start(job, 0, 0, (), allocation))
         self.recorder.moved(job, _RUNNING, ledger.now)
-        self.tell_gang("started", job)
+        if self.gang is not None:
+            self.tell_gang("started", job)
 
     # -------------------------------------------------------------------------------- end
     def finish(self, job: Job, state: JobState, *, cleaned: bool = False) -> None:
         """An active job's processes have ended."""
-        self._keep(job)
+        if job.begun_with:
+            self._keep(job)
+        else:
+            self.recorder.work_kept(job, job.ran_until(self.ledger.now))
         if self.graces:
             self.graces.pop(job.id, None)
-        if cleaned:
-            self._end_at_once(job, state)
+        if not cleaned:
+            self._leave(job, state)
+            if self.clockwork.completing_time:
+                self._move(job, JobState.COMPLETING)
             return
-        self._leave(job, state)
-        if self.clockwork.completing_time:
-            self._move(job, JobState.COMPLETING)
-
-    def _end_at_once(self, job: Job, state: JobState) -> None:
-        """End a job whose nodes are free as soon as it ends."""
         self.selector.released(job)
         self.ledger.release(job, at_once=True)
         self.changed = True

@@ -123,8 +123,8 @@ class Queue:
 
     def _insert(self, job: Job, since: Seconds | None = None) -> None:
         if job.eligible_since is None:
-            put(job, eligible_since=self._ledger.now if since is None else since)
-        if not self.throttle.lets_in(job):
+            put_field(job, "eligible_since", self._ledger.now if since is None else since)
+        if job.spec.array_limit is not None and not self.throttle.lets_in(job):
             self._ledger.wait_for(job, WAITS)
             return
         tried = False
@@ -135,7 +135,8 @@ class Queue:
             entry = (self.place(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
-            self.listeners.came(entry)
+            for listener in self.listeners.all:
+                listener.came(entry)
         reason = "Priority" if len(self.entries) > len(job.partitions) else "None"
         if not tried:
             reason = "PartitionDown"
@@ -248,7 +249,8 @@ class Queue:
 
     def _drop_entries(self, job: Job) -> None:
         entries = self.entries
-        self.listeners.left(job)
+        for listener in self.listeners.all:
+            listener.left(job)
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
             del entries[0]
         else:

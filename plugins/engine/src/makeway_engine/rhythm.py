@@ -51,6 +51,8 @@ class Rhythm:
         self._passing = Grid(clockwork.sched_phase, clockwork.sched_interval)
         self._backfilling = Grid(clockwork.bf_phase, clockwork.bf_interval)
         self._sweeping = Grid(clockwork.limit_phase, clockwork.limit_sweep)
+        self.sweeps = bool(self._sweeping.interval)
+        """Whether deadlines are looked at at regular intervals."""
         self.on_grids = self.periodic or bool(self._sweeping.interval)
         """Whether anything happens at regular intervals."""
         self._pass_point: Seconds | None = None
@@ -105,12 +107,13 @@ class Rhythm:
         """Make the passes that are due."""
         transitions = self._transitions
         news = transitions.changed
-        by_clock = self._matured and not news
-        transitions.changed |= self._matured
-        self._matured = False
+        if self._matured:
+            transitions.changed = True
         if self.periodic:
+            by_clock, self._matured = self._matured and not news, False
             self._periodic_passes(now, news=news, by_clock=by_clock)
             return
+        self._matured = False
         if self._making_way.retries and self._making_way.due(now):
             self._schedulers.attempts.again = transitions.changed = True
         if transitions.changed and (self._queue.entries or self._has_gang):
@@ -197,14 +200,17 @@ class Rhythm:
             transitions.before_pass()
         if self._marks:
             self._mark()
-        if self._placer.kept:
+        if self._placer.kept.claims:
             self._placer.serve()
         self._schedulers.run(depth, backfill=backfill)
         if self._marks:
             self._mark()
         if self._has_gang:
             transitions.after_pass()
-        self._after_pass()
+        if self.periodic:
+            self._after_pass()
+        else:
+            transitions.changed = False
 
     def _mark(self) -> None:
         """Let policies remember what they want about jobs."""
@@ -253,9 +259,9 @@ class Rhythm:
 
     def deadline_wake(self, first: Seconds, now: Seconds) -> Seconds | None:
         """Return when limits have to be looked at, the first deadline being at `first`; None: never."""
-        if first > now and not self._sweeping.interval:
+        if first > now and not self.sweeps:
             return first
-        if self._sweeping.interval:
+        if self.sweeps:
             return self._sweeping.first_from(first, now)
         over = self._over_time_limit
         return next((at + over for at, _, _ in self._ledger.by_end if at + over > now), None)

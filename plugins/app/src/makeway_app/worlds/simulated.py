@@ -163,7 +163,8 @@ class SimulatedWorld:
         heapq.heappush(self._heap, (at, self._serial, event, process, serial))
 
     def _start(self, job: Job, now: Seconds, incarnation: int) -> None:
-        if self._process(job, incarnation) is not None:
+        process = self.processes.get(job.id)
+        if process is not None and process.incarnation == incarnation:
             return  # told twice
         left = job.spec.run_time
         if left is not None and job.begun_with:
@@ -181,9 +182,11 @@ class SimulatedWorld:
     def _plan_end(self, job: Job, process: _Process, now: Seconds) -> None:
         if process.left is None:
             return
-        state = _natural_end(job) if job.spec.attributes else _COMPLETED
+        attributes = job.spec.attributes
+        state = _natural_end(job) if attributes and "ends_as" in attributes else _COMPLETED
         end = Finished(job.id, state, self._no_epilog, process.incarnation)
-        self._schedule(now + process.left, end, process)
+        self._serial += 1
+        heapq.heappush(self._heap, (now + process.left, self._serial, end, process, process.serial))
 
     def _stop(self, job: Job, now: Seconds, incarnation: int) -> None:
         process = self._process(job, incarnation)

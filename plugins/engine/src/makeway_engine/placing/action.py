@@ -47,9 +47,14 @@ class Action:
     # ------------------------------------------------------------------------------ start
     def start(self, job: Job, placement: Placement) -> Outcome:
         """Start a job on what is free."""
-        self._telling.starts(job, placement)
-        self._check_overlap(job, placement.allocation, "makeway_selector")
-        self.start_on(job, placement.allocation)
+        if self._telling.notes:
+            self._telling.starts(job, placement)
+        allocation = placement.allocation
+        self._check_overlap(job, allocation, "makeway_selector")
+        if job.spec.licenses_any:
+            self.start_on(job, allocation)
+        else:
+            self._transitions.start(job, allocation)
         return _STARTED
 
     def start_on(self, job: Job, allocation: Allocation) -> None:

@@ -36,30 +36,27 @@ class Kept:
         :param still_there: whether a job holds its nodes, or has not quite left them.
         """
         self._still_there = still_there
-        self._claims: dict[str, _Claim] = {}
+        self.claims: dict[str, _Claim] = {}
         """By id of the preemptor, in the order in which they asked."""
-
-    def __len__(self) -> int:
-        return len(self._claims)
 
     def keep(self, job: Job, nodes: NodeBits, victims: Sequence[Job]) -> None:
         """Keep `nodes` for `job`, in the partition that it is tried in, until its victims have gone."""
         told = tuple((victim, victim.started_at) for victim in victims)
-        before = self._claims.get(job.id)
+        before = self.claims.get(job.id)
         earlier = before.victims if before is not None else ()
-        self._claims[job.id] = _Claim(job, job.partition.name, nodes, (*earlier, *told))
+        self.claims[job.id] = _Claim(job, job.partition.name, nodes, (*earlier, *told))
 
     def from_others(self, job: Job) -> NodeBits:
         """Return the nodes that are kept for other jobs than `job`."""
         kept = 0
-        for claim in self._claims.values():
+        for claim in self.claims.values():
             if claim.job is not job:
                 kept |= claim.nodes
         return kept
 
     def whose(self, nodes: NodeBits) -> list[str]:
         """Return the ids of the jobs for which some of `nodes` are kept."""
-        return [job_id for job_id, claim in self._claims.items() if claim.nodes & nodes]
+        return [job_id for job_id, claim in self.claims.items() if claim.nodes & nodes]
 
     def take_due(self) -> list[tuple[Job, Partition]]:
         """Return the jobs whose turn it is, with the partition; their nodes are no longer kept.
@@ -67,12 +64,12 @@ class Kept:
         Jobs that no longer wait for their nodes (they started elsewhere, were cancelled, are held) lose them.
         """
         due = []
-        for job_id, claim in list(self._claims.items()):
+        for job_id, claim in list(self.claims.items()):
             job = claim.job
             waits = job is not None and job.state is JobState.PENDING and not job.held
             if waits and any(self._there(victim, started) for victim, started in claim.victims):
                 continue
-            del self._claims[job_id]
+            del self.claims[job_id]
             if job is not None and waits:
                 due.append((job, next(each for each in job.partitions if each.name == claim.partition)))
         return due
@@ -90,11 +87,11 @@ class Kept:
                 hex(claim.nodes),
                 [[victim.id, started] for victim, started in claim.victims if self._there(victim, started)],
             ]
-            for job_id, claim in self._claims.items()
+            for job_id, claim in self.claims.items()
         ]
 
     def take_over(self, memory: Sequence[Sequence[Any]], jobs: Mapping[str, Job]) -> None:
         """Keep the same for the same jobs; also for those that have ended, until their turn, as ever."""
         for job_id, name, nodes, told in memory:
             victims = tuple((jobs[victim], started) for victim, started in told if victim in jobs)
-            self._claims[job_id] = _Claim(jobs.get(job_id), name, int(nodes, 16), victims)
+            self.claims[job_id] = _Claim(jobs.get(job_id), name, int(nodes, 16), victims)

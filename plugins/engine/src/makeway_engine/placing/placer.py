@@ -13,7 +13,7 @@ from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
-from makeway_engine.ledger import Ledger, put
+from makeway_engine.ledger import Ledger, put_field
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
@@ -54,6 +54,7 @@ class Placer:
         self.preemption = preemption
         """Whether anybody may displace anybody."""
         self._forgiveness = forgiveness
+        self._has_limits = rulings.limited
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
@@ -82,9 +83,9 @@ class Placer:
     # -------------------------------------------------------------------------- attempt
     def serve(self) -> None:
         """Try those first whose victims have all gone; what was kept for them is open to all from then on."""
-        ledger, claims = self.ledger, len(self.kept)
+        ledger, claims = self.ledger, len(self.kept.claims)
         due = self.kept.take_due()
-        if len(self.kept) < claims:
+        if len(self.kept.claims) < claims:
             ledger.reopened()
         for job, partition in due:
             self.try_start(Question(job, partition, ledger.all_nodes, preempt=False))
@@ -107,13 +108,14 @@ class Placer:
     def _try_start(self, question: Question) -> Outcome:
         job = question.job
         if job.partition is not question.partition:
-            put(job, partition=question.partition)
+            put_field(job, "partition", question.partition)
         if self.beyond and (reason := self.beyond.get(job.id)):
             return self.action.wait(job, Blocked(reason=reason), Outcome.LIMITED)
         preempt = self.preemption and question.preempt
-        limit = self.prober.limit(question)
-        if limit is not None:
-            return self._limited(question, limit, preempt=preempt)
+        if self._has_limits(job) or not question.limits:
+            limit = self.prober.limit(question)
+            if limit is not None:
+                return self._limited(question, limit, preempt=preempt)
         found = self.prober.ask(question, preempt=preempt)
         if isinstance(found, Placement):
             if found.alternative and preempt:

@@ -13,6 +13,7 @@ from makeway.config import McsTable
 from makeway.model import (
     Attempt,
     Blocked,
+    Exclusive,
     Forecast,
     Job,
     JobState,
@@ -34,6 +35,7 @@ from makeway_engine.placing.order import Order
 from makeway_engine.placing.question import Question
 from makeway_engine.rulings import Rulings
 
+_USER = Exclusive.USER
 _NO_ROOM = Blocked()
 """What is said of a job that a glance shows to have no room."""
 
@@ -69,10 +71,11 @@ class Prober:
     def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
         """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
         ledger = self._ledger
-        nodes = allowed & job.partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
-        if self._kept:
+        partition = job.partition
+        nodes = allowed & partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
+        if self._kept.claims:
             nodes &= ~self._kept.from_others(job)
-        if self.keeps_apart(job):
+        if ledger.anyone_exclusive or self._mcs_on or partition.exclusive_user or job.spec.exclusive is _USER:
             return node_filter(ledger, self._mcs, job, nodes)
         return nodes
 
@@ -101,7 +104,7 @@ class Prober:
                     for index in allocation.node_indices
                 ]
             )
-        if self._kept:
+        if self._kept.claims:
             back &= ~self._kept.from_others(job)
         return nodes | (back & allowed & job.partition.nodes & ledger.up & ~ledger.completing)
 
@@ -143,6 +146,8 @@ class Prober:
     def in_full(self, question: Question, *, preempt: bool) -> Placement | Blocked:
         """Return it without a glance before: what the job lacks as well."""
         job, allowed = question.job, question.allowed
+        if not self._closes and not self._in_sets and not self._gang:
+            return self.look(self._selector.attempt(job, self.nodes_for(job, allowed), self._ledger))
         closed: NodeBits = 0
         if self._closes and question.closes:
             closed = self._policies.closed_nodes(job, self._rulings.before, self._ledger)
@@ -236,7 +241,9 @@ class Prober:
         except Exception as error:
             raise self._policies.blame("makeway_selector", attempt.job, error) from error
         if isinstance(found, Placement):
-            self.check(attempt.job, found, "makeway_selector")
+            wrong = misplaced(attempt.job, found, self._ledger, self._recorder.node_list)
+            if wrong:
+                raise self._policies.fault("makeway_selector", attempt.job, wrong)
         elif not isinstance(found, Blocked):
             text = f"its probe() returned {found!r:.80}; allowed: Placement or Blocked"
             raise self._policies.fault("makeway_selector", attempt.job, text)

@@ -72,7 +72,9 @@ class Schedulers:
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
         """None: the type is another."""
-        self._type = scheduler.type
+        self._het = scheduler.type == "builtin"
+        self._alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
+        """Makes whole passes by itself; None: `strict` does, and backfill behind it."""
 
     def _without_room(self) -> Shapes | None:
         """Return the index of those that found no room, where a glance is all that decides about them."""
@@ -110,12 +112,10 @@ class Schedulers:
         :param depth: number of entries that the main scheduler looks at.
         :param backfill: whether backfill follows the main scheduler at once.
         """
-        if self._type == "easy":
-            self.easy.run()
-        elif self._type == "greedy":
-            self.greedy.run()
+        if self._alone is not None:
+            self._alone()
         else:
-            self.strict.run(depth, het=self._type == "builtin")
+            self.strict.run(depth, het=self._het)
             if backfill and self.backfill is not None:
                 self.backfill.run()
 

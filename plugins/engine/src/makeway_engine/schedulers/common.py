@@ -46,6 +46,7 @@ class Attempts:
         self._orders = policies.implements("makeway_queue_order")
         self.limits = policies.implements("makeway_admit")
         """Whether a limit may keep a job out that found no room before."""
+        self._has_limits = placer.rulings.limited
         self._transitions = placer.transitions
         self.turns = placer.transitions.takes_queue
         """Whether suspended jobs wait in the queue."""
@@ -100,7 +101,7 @@ class Attempts:
 
     def is_limited(self, job: Job, partition: Partition) -> bool:
         """Whether a limit keeps a pending job out by now, or may do so where it was not tried last."""
-        if not self.limits:
+        if not self.limits or (job.partition is partition and not self._has_limits(job)):
             return False
         question = Question(job, partition, self.ledger.all_nodes)
         return job.partition is not partition or self.placer.prober.limit(question) is not None

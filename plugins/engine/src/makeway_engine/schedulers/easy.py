@@ -247,7 +247,8 @@ class Easy:
         if job.spec.het_id is not None:
             outcome = self._attempts.het.try_start(job, partition, allowed, preempt=False)
         else:
-            outcome = self._placer.try_start(Question(job, partition, allowed, preempt=False, note=note))
+            question = Question(job, partition, allowed, False, True, True, note)
+            outcome = self._placer.try_start(question)
         return outcome is _STARTED
 
     # --------------------------------------------------------------------------- adoption
