@@ -1,38 +1,48 @@
-"""Structure settings strictly: every wrong key and value at once, with path, value and what is allowed.
+"""Structure settings strictly: what is right is built here, what is wrong is told by `makeway.strictly`.
 
-cattrs builds attrs classes out of plain tables. Here its laxness is taken away (``"9"`` is no number,
-``true`` is no number, an unknown key is an error) and its nested exception groups are turned into
-`makeway.errors.Problem` lines.
+Most settings are right, and of a table with a hundred possible keys few are written. So keys that are written are
+looked at, and nothing else. Whatever does not fit, or is of a kind not known here, goes to `makeway.strictly`, which
+takes the same values and finds every wrong one.
 """
 
 from __future__ import annotations
 
-import enum
-import re
-import types
+import functools
+import inspect
+import sys
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import attrs
-import cattrs
-from cattrs.errors import (
-    AttributeValidationNote,
-    ClassValidationError,
-    ForbiddenExtraKeysError,
-    IterableValidationError,
-    IterableValidationNote,
-)
 
-from makeway.errors import ConfigError, Problem, nearest
+from makeway.plain import (
+    Wrong,
+    exactly,
+    is_enum,
+    is_literal,
+    is_mapping,
+    is_sequence,
+    is_union,
+    literal,
+    member,
+    number,
+    shown,
+)
 
 T = TypeVar("T")
 
-_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+Taker = Callable[[Any], Any]
+"""Returns what is made of a plain value; raises whatever it likes if it is wrong."""
+
+_PLAIN: Mapping[Any, Callable[[Any, Any], Any]] = {
+    **{plain: exactly(plain) for plain in (str, int, bool)},
+    float: number,
+}
 
 
-class _Wrong(Exception):  # noqa: N818  # becomes a line of a message
-    """A value of the wrong kind; its text is the whole message."""
+class _UnknownKindError(Exception):
+    """A type that only `makeway.strictly` may know."""
 
 
 def structure(data: Mapping[str, Any], cls: type[T], source: str, path: str = "") -> T:
@@ -43,214 +53,107 @@ def structure(data: Mapping[str, Any], cls: type[T], source: str, path: str = ""
     :raises ConfigError: with all problems, in the order of the keys.
     """
     try:
-        return _CONVERTER.structure(data, cls)
-    except Exception as error:  # cattrs raises groups of anything
-        problems = list(_problems(error, path, cls))
-        raise ConfigError(source, problems) from None
+        built: T = _taker(typing.cast("Any", cls))(data)
+    except Exception:  # whatever it is, it is told below
+        pass
+    else:
+        return built
+    from makeway import strictly  # imports long, and most settings are right
+
+    return strictly.structure(data, cls, source, path)
 
 
 def unstructure(value: Any) -> Any:
     """Turn `value` into plain tables and lists, leaving out fields that have their default."""
-    return _CONVERTER.unstructure(value)
+    from makeway import strictly
+
+    return strictly.unstructure(value)
 
 
-def _make_converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True, omit_if_default=True)
-    # By class, not by predicate: cattrs looks there first, where its own lax hooks are.
-    for plain in (str, int, bool):
-        converter.register_structure_hook(plain, _exactly(plain))
-    converter.register_structure_hook(float, _number)
-    converter.register_structure_hook(enum.Enum, _member)
-    converter.register_structure_hook_func(_is_enum, _member)
-    converter.register_structure_hook_func(_is_sequence, lambda v, t: _sequence(converter, v, t))
-    converter.register_structure_hook_func(_is_mapping, lambda v, t: _mapping(converter, v, t))
-    converter.register_structure_hook_func(_is_literal, _literal)
-    converter.register_structure_hook_func(_is_union, lambda v, t: _union(converter, v, t))
-    converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(converter, cls))
-    converter.register_unstructure_hook_func(
-        lambda wanted: isinstance(wanted, type) and issubclass(wanted, enum.Enum),
-        lambda member: member.value,
-    )
-    converter.register_unstructure_hook_func(_is_sequence, lambda v: [unstructure(i) for i in v])
-    return converter
+@functools.cache
+def _taker(wanted: Any) -> Taker:
+    """Return what takes values of a type.
+
+    :raises _UnknownKindError: it is not known here.
+    """
+    if wanted in _PLAIN:
+        return functools.partial(_taken, _PLAIN[wanted], wanted)
+    if is_enum(wanted) and not issubclass(wanted, str | int | float):
+        return functools.partial(_taken, member, wanted)
+    if is_literal(wanted):
+        return functools.partial(_taken, literal, wanted)
+    if is_sequence(wanted):
+        return functools.partial(_sequence, typing.get_origin(wanted), _taker(typing.get_args(wanted)[0]))
+    if is_mapping(wanted):
+        inner = typing.get_args(wanted)[1]
+        return functools.partial(_mapping, None if inner is Any else _taker(inner))
+    if is_union(wanted):
+        return functools.partial(_union, typing.get_args(wanted))
+    if isinstance(wanted, type) and attrs.has(wanted):
+        return _Table(wanted).built
+    raise _UnknownKindError
 
 
-def _class_hook(converter: cattrs.Converter, cls: type[Any]) -> Any:
-    inner = cattrs.gen.make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
-
-    def hook(value: Any, wanted: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise _Wrong(f"got {_shown(value)}; allowed: a table")
-        return inner(value, wanted)
-
-    return hook
+def _taken(how: Callable[[Any, Any], Any], wanted: Any, value: Any) -> Any:
+    return how(value, wanted)
 
 
-def _exactly(plain: type) -> Any:
-    def check(value: Any, _: Any) -> Any:
-        if type(value) is not plain:
-            raise _Wrong(f"got {_shown(value)}; allowed: {_PLAIN[plain]}")
-        return value
-
-    return check
-
-
-def _number(value: Any, _: Any) -> float:
-    if type(value) not in (int, float) or value != value:  # NaN is no number either
-        raise _Wrong(f"got {_shown(value)}; allowed: {_PLAIN[float]}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise _Wrong("the number is too large") from None
-
-
-def _is_enum(wanted: Any) -> bool:
-    return isinstance(wanted, type) and issubclass(wanted, enum.Enum)
-
-
-def _member(value: Any, wanted: Any) -> Any:
-    options = {str(member.value): member for member in wanted}
-    if isinstance(value, str) and value in options:
-        return options[value]
-    close = nearest(str(value), options)
-    raise _Wrong(f"got {_shown(value)}; allowed: {', '.join(options)}{close}")
-
-
-def _is_literal(wanted: Any) -> bool:
-    return typing.get_origin(wanted) is typing.Literal
-
-
-def _literal(value: Any, wanted: Any) -> Any:
-    options = typing.get_args(wanted)
-    for option in options:
-        if type(value) is type(option) and value == option:
-            return option
-    shown = [_toml(option) for option in options]
-    close = nearest(value, map(str, options)) if isinstance(value, str) else ""
-    raise _Wrong(f"got {_shown(value)}; allowed: {', '.join(shown)}{close}")
-
-
-def _toml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _is_sequence(wanted: Any) -> bool:
-    return typing.get_origin(wanted) in (tuple, frozenset, list)
-
-
-def _sequence(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
+def _sequence(kind: Callable[[Any], Any], inner: Taker, value: Any) -> Any:
     if not isinstance(value, list | tuple):
-        raise _Wrong(f"got {_shown(value)}; allowed: a list")
-    inner = typing.get_args(wanted)[0]
-    built, errors = [], []
-    for at, item in enumerate(value):
-        try:
-            built.append(converter.structure(item, inner))
-        except Exception as error:
-            error.__notes__ = [
-                *getattr(error, "__notes__", []),
-                IterableValidationNote(f"at index {at}", at, inner),
-            ]
-            errors.append(error)
-    if errors:
-        raise IterableValidationError("list", errors, wanted)
-    return typing.get_origin(wanted)(built)
+        raise Wrong(shown(value))
+    return kind([inner(item) for item in value])
 
 
-def _is_mapping(wanted: Any) -> bool:
-    origin = typing.get_origin(wanted)
-    return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def _mapping(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
+def _mapping(inner: Taker | None, value: Any) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
-        raise _Wrong(f"got {_shown(value)}; allowed: a table")
-    inner = typing.get_args(wanted)[1]
-    if inner is Any:
-        return dict(value)
-    built, errors = {}, []
-    for key, item in value.items():
-        try:
-            built[key] = converter.structure(item, inner)
-        except Exception as error:
-            error.__notes__ = [
-                *getattr(error, "__notes__", []),
-                AttributeValidationNote(f"key {key}", str(key), inner),
-            ]
-            errors.append(error)
-    if errors:
-        raise IterableValidationError("table", errors, wanted)
-    return built
+        raise Wrong(shown(value))
+    return dict(value) if inner is None else {key: inner(item) for key, item in value.items()}
 
 
-def _is_union(wanted: Any) -> bool:
-    return typing.get_origin(wanted) in (typing.Union, types.UnionType)
-
-
-def _union(converter: cattrs.Converter, value: Any, wanted: Any) -> Any:
-    options = [option for option in typing.get_args(wanted) if option is not type(None)]
-    if value is None and len(options) < len(typing.get_args(wanted)):
+def _union(among: tuple[Any, ...], value: Any) -> Any:
+    options = [option for option in among if option is not type(None)]
+    if value is None and len(options) < len(among):
         return None
     if len(options) > 1:
         tabular = isinstance(value, Mapping)
-        options = [o for o in options if attrs.has(o) is tabular or _is_mapping(o) is tabular]
-    failure: Exception | None = None
+        options = [o for o in options if attrs.has(o) is tabular or is_mapping(o) is tabular]
     for option in options:
+        taker = _taker(option)
         try:
-            return converter.structure(value, option)
-        except Exception as error:
-            failure = error
-    raise failure or _Wrong(f"got {_shown(value)}; allowed: another type")
+            return taker(value)
+        except _UnknownKindError:
+            raise
+        except Exception:  # the next option may do
+            continue
+    raise Wrong(shown(value))
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+class _Table:
+    """What builds instances of one attrs class; the type of a field is looked up when its key is first written."""
 
+    def __init__(self, cls: Any) -> None:
+        self._cls = cls
+        self._fields = {field.name: field for field in attrs.fields(cls) if field.init}
+        self._takers: dict[str, tuple[str, Taker]] = {}
+        """Key -> argument of the class, and what takes its values."""
 
-def _problems(error: BaseException, path: str, cls: Any) -> Iterator[Problem]:
-    if isinstance(error, ClassValidationError | IterableValidationError):
-        inner_cls = error.cl if isinstance(error, ClassValidationError) else cls
-        for inner in error.exceptions:
-            yield from _problems(inner, _joined(path, inner), inner_cls)
-    elif isinstance(error, ForbiddenExtraKeysError):
-        known = [field.name for field in attrs.fields(error.cl) if field.init]
-        for key in sorted(error.extra_fields):
-            where = f"{path}.{key}" if path else key
-            options = f"; allowed: {', '.join(known)}"
-            yield Problem(where, f"unknown key{nearest(key, known) or options}")
-    elif isinstance(error, KeyError):
-        yield Problem(path, "missing")  # the note has named the key
-    elif (match := _BOUND.fullmatch(_sentence(error))) is not None:
-        name, relation, bound, given = match.groups()
-        where = f"{path}.{name}" if path else name
-        yield Problem(where, f"got {_plain(given)}; allowed: {_ALLOWED[relation].format(_plain(bound))}")
-    else:
-        yield Problem(path, _sentence(error))
+    def built(self, value: Any) -> Any:
+        """Return an instance made of a table."""
+        if not isinstance(value, Mapping):
+            raise Wrong(shown(value))
+        given = {}
+        for key, item in value.items():
+            name, taker = self._takers.get(key) or self._found(key)
+            given[name] = taker(item)
+        return self._cls(**given)
 
-
-_BOUND = re.compile(r"'(\w+)' must be (>=|>|<=|<) (\S+): (\S+)")
-"""What attrs says where a number is out of bounds."""
-_ALLOWED = {">=": "{} or more", ">": "more than {}", "<=": "{} or less", "<": "less than {}"}
-
-
-def _plain(number: str) -> str:
-    return number.removesuffix(".0")
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, _Wrong):
-        return str(error)
-    return str(error.args[0]) if error.args else type(error).__name__
-
-
-def _joined(path: str, error: BaseException) -> str:
-    for note in getattr(error, "__notes__", []):
-        if isinstance(note, AttributeValidationNote):
-            return f"{path}.{note.name}" if path else note.name
-        if isinstance(note, IterableValidationNote):
-            return f"{path}[{note.index}]"
-    return path
-
-
-_CONVERTER = _make_converter()
+    def _found(self, key: str) -> tuple[str, Taker]:
+        field = self._fields[key]
+        wanted = field.type
+        if isinstance(wanted, str):
+            owner = next(
+                each for each in self._cls.__mro__ if key in inspect.get_annotations(each)
+            )
+            wanted = eval(wanted, dict(vars(owner)), vars(sys.modules[owner.__module__]))
+        found = self._takers[key] = (field.alias, _taker(wanted))
+        return found

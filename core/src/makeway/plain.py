@@ -1,0 +1,94 @@
+"""Take single values of settings strictly, and tell which kind of value a type asks for."""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from makeway.errors import nearest
+
+_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+class Wrong(Exception):  # noqa: N818  # becomes a line of a message
+    """A value of the wrong kind; its text is the whole message."""
+
+
+def exactly(plain: type) -> Any:
+    """Return what takes a value of the type `plain` itself, and no other."""
+
+    def check(value: Any, _: Any) -> Any:
+        if type(value) is not plain:
+            raise Wrong(f"got {shown(value)}; allowed: {_PLAIN[plain]}")
+        return value
+
+    return check
+
+
+def number(value: Any, _: Any) -> float:
+    """Take a number, whole or not; true and NaN are none."""
+    if type(value) not in (int, float) or value != value:  # NaN is no number either
+        raise Wrong(f"got {shown(value)}; allowed: {_PLAIN[float]}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise Wrong("the number is too large") from None
+
+
+def is_enum(wanted: Any) -> bool:
+    """Whether an enumeration is wanted."""
+    return isinstance(wanted, type) and issubclass(wanted, enum.Enum)
+
+
+def member(value: Any, wanted: Any) -> Any:
+    """Return the member whose value is written."""
+    options = {str(each.value): each for each in wanted}
+    if isinstance(value, str) and value in options:
+        return options[value]
+    close = nearest(str(value), options)
+    raise Wrong(f"got {shown(value)}; allowed: {', '.join(options)}{close}")
+
+
+def is_literal(wanted: Any) -> bool:
+    """Whether one of a closed set is wanted."""
+    return typing.get_origin(wanted) is typing.Literal
+
+
+def literal(value: Any, wanted: Any) -> Any:
+    """Take one of a closed set; true is not 1."""
+    options = typing.get_args(wanted)
+    for option in options:
+        if type(value) is type(option) and value == option:
+            return option
+    allowed = ", ".join(_toml(option) for option in options)
+    close = nearest(value, map(str, options)) if isinstance(value, str) else ""
+    raise Wrong(f"got {shown(value)}; allowed: {allowed}{close}")
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def is_sequence(wanted: Any) -> bool:
+    """Whether a list of something is wanted."""
+    return typing.get_origin(wanted) in (tuple, frozenset, list)
+
+
+def is_mapping(wanted: Any) -> bool:
+    """Whether a table of something is wanted."""
+    origin = typing.get_origin(wanted)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def is_union(wanted: Any) -> bool:
+    """Whether one of several is wanted."""
+    return typing.get_origin(wanted) in (typing.Union, types.UnionType)
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it, short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
