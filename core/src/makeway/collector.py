@@ -5,7 +5,9 @@ CPython can set objects aside (`gc.freeze`); PyPy has no such call, and its coll
 
 from __future__ import annotations
 
+import contextlib
 import gc
+from collections.abc import Iterator
 
 
 def freeze() -> None:
@@ -18,3 +20,18 @@ def unfreeze() -> None:
     """Give objects that were set aside back to the collector, counted as old."""
     if hasattr(gc, "unfreeze"):
         gc.unfreeze()
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Let no collection happen inside; what was made there counts as old afterwards."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        freeze()
+        unfreeze()
+        gc.enable()

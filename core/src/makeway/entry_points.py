@@ -11,8 +11,10 @@ from typing import Any
 class _Look:
     """What the last look has found."""
 
+    kept: bool = False
+    """Whether what is found answers later questions, too."""
     every: Any = None
-    """All entry points, whatever this release of Python keeps them in; None: each question looks anew."""
+    """All entry points, whatever this release of Python keeps them in; None: nobody has asked yet."""
 
 
 _LOOK = _Look()
@@ -20,18 +22,22 @@ _LOOK = _Look()
 
 @contextlib.contextmanager
 def one_look() -> Iterator[None]:
-    """Look at the installed distributions once for all questions inside."""
-    before = _LOOK.every
-    _LOOK.every = metadata.entry_points() if before is None else before
+    """Look at the installed distributions once for all questions inside, when the first is asked."""
+    before = _LOOK.kept
+    _LOOK.kept = True
     try:
         yield
     finally:
-        _LOOK.every = before
+        _LOOK.kept = before
+        if not before:
+            _LOOK.every = None
 
 
 def points(group: str, name: str | None = None) -> Iterable[metadata.EntryPoint]:
     """Return what is offered in a group, under one name or under all."""
     asked = {"group": group} if name is None else {"group": group, "name": name}
-    look: Any = metadata.entry_points if _LOOK.every is None else _LOOK.every.select
+    if _LOOK.kept and _LOOK.every is None:
+        _LOOK.every = metadata.entry_points()
+    look: Any = _LOOK.every.select if _LOOK.kept else metadata.entry_points
     found: Iterable[metadata.EntryPoint] = look(**asked)
     return found

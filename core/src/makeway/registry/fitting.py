@@ -45,10 +45,11 @@ def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.P
     """
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
+    hooks = specified()
     for name, plugin, item in plugins:
         who = who_is(name, item)
         finding.check_declaration(who, plugin)
-        problems = misfits(manager, plugin)
+        problems = misfits(manager, plugin, hooks)
         if problems:
             more = f"{len(problems)} problems: " if len(problems) > 1 else ""
             raise PluginError(f"{who} does not fit the contract: {more}{'; '.join(problems)}")
@@ -66,9 +67,14 @@ def manager_of(plugins: Sequence[tuple[str, Any, Installed | None]]) -> pluggy.P
     return manager
 
 
-def misfits(manager: pluggy.PluginManager, plugin: Any) -> list[str]:
-    """List what does not fit the contract, one phrase each."""
-    hooks = specified()
+def misfits(
+    manager: pluggy.PluginManager, plugin: Any, known: Mapping[str, tuple[str, ...]] | None = None
+) -> list[str]:
+    """List what does not fit the contract, one phrase each.
+
+    :param known: what `specified` returns; None: it is asked.
+    """
+    hooks = specified() if known is None else known
     found: list[str] = []
     implemented = 0
     for name in dir(plugin):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -156,7 +155,7 @@ def _simulated(
     watched = bool(options.snapshots or options.states or options.after_step is not None)
     if options.runner is None and not watched:
         engine.be_patient(unheard=options.until is None)
-    with _no_cycle_collection():
+    with collector.paused():  # there are no cycles among records
         ended_at = drive(engine, world, options)
     engine.catch_up(ended_at)
     return ended_at
@@ -247,21 +246,6 @@ def answerable(policies: Policies) -> Iterator[None]:
         if blamed is None:
             raise
         raise blamed from error
-
-
-@contextlib.contextmanager
-def _no_cycle_collection() -> Iterator[None]:
-    """Keep the cycle collector from walking all records again and again: there are no cycles among them."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            # What came to be meanwhile counts as old at once, rather than being walked through now.
-            collector.freeze()
-            collector.unfreeze()
-            gc.enable()
 
 
 def _sink(policies: Policies, sink: Callable[[Line], None] | None) -> Callable[[Line], None] | None:

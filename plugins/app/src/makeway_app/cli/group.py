@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makeway import catalogue
+from makeway import catalogue, collector
+from makeway.entry_points import one_look
 from makeway_app.cli import brought
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ _OTHERS = "Other commands"
 _WHOLE = 1_000
 """Characters of a summary in the help: enough for a whole sentence."""
 _STDOUT = "standard output: "
+_WHILE_IT_RUNS = "makeway_app.while_it_runs"
+"""Key of a context: what is left when its command is done. None of the own commands runs for days."""
 _WRITING = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT)
 """Errors of a stream without a name: files that are written name themselves."""
 
@@ -136,7 +139,10 @@ class Guarded(Helpful):
         """Find a command and import it, whether it is an own one or another distribution brings it."""
         if cmd_name in self._own:
             module, _, name = self._own[cmd_name].partition(":")
-            own: click.Command = getattr(importlib.import_module(module), name)
+            if _WHILE_IT_RUNS in ctx.meta:
+                ctx.meta[_WHILE_IT_RUNS].enter_context(one_look())
+            with collector.paused():  # modules are no garbage
+                own: click.Command = getattr(importlib.import_module(module), name)
             return own
         if brought.package_of(brought.COMMANDS, cmd_name) or cmd_name in brought.names(brought.COMMANDS):
             from makeway.errors import PluginError
@@ -174,8 +180,9 @@ class Guarded(Helpful):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into a text and an exit status, and warnings into a line each."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), contextlib.ExitStack() as stack:
                 warnings.showwarning = _warned
+                ctx.meta[_WHILE_IT_RUNS] = stack
                 return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, click.ClickException, BrokenPipeError):
             raise

@@ -1,0 +1,44 @@
+"""How often the installed distributions are looked at."""
+
+from __future__ import annotations
+
+import gc
+from importlib import metadata
+from typing import Any
+
+import pytest
+
+from makeway import collector
+from makeway.entry_points import one_look, points
+
+
+def test_one_look_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None where nobody asks, one inside, however nested; outside, one for each question."""
+    looks: list[dict[str, Any]] = []
+    real = metadata.entry_points
+
+    def counted(**asked: Any) -> Any:
+        looks.append(asked)
+        return real(**asked)
+
+    monkeypatch.setattr(metadata, "entry_points", counted)
+    with one_look():
+        assert not looks
+        first = set(points("makeway"))
+        with one_look():
+            points("makeway.vendors")
+        points("makeway", name="nobody")
+        assert looks == [{}]
+    assert set(points("makeway")) == first
+    points("makeway", name="nobody")
+    assert looks == [{}, {"group": "makeway"}, {"group": "makeway", "name": "nobody"}]
+
+
+def test_a_pause_of_the_collector_ends() -> None:
+    """Within another one, only with that."""
+    assert gc.isenabled()
+    with collector.paused():
+        with collector.paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
