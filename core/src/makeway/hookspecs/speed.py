@@ -108,7 +108,10 @@ def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | N
     return mark
 
 
-def by_request(holds: Callable[[ClusterView], Callable[[Job], bool] | None]) -> Callable[[F], F]:
+def by_request(
+    holds: Callable[[ClusterView], Callable[[Job], bool] | None],
+    in_vain: Callable[[ClusterView], Callable[[Job], str | None] | None] | None = None,
+) -> Callable[[F], F]:
     """Mark an implementation as one that answers about a pending job by what the job asks for, and by nothing else.
 
     Goes below ``@hookimpl``, on `makeway_admit`, `makeway_closed_nodes`, `makeway_protect`,
@@ -121,6 +124,10 @@ def by_request(holds: Callable[[ClusterView], Callable[[Job], bool] | None]) -> 
         is the partition, the time limit and all of `makeway.model.JobSpec`, but for id, name, command, times, nice
         value and priority. Who stands before the job (``before``) and `ClusterView.searches` must not count either.
         None instead of a function: it never is.
+    :param in_vain: called like `holds`; only looked at on `makeway_admit`, and where no other plugin has a say about
+        the job. The function that it returns gives the reason for which a pending job would wait if it were tried
+        now, without anybody making way for it and without a wish to be asked again. The job then waits for that
+        reason, and is not tried. None, for a job or instead of a function: that is not known.
 
     A limit for each user::
 
@@ -138,6 +145,7 @@ def by_request(holds: Callable[[ClusterView], Callable[[Job], bool] | None]) -> 
 
     def mark(function: F) -> F:
         function.makeway_by_request = holds  # type: ignore[attr-defined]
+        function.makeway_in_vain = in_vain  # type: ignore[attr-defined]
         return function
 
     return mark

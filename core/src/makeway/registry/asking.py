@@ -38,6 +38,8 @@ class Call:
     """What spares asking: ranks or kinds (`makeway.hookspecs.ranked_by`, `alike_by`); None: nothing does."""
     by_request: Callable[[ClusterView], Any] | None = None
     """Says when it answers by the request (`makeway.hookspecs.by_request`); None: it does not say."""
+    in_vain: Callable[[ClusterView], Any] | None = None
+    """Says beside that why a job would wait if it were tried; None: it does not say."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -65,6 +67,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_basis", PreemptBasis.OTHER),
         marks.get("makeway_ranks") or marks.get("makeway_kinds"),
         marks.get("makeway_by_request"),
+        marks.get("makeway_in_vain"),
     )
 
 

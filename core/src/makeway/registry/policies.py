@@ -40,7 +40,7 @@ from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
-from makeway.registry.quicker import by_request_of, kind_of, rank_of
+from makeway.registry.quicker import by_request_of, in_vain_of, kind_of, rank_of
 from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
@@ -184,6 +184,10 @@ class Policies(Room):
     def by_request(self, view: ClusterView) -> Callable[[Job], bool] | None:
         """Return whether all answers about a pending job depend on its request alone; None: that is known of none."""
         return by_request_of(self, view)
+
+    def in_vain(self, view: ClusterView) -> Callable[[Job], str | None]:
+        """Return what says why a pending job would wait if it were tried now, or None where nobody knows."""
+        return in_vain_of(self, view)
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.

@@ -105,6 +105,28 @@ def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | No
     return lambda job: all(test(job) for test in tests)
 
 
+def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | None]:
+    """Return what says why a job would wait if it were tried; None: that is not known, or others have a say as well.
+
+    Others that answer `makeway_admit` about some jobs only have none about the rest. Nor has a search that is asked
+    after the plugin's own. An answer that is no reason is nobody's reason, so that the job is tried.
+    """
+    hook = "makeway_admit"
+    plugin, told = asker.who(hook), next((call.in_vain for call in asker.calls(hook)), None)
+    found = None if told is None else asker.asked_beside(plugin, hook, None, told, view)
+    for each in _ABOUT_A_TRY:
+        calls = [call for call in asker.calls(each) if call.plugin != plugin and not call.of_selector]
+        own_search = each == "makeway_search" and asker.who(each) == plugin
+        if not own_search and any(each != hook or call.about is None for call in calls):
+            found = None
+    others = [call.about for call in asker.calls(hook) if call.about is not None]
+    if found is None:
+        return lambda job: None
+    return lambda job: (
+        None if any(test(job) for test in others) else asker.asked_beside(plugin, hook, job, found, job)
+    )
+
+
 def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
     def checked(job: Job) -> bool:
         found: object = asker.asked_beside(plugin, hook, job, holds, job)
@@ -116,4 +138,4 @@ def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job
     return checked
 
 
-__all__ = ["by_request_of", "kind_of", "rank_of"]
+__all__ = ["by_request_of", "in_vain_of", "kind_of", "rank_of"]

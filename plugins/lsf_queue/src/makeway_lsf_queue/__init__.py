@@ -21,7 +21,7 @@ limits, groups  job slot limits (5); counting: how much they hold; judging: who 
 resources       shared resources, memory (8)
 gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
-alike           who is answered by what it asks for, and nothing else
+alike, vain     who is answered by what it asks for, and nothing else; who would be tried in vain
 pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
 actions, resume making way, going on, migrating (6)
@@ -65,6 +65,7 @@ from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
+from makeway_lsf_queue.vain import in_vain
 from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
 
@@ -102,7 +103,7 @@ def makeway_gang(view: ClusterView) -> Gang:
 
 
 @hookimpl
-@by_request(alike)
+@by_request(alike, in_vain)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whoever would break a job slot limit."""
     return admission.admit(jobs, view)

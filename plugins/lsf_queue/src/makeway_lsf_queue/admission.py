@@ -56,4 +56,4 @@ def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
     if not limits_of(site) and not site.settings.resources:
         return False
     counted = _counted(site, view)
-    return _blocked(site, counted, job) is not None or bool(judging.closed(site, counted, job) & job.nodes)
+    return judging.stops(counted, job) or resources.blocked(site, counted, job) is not None

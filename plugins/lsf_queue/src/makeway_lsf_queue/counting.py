@@ -45,6 +45,7 @@ class Use:
 
 
 _NOTHING = Use()
+_NONE = (0.0, 0.0)
 
 
 @attrs.frozen
@@ -78,7 +79,7 @@ class Counted:
     def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         base = _MEMO.base(site, view)
         if base is None:
-            return cls(site, view, modes, (), _MEMO.sums_of(site), None)
+            return cls(site, view, modes, (), _MEMO.sums_of(site, modes), None)
         changed = {job.id: modes(job) is PreemptMode.SUSPEND for job in view.made_way}
         return cls(site, view, modes, (), base.sums, base.summed or base.jobs, changed)
 
@@ -164,6 +165,22 @@ class Counted:
             return self.counted_on_hosts(limit, key, besides).get(index, _NOTHING)
         running, stopped = self._on_hosts((limit, key), besides).get(index, (0.0, 0.0))
         return self._use(limit, besides, running, stopped)
+
+    def taken_at(self, limit: Limit, key: str, besides: Job) -> Callable[[int], float] | None:
+        """Return what says how much is taken of a limit on a host, by index; None: that is to be counted one by one."""
+        active = besides.allocation is not None
+        if not self._is_summed(limit) or self.reserved or (active and self.changed):
+            return None
+        with_stopped = limit.suspended and not self._resumes_beside(limit, besides)
+        if active:
+            return self.brought().taken_beside((limit, key), besides.id, with_stopped=with_stopped)
+        on = self._on_hosts((limit, key), besides)
+
+        def taken(index: int) -> float:
+            running, stopped = on.get(index, _NONE)
+            return running + stopped if with_stopped else running
+
+        return taken
 
     def taken_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, float]:
         """Return the total of `used_on` for each host where anything is taken."""
@@ -284,10 +301,10 @@ class _Memo:
             return None
         return base if base.brought().knows(view.made_way) else None
 
-    def sums_of(self, site: Site) -> Sums:
+    def sums_of(self, site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
         """Return the sums of a site, whoever they were of last."""
         if self._sums is None or self._sums.site is not site:
-            self._sums = Sums(site, _amounts_of(site))
+            self._sums = Sums(site, _amounts_of(site), lambda job: modes(job) is PreemptMode.SUSPEND)
         return self._sums
 
 

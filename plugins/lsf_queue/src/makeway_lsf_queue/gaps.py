@@ -25,7 +25,7 @@ def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
         return 0
     mine = job.partition.name
     closed = not_offered(site, survey, mine)
-    kept = _kept_slots(site, survey, view, mine)
+    kept = kept_slots(site, survey, view, mine)
     for index in bitmap.indices(jobs.hosts_of(job) & ~closed & bitmap.of(list(kept))):
         whole = survey.used.nodes[index].cpus
         free = whole - survey.used.running(index, view.made_way) - kept[index]
@@ -61,7 +61,7 @@ def _between(site: Site, mine: str, below: str, other: Job) -> bool:
     return site.may_preempt(mine, name) and site.may_preempt(name, below)
 
 
-def _kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
+def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
     """Return host -> slots of suspended jobs that are not for queue `mine`."""
     known = survey.kept_slots.get(mine)
     if known is None:

@@ -76,13 +76,13 @@ def _verdict(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -
     if limit.per_host:
         return _of_the_best_host(counted, limit, job, key, bound)
     use = counted.used(limit, key, job)
-    wanted = _wanted(job, limit, counted)
+    wanted = wanted_of(job, limit, counted)
     return Verdict(limit=limit, bound=bound, wanted=wanted, use=use, setting=_setting(limit, key))
 
 
 def _of_the_best_host(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> Verdict:
     """Return the verdict for the host of the limit that has most room under it."""
-    rows = _rows(counted, limit, job, bound)
+    rows = rows_of(counted, limit, job, bound)
     if job.allocation is not None or counted.reserved:
         return _of_the_best_of(rows, counted, limit, job, key, bound)
     answers, asked = counted.answers, ("host", limit, key, id(rows))  # `sums.rows` keeps them
@@ -129,17 +129,12 @@ def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
     del site
-    for limit, key, bound in counted.sums.about(job):
-        if limit.hosts is not None and not jobs.places_of(job) & limit.hosts:
-            continue
+    found = first_limit(counted, job)
+    if found is not None:
+        limit, key, bound = found
         verdict = _verdict(counted, limit, job, key, bound)
-        if verdict.fits or (limit.counts is Counts.JOBS and counted.view.made_way):
-            continue
-        if leaves_other_hosts(limit, job):
-            continue  # `closed` keeps it off these
-        has_room = limit.counts is Counts.SLOTS and verdict.use.total + 1 <= verdict.bound
         return Blocked(
-            reason=PARALLEL.get(limit.reason, limit.reason) if has_room else limit.reason,
+            reason=_reason(limit, verdict),
             resource="limit",
             wanted=verdict.wanted,
             available=max(0.0, verdict.bound - verdict.use.total),
@@ -147,6 +142,62 @@ def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
             liftable=True,
         )
     return None
+
+
+def reason_of(counted: Counted, limit: Limit, key: str, bound: float, job: Job) -> str:
+    """Return the pending reason of a limit that keeps a job out."""
+    if limit.counts is not Counts.SLOTS or limit.reason not in PARALLEL:
+        return limit.reason
+    return _reason(limit, _verdict(counted, limit, job, key, bound))
+
+
+def _reason(limit: Limit, verdict: Verdict) -> str:
+    """Return another reason than the limit's own if a smaller job would have room."""
+    has_room = limit.counts is Counts.SLOTS and verdict.use.total + 1 <= verdict.bound
+    return PARALLEL.get(limit.reason, limit.reason) if has_room else limit.reason
+
+
+def first_limit(counted: Counted, job: Job) -> tuple[Limit, str, float] | None:
+    """Return the first limit that keeps `job` out, with the key and the bound; None: none does."""
+    places = jobs.places_of(job)
+    for limit, key, bound in counted.sums.about(job):
+        if limit.hosts is not None and not places & limit.hosts:
+            continue
+        if _fits(counted, limit, job, key, bound) or (limit.counts is Counts.JOBS and counted.view.made_way):
+            continue
+        if not leaves_other_hosts(limit, job):  # else `closed` keeps it off these
+            return limit, key, bound
+    return None
+
+
+def _fits(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> bool:
+    """Return what the verdict of a limit comes to: a host with room is enough, whichever has most."""
+    if not limit.per_host:
+        return counted.used(limit, key, job).total + wanted_of(job, limit, counted) <= bound
+    taken_at = counted.taken_at(limit, key, job)
+    rows = rows_of(counted, limit, job, bound)
+    if taken_at is None or not rows:
+        return _of_the_best_host(counted, limit, job, key, bound).fits
+    return any(taken_at(index) + wanted <= most for index, most, wanted in rows)
+
+
+def stops(counted: Counted, job: Job) -> bool:
+    """Whether any limit keeps an active job from going on where it is: what `blocked` and `closed` come to for it."""
+    for limit, key, bound in counted.sums.about(job):
+        if limit.hosts is not None and not job.nodes & limit.hosts:
+            continue
+        if not limit.per_host:
+            if counted.used(limit, key, job).total + wanted_of(job, limit, counted) > bound:
+                return True
+            continue
+        taken_at = counted.taken_at(limit, key, job)
+        if taken_at is None:
+            return bool(_blocked(counted.site, counted, job) or _closed(counted, job) & job.nodes)
+        if any(
+            taken_at(index) + wanted > most for index, most, wanted in rows_of(counted, limit, job, bound)
+        ):
+            return True
+    return False
 
 
 def standing_in_the_way(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
@@ -194,13 +245,13 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
         if limit.counts is Counts.JOBS and counted.view.made_way:
             return 0
         use = counted.used(limit, key, job)
-        return hosts if use.total + _wanted(job, limit, counted) > bound else 0
+        return hosts if use.total + wanted_of(job, limit, counted) > bound else 0
     taken = counted.taken_on(limit, key, job)
-    rows = _rows(counted, limit, job, bound)
+    rows = rows_of(counted, limit, job, bound)
     return bitmap.of([index for index, most, wanted in rows if taken.get(index, 0.0) + wanted > most])
 
 
-def _rows(counted: Counted, limit: Limit, job: Job, bound: float) -> Rows:
+def rows_of(counted: Counted, limit: Limit, job: Job, bound: float) -> Rows:
     """Return each host that a job is on, or may go to, with the bound there and what the job takes there."""
     nodes, spec = counted.view.cluster.nodes, job.spec
     hosts = jobs.places_of(job) & (limit.hosts if limit.hosts is not None else -1)
@@ -226,7 +277,7 @@ def processors(node: Node) -> int:
     return int(given) if given is not None else node.cpus
 
 
-def _wanted(job: Job, limit: Limit, counted: Counted) -> float:
+def wanted_of(job: Job, limit: Limit, counted: Counted) -> float:
     """Return how much of a limit `job` takes in all."""
     if limit.counts is Counts.JOBS:
         return 1.0

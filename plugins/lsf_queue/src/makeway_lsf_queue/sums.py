@@ -7,7 +7,7 @@ that taking a job out again leaves no rounding behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import attrs
 
@@ -35,6 +35,8 @@ class _Part:
 
     job: Job
     suspended: bool
+    stops: bool
+    """Whether it would be suspended if it made way, and count as such."""
     allocation: Allocation | None
     takes: Mapping[Share, tuple[float, Mapping[int, float]]]
 
@@ -42,13 +44,20 @@ class _Part:
 class Sums:
     """What active jobs take of each limit, and on which hosts."""
 
-    def __init__(self, site: Site, amounts: Amounts) -> None:
+    def __init__(self, site: Site, amounts: Amounts, stops: Callable[[Job], bool]) -> None:
+        """Begin with nobody.
+
+        :param stops: whether a job would be suspended if it made way.
+        """
         self.site = site
         self._amounts = amounts
+        self._stops = stops
         self._followed: Sequence[tuple[Job, bool]] | None = None
         self._parts: dict[str, _Part] = {}
         self._totals: dict[Share, Pair] = {}
         self._on: dict[Share, dict[int, Pair]] = {}
+        self._by_queue: dict[Share, dict[str, list[float]]] = {}
+        """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run."""
         self.rows: dict[object, list[tuple[int, float, float]]] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
@@ -85,13 +94,21 @@ class Sums:
 
     def _enter(self, job: Job, suspended: bool) -> None:
         takes = {(limit, key): self._amounts(job, limit) for limit, key, _ in self.about(job)}
-        part = self._parts[job.id] = _Part(job, suspended, job.allocation, takes)
+        part = self._parts[job.id] = _Part(job, suspended, self._stops(job), job.allocation, takes)
         self._book(part, 1)
 
     def _book(self, part: _Part, sign: int) -> None:
         side = 1 if part.suspended else 0
+        queue = part.job.partition.name
         for share, (amount, on) in part.takes.items():
             self._totals.setdefault(share, [0.0, 0.0])[side] += sign * amount
+            lasting = self._by_queue.setdefault(share, {}).setdefault(queue, [0.0, 0.0, 0.0])
+            if part.stops:
+                lasting[0] += sign * amount
+            elif not part.suspended:
+                lasting[1] += sign * amount
+            if not part.suspended:
+                lasting[2] += sign * amount
             if on:
                 hosts = self._on.setdefault(share, {})
                 for index, count in on.items():
@@ -133,6 +150,35 @@ class Sums:
             if stops:
                 stopped += amount
         return running, stopped
+
+    def taken_beside(self, share: Share, job_id: str, *, with_stopped: bool) -> Callable[[int], float]:
+        """Return what says how much is taken on a host by others than one job; as things stand.
+
+        :param with_stopped: whether what suspended jobs take counts as well.
+        """
+        on: Mapping[int, Pair] = self._on.get(share, _NOWHERE)
+        part = self._parts.get(job_id)
+        own = part.takes[share][1] if part is not None and share in part.takes else {}
+        counts = part is not None and (with_stopped or not part.suspended)
+
+        def taken(index: int) -> float:
+            running, stopped = on.get(index, _NONE)
+            mine = own.get(index, 0.0) if counts else 0.0
+            return (running + stopped if with_stopped else running) - mine
+
+        return taken
+
+    def lasting(self, share: Share, below: Container[str]) -> float:
+        """Return how much of a limit is taken at least, whoever makes way: running jobs of queues of `below`, and
+        suspended ones.
+        """
+        found = 0.0
+        for queue, (stopping, leaving, running) in self._by_queue.get(share, {}).items():
+            if share[0].suspended:
+                found += stopping + (0.0 if queue in below else leaving)
+            elif queue not in below:
+                found += running
+        return found
 
     def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Job, JobState
@@ -30,6 +30,10 @@ class Survey:
         """Queue -> the first hosts of its jobs that the system suspended."""
         self.stuck: set[str] = set()
         """Suspended jobs without their slots, on whose hosts nobody runs whom they may stop; filled by `resume`."""
+        self.room: dict[str, Sequence[tuple[int, int]]] = {}
+        """Queue -> hosts with cores that no running jobs use save those that it may preempt; filled by `vain`."""
+        self.lacking: dict[object, bool] = {}
+        """Whether jobs of a queue lack slots on their hosts, whoever made way; filled by `vain`."""
         self.kept_slots: dict[str, dict[int, int]] = {}
         """Queue -> host -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
         self.named: dict[object, Candidates] = {}

@@ -66,7 +66,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
         vacated=frozenset(job.id for job in stopped),
         note="" if running or protected else _nobody(site, preemptor),
         ask_again_at=min([*guard.ask_again, *lapses], default=None),
-        reason=_reason(survey, preemptor, view),
+        reason=reason_on_hosts(survey, preemptor, view),
     )
 
 
@@ -196,7 +196,7 @@ def _nobody(site: Site, preemptor: Job) -> str:
     return f"no job of {names} runs" if names else f"queue {mine} may preempt no other queue"
 
 
-def _reason(survey: Survey, preemptor: Job, view: ClusterView) -> str:
+def reason_on_hosts(survey: Survey, preemptor: Job, view: ClusterView) -> str:
     """Return LSF's name for what stands in the way on the hosts (section 10)."""
     mine = jobs.hosts_of(preemptor)
     if survey.exclusive and not mine & ~survey.exclusive:

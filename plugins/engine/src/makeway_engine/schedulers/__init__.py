@@ -104,7 +104,8 @@ class Schedulers:
         if self._glance_decides() and not limits_all:
             return None  # a glance costs less than a try
         alike = attempts.policies.by_request(attempts.ledger)
-        return None if alike is None else Requests(attempts.queue, alike, placer.beyond)
+        in_vain = attempts.policies.in_vain(attempts.ledger) if placer.preemption else _unknown
+        return None if alike is None else Requests(attempts.queue, alike, placer.beyond, in_vain)
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.
@@ -128,6 +129,10 @@ class Schedulers:
         """Go on where another engine's passes stood."""
         for part in (self.attempts, self.greedy, self.strict):
             part.take_over(memory)
+
+
+def _unknown(job: Job) -> str | None:
+    """Say that nothing is known beforehand of what a try would come to."""
 
 
 def _shapes(

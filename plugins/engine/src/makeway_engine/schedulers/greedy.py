@@ -142,8 +142,13 @@ class Greedy:
             if arrivals and entry in arrivals:  # it became eligible in this very pass
                 heads.go_on(listed, entry)
                 continue
-            after, job, reason = entry, entry[1], entry[1].reason
-            alone = requests.stands_alone(entry)
+            alone, job, reason = requests.stands_alone(entry), entry[1], entry[1].reason
+            if not alone and (said := requests.in_vain(job)) is not None:
+                if said != reason:
+                    ledger.wait_for(job, said)
+                    heads.go_on(listed, entry)
+                continue
+            after = entry
             outcome = self._attempts.try_entry(entry)
             if job.asked_at is not None and not alone:
                 requests.waits(job)

@@ -32,16 +32,24 @@ _ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not i
 class Requests(Shapes):
     """The eligible entries of a queue by request."""
 
-    def __init__(self, queue: Queue, by_request: Callable[[Job], bool], on_hold: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        by_request: Callable[[Job], bool],
+        on_hold: Mapping[str, str],
+        in_vain: Callable[[Job], str | None],
+    ) -> None:
         """Be there for one run.
 
         :param by_request: whether policies answer about a job by its request.
         :param on_hold: jobs that wait for good, for reasons of their own.
+        :param in_vain: says why a job would wait if it were tried, or None where that is not known beforehand.
         """
         super().__init__(queue, _request)
         self._by_themselves = self._stands_alone
         self._by_request = by_request
         self._on_hold = on_hold
+        self._in_vain = in_vain
 
     def waits(self, job: Job) -> None:
         """A job waits for another reason than before, or something of its own came in between."""
@@ -54,6 +62,10 @@ class Requests(Shapes):
         """Whether nobody asks for the same as far as is known: others say nothing about this one."""
         known = self._entry_of.get(entry[1].index)
         return known is None or known[0] is None
+
+    def in_vain(self, job: Job) -> str | None:
+        """Return why a job that does not stand alone would wait if it were tried; None: that is not known."""
+        return self._in_vain(job)
 
     def _stands_alone(self, job: Job) -> bool:
         """Whether more than its request counts: it ran before, or had others make way."""
