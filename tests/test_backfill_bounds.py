@@ -269,20 +269,29 @@ def _deep(seed: int) -> tuple[Config, list[JobSpec]]:
 def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same record where those between are not planned for; each pass looks for such a job from the first on."""
-    leaps = 0
-    leap = Backfill._leap
+    """The same record where those between are not planned for; each pass looks for such jobs from the first on."""
+    leaps: list[int] = []
+    starts = 0
+    leap, start = Backfill._leap, Backfill._try_start
 
     def noted(self: Backfill, *given: Any) -> bool:
-        nonlocal leaps
+        before = starts
         leapt = leap(self, *given)
-        leaps += leapt
+        if leapt:
+            leaps.append(starts - before)
         return leapt
 
+    def counted(self: Backfill, *given: Any) -> Any:
+        nonlocal starts
+        starts += 1
+        return start(self, *given)
+
     monkeypatch.setattr(Backfill, "_leap", noted)
+    monkeypatch.setattr(Backfill, "_try_start", counted)
     monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
     monkeypatch.setattr(_Kinds, "many", 1)
     quick = _record(*_deep(seed))
-    assert leaps > 5
+    assert len(leaps) > 5
+    assert max(leaps) == (1 if seed == 2 else 2), "in all of these sites but one, two start in one leap"
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
     assert quick == _record(*_deep(seed))

@@ -114,40 +114,39 @@ class Behind:
             found = self._first(self._attempts.queue.entries, found)
         return found
 
-    def first_open(self, after: Entry, plan: Plan) -> Entry | None:
-        """Return the first entry behind one that may start now, by itself; None: that is not known."""
-        if (
-            not math.isinf(self._at_most)
-            or self._anybody_due()
-            or self._first(self._shapes.apart, after) is not None
-            or not all(map(self._displaces_nobody, self._open))
-        ):
-            return None
-        found = [each for shape in self._open for each in self._may_start_of(shape, after, plan)]
-        return min(found, default=None)
+    def may_leap(self, after: Entry) -> bool:
+        """Whether it is known of each entry behind one, by itself, who may start now."""
+        return (
+            math.isinf(self._at_most)
+            and not self._anybody_due()
+            and self._first(self._shapes.apart, after) is None
+            and all(map(self._displaces_nobody, self._open))
+        )
 
-    def anybody_without(self, after: Entry, plan: Plan, taken: NodeBits) -> bool:
-        """Whether anybody behind an entry could start now even if some nodes were taken."""
+    def first_open(self, after: Entry, plan: Plan, taken: NodeBits) -> Entry | None:
+        """Return the first entry behind one that may start now even if some nodes are taken; None: there is none."""
         # What is known is of those behind the point that the pass has reached, not of those behind `after`.
         known = dict(self._shortest)
-        found = any(self._may_start(shape, after, plan, taken) for shape in self._open)
+        found = [each for shape in self._open for each in self._may_start_of(shape, after, plan, taken)]
         self._shortest = known
-        return found
+        return min(found, default=None)
 
-    def between(self, after: Entry, before: Entry) -> list[Entry] | None:
+    def between(self, after: Entry, before: Entry, but: Sequence[Entry]) -> list[Entry] | None:
         """Return the shortest job of each shape between two entries, none of whom displaces anybody.
 
         None: some do, or the selector knows of some of no like.
+
+        :param but: whom to leave out.
         """
         shortest = []
         for shape in self._shapes.behind(after):
-            entry = _within(shape.entries, after, before)
+            entry = _within(shape.entries, after, before, but)
             if entry is None:
                 continue
             if self._shapes.kind_of(entry[1]).told is None or not self._displaces_nobody(shape):
                 return None
             lists = (shape.by_limit[limit] for limit in shape.limits)
-            found = (_within(listed, after, before) for listed in lists)
+            found = (_within(listed, after, before, but) for listed in lists)
             shortest.append(next((each for each in found if each is not None), entry))
         return shortest
 
@@ -157,15 +156,12 @@ class Behind:
         return bool(releases) and releases[0][0] <= self._ledger.now
 
     # ------------------------------------------------------------------------------- shapes
-    def _may_start(self, shape: Shape, after: Entry, plan: Plan, taken: NodeBits = 0) -> bool:
-        """Whether anybody of a shape behind an entry may start now.
-
-        :param taken: nodes that count as taken.
-        """
+    def _may_start(self, shape: Shape, after: Entry, plan: Plan) -> bool:
+        """Whether anybody of a shape behind an entry may start now."""
         length = self._least_length(shape, after)
-        return length is not None and self._fits(shape, length, plan, taken)
+        return length is not None and self._fits(shape, length, plan, 0)
 
-    def _may_start_of(self, shape: Shape, after: Entry, plan: Plan) -> Iterator[Entry]:
+    def _may_start_of(self, shape: Shape, after: Entry, plan: Plan, taken: NodeBits) -> Iterator[Entry]:
         """Yield the first entries behind one that may start now, one for each time limit."""
         length = self._least_length(shape, after)
         if length is None:
@@ -174,15 +170,15 @@ class Behind:
             entry = self._first(shape.by_limit[limit], after)
             if entry is None:
                 continue
-            if not self._fits(shape, min(limit, YEAR), plan, 0):
+            if not self._fits(shape, min(limit, YEAR), plan, taken):
                 return
             yield entry
         entry = self._first(shape.entries, after)
-        if entry is not None and self._fits(shape, YEAR, plan, 0):
+        if entry is not None and self._fits(shape, YEAR, plan, taken):
             yield entry
 
     def _fits(self, shape: Shape, length: Seconds, plan: Plan, taken: NodeBits) -> bool:
-        """Whether a job of a shape that runs so long may start now."""
+        """Whether a job of a shape that runs so long may start now, even if some nodes are taken."""
         ledger = self._ledger
         open_to_it = shape.partition.nodes & ledger.up & ~taken
         nodes = plan.available(ledger.now, ledger.now + length) & open_to_it
@@ -225,7 +221,11 @@ class Behind:
         return _Kind(self._screen_key(job), whom, told)
 
 
-def _within(listed: Sequence[Entry], after: Entry, before: Entry) -> Entry | None:
-    """Return the first of a list between two entries; None: there is none."""
+def _within(listed: Sequence[Entry], after: Entry, before: Entry, but: Sequence[Entry]) -> Entry | None:
+    """Return the first of a list between two entries, and not among some; None: there is none."""
     at = bisect.bisect_right(listed, after)
-    return listed[at] if at < len(listed) and listed[at] < before else None
+    while at < len(listed) and listed[at] < before:
+        if listed[at] not in but:
+            return listed[at]
+        at += 1
+    return None

@@ -26,6 +26,8 @@ _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""
 _LEAP_AFTER = 3
 """After so many tries in vain a pass looks for whoever can start; each time that it does so in vain, after twice."""
+_MOST_LEAPT_TO = 8
+"""So many are looked at in one leap: it is in vain where a single one of them depends on those between."""
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
 
@@ -124,30 +126,62 @@ class Backfill:
         return self._asked_of_idle and bool(idle) and not plan.promised & idle
 
     def _leap(self, after: Entry, plan: Plan, behind: Behind) -> bool:
-        """Start the only one behind an entry who can start now, without planning for those between; say whether.
+        """Start all behind an entry who can start now, without planning for those between; say whether that was done.
 
-        That is right where none of them could be promised, while that job runs, a node that it may choose now.
+        That is right where none of them could be promised, while such a job runs, a node that it may choose now.
+        """
+        questions: list[Question] = []
+        leapt_to: list[Entry] = []
+        taken: NodeBits = 0
+        if not behind.may_leap(after):
+            return False
+        entry = behind.first_open(after, plan, taken)
+        while entry is not None:
+            question = self._leap_to(entry, behind.between(after, entry, leapt_to), plan, taken)
+            placed = None if question is None else self._placer.prober.ask(question, preempt=False)
+            if question is None or not isinstance(placed, Placement):
+                return False
+            questions.append(question)
+            leapt_to.append(entry)
+            taken |= placed.allocation.nodes
+            entry = behind.first_open(entry, plan, taken)
+            if entry is not None and (
+                len(questions) == _MOST_LEAPT_TO or not self._leaves_the_rest(question, placed)
+            ):
+                return False
+        if not questions or self._is_open_of_idle(plan, taken):
+            return False
+        return all(self._try_start(each) is Outcome.STARTED for each in questions)
+
+    def _leaves_the_rest(self, question: Question, placed: Placement) -> bool:
+        """Whether a start takes whole nodes from those behind, and nothing else."""
+        shared = placed.allocation.shared or not placed.allocation.whole_nodes
+        return not (shared or question.job.spec.licenses or self._placer.policies.closes)
+
+    def _leap_to(
+        self, entry: Entry, others: Sequence[Entry] | None, plan: Plan, taken: NodeBits
+    ) -> Question | None:
+        """Return how to ask for an entry that might start now; None: it depends on those before it, or is not known.
+
+        :param others: those before it who are not planned for.
+        :param taken: nodes of those before it who will start.
         """
         ledger = self._ledger
-        entry = behind.first_open(after, plan)
-        others = None if entry is None else behind.between(after, entry)
-        if entry is None or others is None or self._wants(entry[1]) is None:
-            return False
         _, job, partition = entry
+        if others is None or self._wants(job) is None:
+            return None
         length = self.length(job, False)
         found = self.earliest(job, partition, plan, length)
-        if found is None or found[0] > ledger.now or found[1].nodes & ledger.completing:
-            return False
-        question = Question(job, partition, found[2])
-        placed = self._placer.prober.ask(question, preempt=False)
-        if not isinstance(placed, Placement) or self._is_open_of_idle(plan, placed.allocation.nodes):
-            return False
-        if behind.anybody_without(entry, plan, placed.allocation.nodes):
-            return False
-        eyed, beginnings = found[2] & ~ledger.exclusive, self._beginnings(plan, ledger.now + length)
+        if found is None or found[0] > ledger.now:
+            return None
+        nodes = found[2] & ~taken
+        forecast = self.forecast(job, nodes, ledger.now, []) if taken else found[1]
+        if forecast is None or forecast.at > ledger.now or forecast.nodes & ledger.completing:
+            return None
+        eyed, beginnings = nodes & ~ledger.exclusive, self._beginnings(plan, ledger.now + length)
         if any(self._might_be_promised(other, plan, eyed, beginnings) for other in others):
-            return False
-        return self._try_start(question) is Outcome.STARTED
+            return None
+        return Question(job, partition, nodes)
 
     def _might_be_promised(
         self, entry: Entry, plan: Plan, eyed: NodeBits, beginnings: Sequence[Seconds]
