@@ -66,6 +66,7 @@ class Recorder:
         """
         self.cluster = cluster
         self.measures = measures or Measures()
+        self._measures = measures is not None
         self.histories: dict[str, History] = {}
         self.preemptions: list[Preemption] = []
         self.metrics = Metrics()
@@ -129,7 +130,8 @@ class Recorder:
         metrics.jobs += 1
         if metrics.first_submit is None or now < metrics.first_submit:
             metrics.first_submit = now
-        self.measures.entered(job, now)
+        if self._measures:
+            self.measures.entered(job, now)
         if self.listens:
             self._at(now)
             self._changed[job.id] = history
@@ -183,7 +185,8 @@ class Recorder:
             self.metrics.core_seconds_used += (now - history.since) * self.shapes.cpus_held(
                 history.allocation
             )
-        self.measures.moved(job, before, state, history.since, now)
+        if self._measures:
+            self.measures.moved(job, before, state, history.since, now)
         history.since = now
         history.state = state
         if state is _RUNNING:
@@ -191,7 +194,10 @@ class Recorder:
                 history.first_start = now
                 wait = now - job.spec.submit_at
                 self.metrics.wait_total += wait
-                self.metrics.waits_in.setdefault(job.partition.name, array("d")).append(wait)
+                waits = self.metrics.waits_in.get(job.partition.name)
+                if waits is None:
+                    waits = self.metrics.waits_in[job.partition.name] = array("d")
+                waits.append(wait)
             history.allocation = job.allocation
         elif state is _PENDING:
             history.allocation = None
@@ -233,7 +239,8 @@ class Recorder:
         run = history.worked
         slow = (now - job.spec.submit_at) / (run if run > _BOUND else _BOUND)
         metrics.slowdowns += slow if slow > 1.0 else 1.0
-        self.measures.ended(job, started=history.first_start is not None, worked=run, now=now)
+        if self._measures:
+            self.measures.ended(job, started=history.first_start is not None, worked=run, now=now)
         if self._archive is not None:
             self._archive.ended(history, self)
         if not self._keep:

@@ -152,7 +152,12 @@ class Asker:
     ) -> Any:
         """Return what a function answers that `plugin` handed over by `hook`; from then on it is the one to blame."""
         self._answered[hook] = plugin
-        return guarded(self, hook, job, lambda: function(*given))
+        try:
+            return function(*given)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self.blame(hook, job, error) from error
 
     def listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
         """Return an answer as a list.

@@ -15,6 +15,9 @@ class Border:
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
+        self._active: Sequence[Job] = ()
+        self._identities: frozenset[int] = frozenset()
+        """Those of the active jobs who were there last; the same tuple holds the same jobs."""
 
     def _refuse(self, hook: str, job: Job | None, message: str) -> NoReturn:
         raise self._asker.fault(hook, job, message)
@@ -43,7 +46,9 @@ class Border:
         if len(named) < len(answer.jobs):
             twice = next(job for at, job in enumerate(answer.jobs) if job in answer.jobs[:at])
             self._refuse(hook, preemptor, f"named job {twice} twice")
-        strangers = named.difference(map(id, active))
+        if active is not self._active or type(active) is not tuple:
+            self._active, self._identities = active, frozenset(map(id, active))
+        strangers = named - self._identities
         if strangers:
             job = next(job for job in answer.jobs if id(job) in strangers)
             self._refuse(hook, preemptor, f"named {shown(job)}, which is not among the active jobs")

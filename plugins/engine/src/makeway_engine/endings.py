@@ -16,7 +16,7 @@ from makeway_engine.reports import Reports
 from makeway_engine.transitions import Transitions
 
 _TINY = 1e-6
-_NATURAL_ENDS = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+_NATURAL_ENDS = (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
 
 
 class Endings:

@@ -209,7 +209,7 @@ class Engine:
 
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""
-        self.forgiveness.on = True
+        self.forgiveness.begin()
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:

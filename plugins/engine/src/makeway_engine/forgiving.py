@@ -36,8 +36,16 @@ class Forgiveness:
         """Whether anything is forgiven; else the first error ends the run."""
         self.in_a_row: dict[str, int] = {}
         """Errors by plugin since it last answered."""
+        self.guards: list[Callable[[], None]] = []
+        """Called when forgiving begins, by those that do without until then."""
         self.given_up: PolicyError | None = None
         """The error that was one too many; None: there was none."""
+
+    def begin(self) -> None:
+        """Forgive from now on."""
+        self.on = True
+        for guard in self.guards:
+            guard()
 
     def run(self, call: Callable[[], T], otherwise: T, job: Job | None = None) -> T:
         """Return what `call` returns; `otherwise`, if a plugin raised in it.
@@ -89,39 +97,25 @@ class ForgivenSelector:
     def __init__(self, selector: Any, forgiveness: Forgiveness) -> None:
         self._selector = selector
         self._forgiveness = forgiveness
-        self._placed, self._released = selector.placed, selector.released
-        self._suspended, self._resumed = selector.suspended, selector.resumed
-
-    def _note(self, call: Callable[[Job], None], job: Job) -> None:
-        if self._forgiveness.on:
-            self._forgiveness.run(lambda: call(job), None, job)
+        # As long as nothing is forgiven its own methods are called, without a step between.
+        self.placed: Callable[[Job], None] = selector.placed
+        self.released: Callable[[Job], None] = selector.released
+        self.suspended: Callable[[Job], None] = selector.suspended
+        self.resumed: Callable[[Job], None] = selector.resumed
+        if forgiveness.on:
+            self._guard()
         else:
-            call(job)
+            forgiveness.guards.append(self._guard)
+
+    def _guard(self) -> None:
+        self.placed, self.released = self._forgiven(self.placed), self._forgiven(self.released)
+        self.suspended, self.resumed = self._forgiven(self.suspended), self._forgiven(self.resumed)
+
+    def _forgiven(self, call: Callable[[Job], None]) -> Callable[[Job], None]:
+        return lambda job: self._forgiveness.run(lambda: call(job), None, job)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
-
-    def placed(self, job: Job) -> None:
-        """Take note that a job holds its allocation."""
-        if self._forgiveness.on:
-            self._note(self._placed, job)
-        else:
-            self._placed(job)
-
-    def released(self, job: Job) -> None:
-        """Take note that a job gives it back."""
-        if self._forgiveness.on:
-            self._note(self._released, job)
-        else:
-            self._released(job)
-
-    def suspended(self, job: Job) -> None:
-        """Take note that a job was stopped."""
-        self._note(self._suspended, job)
-
-    def resumed(self, job: Job) -> None:
-        """Take note that a job goes on."""
-        self._note(self._resumed, job)
 
 
 __all__ = ["POLICY_ERROR", "ForgivenSelector", "Forgiveness"]

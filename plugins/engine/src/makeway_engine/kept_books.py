@@ -19,6 +19,8 @@ class KeptBooks:
         self._view = view
         self._usage: UsageBooks | None = None
         """None: nobody has asked who holds how much."""
+        self.kept = False
+        """Whether there is any book: if not, nobody need be told of anything."""
         self._rolls: list[Roll] = []
         """Those of the books that want to know who comes and goes."""
         self._books: dict[Any, Book] = {}
@@ -27,6 +29,7 @@ class KeptBooks:
     def usage(self, by: By, active: Iterable[Job], *, running: bool) -> Mapping[Any, Usage]:
         """Return what active jobs hold, by whom."""
         if self._usage is None:
+            self.kept = True
             self._usage = UsageBooks(self._cluster, active)
         return self._usage.of(by, running=running)
 
@@ -44,6 +47,7 @@ class KeptBooks:
             for job in active:
                 found.started(job, view)
             self._books[kind] = found
+            self.kept = True
         return cast(B, found)
 
     # ------------------------------------------------------------------------------- told

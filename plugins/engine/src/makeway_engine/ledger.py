@@ -276,17 +276,21 @@ class Ledger:
         draft.__class__ = Job
         job = cast(Job, draft)
         self.jobs[job.id] = job
-        self._components.add(job)
-        self._books.came(job)
+        if job.spec.het_id is not None:
+            self._components.add(job)
+        if self._books.kept:
+            self._books.came(job)
         return job
 
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
         del self.jobs[job.id]
-        self._books.gone(job)
+        if self._books.kept:
+            self._books.gone(job)
         if self.gone is not None:
             self.gone.append(job.id)
-        self._components.remove(job)
+        if job.spec.het_id is not None:
+            self._components.remove(job)
 
     def wait_for(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for."""
@@ -330,7 +334,8 @@ class Ledger:
         self._held.add(nodes)
         if not allocation.shared and job.state is _RUNNING:
             self._exclusive.add(nodes)
-        self._books.started(job)
+        if self._books.kept:
+            self._books.started(job)
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self.license_holders.setdefault(name, {})[job.id] = count
@@ -393,13 +398,14 @@ class Ledger:
             raise RunnerError(f"job {job.id} ended but holds no nodes")
         if job.end_at is not None:
             self._deadlines.clear(job)
-        self._books.left(job)
+        if self._books.kept:
+            self._books.left(job)
         self._jobs_active.remove(job)
         nodes = allocation.nodes
         self._held.remove(nodes)
         if not allocation.shared and job.state is _RUNNING:
             self._exclusive.remove(nodes)
-        if at_once:
+        if at_once and allocation.licenses:
             self._give_licences_back(job, allocation)
         if job.partition.exclusive_user or job.spec.exclusive is _USER:
             self.anyone_exclusive -= 1

@@ -99,7 +99,7 @@ class Moves:
         self.queue.remove(job)
         ledger.start(job, allocation)
         self.selector.placed(job)
-        self.actions.append(Start(job, 0, 0, (), allocation))
+        self.actions.append(tuple.__new__(Start, (job, 0, 0, (), allocation, False)))
         self.recorder.moved(job, _RUNNING, ledger.now)
         if self.gang is not None:
             self.tell_gang("started", job)

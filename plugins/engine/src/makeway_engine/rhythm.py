@@ -40,6 +40,7 @@ class Rhythm:
         self._making_way = transitions.making_way
         self._placer = placer
         self._schedulers = schedulers
+        self._alone = schedulers.alone
         self._policies = policies
         self._clockwork = clockwork
         self._has_gang = transitions.gang is not None
@@ -202,7 +203,10 @@ class Rhythm:
             self._mark()
         if self._placer.kept.claims:
             self._placer.serve()
-        self._schedulers.run(depth, backfill=backfill)
+        if self._alone is not None:
+            self._alone()
+        else:
+            self._schedulers.run(depth, backfill=backfill)
         if self._marks:
             self._mark()
         if self._has_gang:

@@ -40,6 +40,9 @@ def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[
     by_priority = view.rule("priority_modifier") and has_flag(ModeFlag.PRIORITY, mine.preempt_mode, view)
     if not listed and not within:
         return []
+    if not within and not by_priority:
+        others = {name for name in listed if name != mine.name}
+        return [job for job in jobs if (other := job.qos) is not None and other.name in others]
     priority = preemptor.priority
     return [
         job

@@ -36,9 +36,9 @@ class Ground:
     """Free cores of a node."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.define(eq=False)
 class Found:
-    """A place for a job."""
+    """A place for a job; nobody changes it, but setting the fields of frozen objects takes long."""
 
     nodes: NodeBits
     indices: tuple[int, ...]

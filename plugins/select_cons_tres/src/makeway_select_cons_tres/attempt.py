@@ -28,6 +28,9 @@ from makeway_select_cons_tres.one_node import first_that_fits
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
 
+_NOTHING = Shortage()
+_ONE_NODE = Shortage(1)
+
 
 class ConsAttempt:
     """One job against the books. See `makeway.model.Attempt`."""
@@ -47,12 +50,12 @@ class ConsAttempt:
         self.view = view
         self.kind = known.kind(job)
         self.books = known.books
-        self.short = Shortage()
+        self.short = _NOTHING
         """What was missing in the last try."""
         self._removed = False
         self._wants_idle = not (self.kind.request.shares or known.mode.preempts or planning)
         """Whether nodes on which a job runs are out of the question."""
-        self._exempt: Sequence[Job] | None = None
+        self._exempt: Sequence[Job] | None = None if known.guards_overlay else ()
 
     # ---------------------------------------------------------------------------- protocol
     def fresh(self) -> ConsAttempt:
@@ -192,7 +195,7 @@ class ConsAttempt:
         nodes &= self.known.fitting.nodes(self.kind) & ~books.reserved_nodes
         if nodes:
             return first_that_fits(self.kind, nodes, books)
-        self.short = Shortage(1)
+        self.short = _ONE_NODE
         return None
 
     def _running(self) -> NodeBits:

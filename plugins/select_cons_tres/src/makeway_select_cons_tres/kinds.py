@@ -37,6 +37,8 @@ class Kind:
     """Feature alternatives, in the order in which they are tried."""
     cpus_on_one_node: int | None = None
     """CPUs that a job takes of whichever node it gets; None: it takes more to say (`one_node`)."""
+    looks_at_used: bool = False
+    """Whether its jobs look at cores in use as well."""
     verdict: tuple[NodeBits, Blocked | None] | None = None
     """Whether it could ever run on these nodes; None: not asked yet."""
 

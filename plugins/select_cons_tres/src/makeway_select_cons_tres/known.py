@@ -25,7 +25,7 @@ from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impo
 from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.one_node import cpus_on_one_node
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
-from makeway_select_cons_tres.request import Request, request_of
+from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
 from makeway_select_cons_tres.table import TableKey
 from makeway_slurm.preemption import exempt_time
@@ -64,7 +64,7 @@ class Known:
         self._of_partition = {
             partition.name: in_partition(self.parameters, partition) for partition in cluster.partitions
         }
-        self._guards_overlay = self.mode.gang and self.mode.partition_prio
+        self.guards_overlay = self.mode.gang and self.mode.partition_prio
         self._failed: dict[tuple[Kind, NodeBits], Shortage] = {}
         self._failed_at = -1
         """Version of the books that `_failed` is about."""
@@ -101,6 +101,9 @@ class Known:
         choices = alternatives(job.spec.features, self.cluster)
         kind = kind_of(request, self.layout, idle, choices, trims=self.mode.trims)
         kind.cpus_on_one_node = cpus_on_one_node(request, choices, self.layout, self.mode)
+        kind.looks_at_used = request.mark == AVAILABLE or (
+            request.mark == RESERVED and not self.mode.exclusive_stops
+        )
         return kind
 
     def request(self, job: Job) -> Request:
@@ -144,7 +147,7 @@ class Known:
 
     def guarded_jobs(self, preemptor: Job, view: ClusterView) -> Sequence[Job]:
         """Return running jobs that `preemptor` may not be laid over: those of a veto, and exempt ones."""
-        if not self._guards_overlay:
+        if not self.guards_overlay:
             return ()
         tier = preemptor.partition.priority_tier
         lower = [

@@ -63,15 +63,8 @@ def first_that_fits(kind: Kind, nodes: NodeBits, books: Books) -> Found | None:
     memory = None
     if layout.track_memory and request.memory_per_node is not None:
         memory = (request.memory_per_node or layout.memory[index],)
-    return Found(
-        nodes=1 << index,
-        indices=(index,),
-        cpus=(cpus,),
-        cores=None if cores == full else (cores,),
-        memory=memory,
-        gres=NOTHING,
-        why=IDLE,
-    )
+    held = None if cores == full else (cores,)
+    return Found(1 << index, (index,), (cpus,), held, memory, NOTHING, IDLE)
 
 
 def _first(nodes: NodeBits, layout: Layout) -> int:

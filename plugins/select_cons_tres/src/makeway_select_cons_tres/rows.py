@@ -34,9 +34,14 @@ class Row:
         cores, held = self.cores, allocation.cores
         if not self.count:
             return True
-        if held is None:
-            return not any(cores[index] & full[index] for index in allocation.node_indices)
-        return not any(cores[index] & mine for index, mine in zip(allocation.node_indices, held, strict=True))
+        for index, mine in zip(
+            allocation.node_indices,
+            held if held is not None else [full[index] for index in allocation.node_indices],
+            strict=True,
+        ):
+            if cores[index] & mine:
+                return False
+        return True
 
     def put(self, allocation: Allocation, full: list[CoreBits]) -> None:
         """Set the cores of a job."""
@@ -103,7 +108,10 @@ class Rows:
     @property
     def all_in_first(self) -> bool:
         """Whether nobody is in another row than the first: then putting the rows together anew changes nothing."""
-        return not any(row.count for row in self.rows[1:])
+        rows = self.rows
+        if len(rows) == 2:
+            return not rows[1].count
+        return not any(row.count for row in rows[1:])
 
     def leave_first(self, jobs: Iterable[Job]) -> None:
         """Forget who is in the first row, where all are; its cores are the caller's business."""

@@ -136,10 +136,13 @@ class _Search:
             partition.name: not partition.nodes & ~nodes
             for partition in self._attempt.view.cluster.partitions
         }
+        helpers = self._helpers
         return [
-            len(job.allocation.node_indices)
-            if kill and job.allocation is not None and inside[job.partition.name]
-            else (self._size(job) if kill else -1)
+            -1
+            if not kill
+            else len(held.node_indices)
+            if (held := job.allocation) is not None and (inside[job.partition.name] or held.nodes & nodes)
+            else (0 if job.id in helpers else -1)
             for job, kill in zip(jobs, kills, strict=True)
         ]
 

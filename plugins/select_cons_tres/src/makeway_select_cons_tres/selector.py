@@ -25,7 +25,7 @@ from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.known import Known
 from makeway_select_cons_tres.remaining import RemainingBooks
-from makeway_select_cons_tres.request import AVAILABLE, MARKS, RESERVED
+from makeway_select_cons_tres.request import MARKS
 
 _MOST_KINDS_OF_PREEMPTORS = 32
 
@@ -110,7 +110,11 @@ class ConsSelector(Known):
                 kind = self.kind(job)
             able = screened.get(kind)
             if able is None:
-                able = screened[kind] = self._might_start(kind, job, nodes)
+                able = screened[kind] = (
+                    self._might_start(kind, job, nodes)
+                    if self.mode.gang or kind.looks_at_used
+                    else (nodes & self.fitting.nodes(kind)).bit_count() >= kind.request.min_nodes
+                )
             if able:
                 kept.append(job)
         return kept
@@ -143,7 +147,15 @@ class ConsSelector(Known):
             staying = self._staying[kind] = RemainingBooks(self.layout)
         staying.follow(view.active, set(map(id, candidates.jobs)))
         fitting = staying.fitting
-        return [job for job in jobs if self._has_room(self.kind(job), nodes, fitting)]
+        able: dict[Kind, bool] = {}
+        kept = []
+        for job in jobs:
+            its = self.kind(job)
+            if its not in able:
+                able[its] = self._has_room(its, nodes, fitting)
+            if able[its]:
+                kept.append(job)
+        return kept
 
     def _might_start(self, kind: Kind, job: Job, nodes: NodeBits) -> bool:
         if not self.mode.gang:
@@ -152,10 +164,9 @@ class ConsSelector(Known):
         return self._beside.has_room(kind, nodes) or self.possible(job, self._view) is not None
 
     def _has_room(self, kind: Kind, nodes: NodeBits, fitting: Fitting) -> bool:
-        request = kind.request
-        if request.mark == AVAILABLE or (request.mark == RESERVED and not self.mode.exclusive_stops):
-            return True  # it looks at cores in use as well
-        return (nodes & fitting.nodes(kind)).bit_count() >= request.min_nodes
+        if kind.looks_at_used:
+            return True
+        return (nodes & fitting.nodes(kind)).bit_count() >= kind.request.min_nodes
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> ConsAttempt:
         """Begin an attempt."""

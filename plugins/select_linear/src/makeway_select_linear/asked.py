@@ -13,18 +13,10 @@ class Asked:
 
     __slots__ = ("job", "most", "nodes", "request", "selector", "view")
 
-    def __init__(
-        self,
-        selector: LinearNodes,
-        job: Job,
-        nodes: NodeBits,
-        view: ClusterView,
-        request: Request | None = None,
-    ) -> None:
-        self.selector = selector
-        self.job = job
-        self.nodes = nodes
-        self.view = view
-        self.request = request if request is not None else selector.request(job)
-        self.most = self.request.limit - 1
-        """How many jobs may run on a node beside this one, if all of them share."""
+    selector: LinearNodes
+    job: Job
+    nodes: NodeBits
+    view: ClusterView
+    request: Request
+    most: int
+    """How many jobs may run on a node beside this one, if all of them share."""

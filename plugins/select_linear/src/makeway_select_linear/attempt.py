@@ -21,7 +21,7 @@ from makeway.model import (
 )
 from makeway.obstacle import counted
 from makeway_select_linear.asked import Asked
-from makeway_select_linear.best_fit import best_fit
+from makeway_select_linear.best_fit import best_fit, like_nodes
 from makeway_select_linear.counting import Counting
 from makeway_select_linear.cover import cover_of
 from makeway_select_linear.nodes import LinearNodes
@@ -46,7 +46,12 @@ class LinearAttempt(Asked):
         planning: bool = False,
         request: Request | None = None,
     ) -> None:
-        super().__init__(selector, job, nodes, view, request)
+        self.selector = selector
+        self.job = job
+        self.nodes = nodes
+        self.view = view
+        self.request = request if request is not None else selector.request(job)
+        self.most = self.request.limit - 1
         self.planning = planning
         self.removed: list[tuple[Job, PreemptMode]] = []
         self.in_one_look = planning and view.rule("linear_forecast_tolerates_one")
@@ -127,7 +132,10 @@ class LinearAttempt(Asked):
             free &= ~self.job.excluded
         size = free.bit_count()
         if size >= request.min_nodes:
-            found = best_fit(free, request, selector.cpus, selector.uniform)
+            if request.alike is not None:
+                found = like_nodes(free, request.alike, request.max_nodes)
+            else:
+                found = best_fit(free, request, selector.cpus, selector.uniform)
             if found is not None:
                 return self._placement(found, "idle nodes")
         impossible = selector.possible(self.job, self.view)

@@ -18,7 +18,7 @@ class LinearSelector(LinearNodes):
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
         """Begin an attempt; required nodes are usable while another job is still being cleaned from them."""
-        if job.required & view.completing and view.rule("linear_takes_completing_required"):
+        if job.required and job.required & view.completing and view.rule("linear_takes_completing_required"):
             nodes |= job.required & view.completing & job.partition.nodes & view.up
         if self.spares_off:
             nodes &= ~nodes_of(self.spared(job, view))

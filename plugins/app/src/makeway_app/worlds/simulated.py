@@ -35,6 +35,8 @@ from makeway.worlds.events import (
 _Scheduled = tuple[Seconds, int, Event, "_Process | None", int]
 _COMPLETED = JobState.COMPLETED
 _NEVER = math.inf
+_new = tuple.__new__
+"""Makes an event in half the time that it takes by its own name."""
 
 
 class _Process:
@@ -112,7 +114,7 @@ class SimulatedWorld:
         while commands and commands[0][0] <= at:
             events.append(commands.pop(0)[1])
         while job is not None and job.submit_at <= at:
-            events.append(Submitted(job))
+            events.append(_new(Submitted, (job,)))
             job = self._next_job = next(self._jobs, None)
         return at, events
 
@@ -184,7 +186,7 @@ class SimulatedWorld:
             return
         attributes = job.spec.attributes
         state = _natural_end(job) if attributes and "ends_as" in attributes else _COMPLETED
-        end = Finished(job.id, state, self._no_epilog, process.incarnation)
+        end = _new(Finished, (job.id, state, self._no_epilog, process.incarnation))
         self._serial += 1
         heapq.heappush(self._heap, (now + process.left, self._serial, end, process, process.serial))
 

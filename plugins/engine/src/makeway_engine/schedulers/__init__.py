@@ -73,7 +73,7 @@ class Schedulers:
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
         """None: the type is another."""
         self._het = scheduler.type == "builtin"
-        self._alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
+        self.alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
         """Makes whole passes by itself; None: `strict` does, and backfill behind it."""
 
     def _without_room(self) -> Shapes | None:
@@ -113,12 +113,12 @@ class Schedulers:
         :param depth: number of entries that the main scheduler looks at.
         :param backfill: whether backfill follows the main scheduler at once.
         """
-        if self._alone is not None:
-            self._alone()
-        else:
-            self.strict.run(depth, het=self._het)
-            if backfill and self.backfill is not None:
-                self.backfill.run()
+        if self.alone is not None:
+            self.alone()
+            return
+        self.strict.run(depth, het=self._het)
+        if backfill and self.backfill is not None:
+            self.backfill.run()
 
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

@@ -97,7 +97,8 @@ class Attempts:
                 holds_up and self.is_limited(job, partition)
             ):
                 return Outcome.BUSY
-        return self.placer.try_start(Question(job, partition, self.ledger.all_nodes))
+        asked = (job, partition, self.ledger.all_nodes, True, True, True, "")
+        return self.placer.try_start(tuple.__new__(Question, asked))
 
     def is_limited(self, job: Job, partition: Partition) -> bool:
         """Whether a limit keeps a pending job out by now, or may do so where it was not tried last."""

@@ -135,7 +135,7 @@ class Easy:
         """Start those of `entries` that do not delay the reserved job."""
         if not entries:
             return
-        kept = self._could_start([entry[1] for entry in entries], reserved)
+        kept = self._could_start([job for _, job, _ in entries], reserved)
         if not kept:
             return
         ledger, forecast = self._ledger, reserved.forecast
@@ -247,8 +247,8 @@ class Easy:
         if job.spec.het_id is not None:
             outcome = self._attempts.het.try_start(job, partition, allowed, preempt=False)
         else:
-            question = Question(job, partition, allowed, False, True, True, note)
-            outcome = self._placer.try_start(question)
+            asked = (job, partition, allowed, False, True, True, note)
+            outcome = self._placer.try_start(tuple.__new__(Question, asked))
         return outcome is _STARTED
 
     # --------------------------------------------------------------------------- adoption

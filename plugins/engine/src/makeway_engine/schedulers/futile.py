@@ -13,6 +13,7 @@ from makeway.hookspecs import Nobody
 from makeway.model import Candidates, Job, JobState
 from makeway_engine.placing import Placer
 
+_PENDING = JobState.PENDING
 _NONE: frozenset[int] = frozenset()
 NO_ROOM = "Resources"
 """Pending reason of jobs that found no room."""
@@ -28,13 +29,23 @@ class FutileTries:
         self._kind = placer.order.kind_of
         self._notes = placer.telling.notes
         self._screen_without = getattr(placer.selector, "screen_without", None)
+        self._limited = placer.rulings.limited
         self._applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
 
     def among(self, jobs: Iterable[Job]) -> set[int] | frozenset[int]:
         """Return which of `jobs` need not be tried, by identity; nobody else's start makes room for them."""
         if not self._applies:
             return _NONE
-        waiting = [job for job in jobs if self._found_no_room(job)]
+        limited = self._limited
+        waiting = [
+            job
+            for job in jobs
+            if job.reason == NO_ROOM
+            and job.state is _PENDING
+            and job.spec.het_id is None
+            and len(job.partitions) == 1
+            and not limited(job)
+        ]
         if not waiting:
             return _NONE
         ledger = self._ledger
@@ -55,15 +66,6 @@ class FutileTries:
                 vain.update(map(id, several))
                 vain.difference_update(map(id, self._helped(several, candidates, kind)))
         return vain
-
-    def _found_no_room(self, job: Job) -> bool:
-        return (
-            job.reason == NO_ROOM
-            and job.state is JobState.PENDING
-            and job.spec.het_id is None
-            and len(job.partitions) == 1
-            and not self._placer.rulings.limited(job)
-        )
 
     def _by_kind(self, jobs: Sequence[Job]) -> dict[tuple[Hashable, int], list[Job]]:
         """Return the jobs that may displace the same others; those of which that is not known are left out.

@@ -172,19 +172,20 @@ class Greedy:
             job, freed = entry[1], ledger.freed
             if seen[1] != freed or (seen[0] != ledger.version and id(job) not in vain):
                 seen = ledger.version, freed
-                vain = self._futile.among(each[1] for each in entries[at - 1 :])
+                vain = self._futile.among([each[1] for each in entries[at - 1 :]])
             if id(job) in vain:
                 if self._traces:
                     self._tell(entry)
-                if job.id not in leaving_for:
+                if self._wants_before and job.id not in leaving_for:
                     self._wait(entry)
                 continue
             if job.state is _SUSPENDED:
                 self._attempts.turn(job)
             elif job.state is _PENDING and job.id not in leaving_for:
-                self._ahead.jobs = self._before(entry)
+                if self._wants_before:
+                    self._ahead.jobs = self._before(entry)
                 outcome = self._attempts.try_entry(entry)
-                if outcome is not _STARTED:
+                if outcome is not _STARTED and self._wants_before:
                     self._wait(entry)
                 if outcome is Outcome.PREEMPTING:
                     leaving_for.add(job.id)
