@@ -59,7 +59,10 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 def table_of(cls: type[Any]) -> dict[str, Any]:
     """Return the schema of an attrs class."""
-    texts, hints = descriptions(cls), typing.get_type_hints(cls)
+    texts: dict[str, str] = {}
+    for base in cls.__mro__[-2::-1]:
+        texts |= descriptions(base)
+    hints = typing.get_type_hints(cls)
     keys = {}
     for field in attrs.fields(cls):
         keys[field.name] = schema_of(hints[field.name])

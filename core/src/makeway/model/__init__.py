@@ -28,7 +28,7 @@ from makeway.model.answers import (
 )
 from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Partition, Qos
 from makeway.model.commands import Commands
-from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, Usage, UserSignal
+from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, SpecDraft, Usage, UserSignal, submitted
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector
 from makeway.model.values import (
@@ -95,6 +95,7 @@ __all__ = [
     "Selector",
     "Sharing",
     "Signal",
+    "SpecDraft",
     "StatusCommand",
     "Stay",
     "SuspendedBy",
@@ -103,4 +104,5 @@ __all__ = [
     "UserSignal",
     "Vocabulary",
     "Window",
+    "submitted",
 ]

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import attrs
 
 from makeway.errors import ConfigError, Problem
-from makeway.model import Exclusive, JobSpec
+from makeway.model import Exclusive, JobSpec, SpecDraft, submitted
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
@@ -116,7 +116,7 @@ class SwfReader:
         submit_at = row.submit - start
         wall = workload.start_wall
         estimate = _number(columns, 8, "requested time")
-        return JobSpec(
+        draft = SpecDraft(
             id=columns[0],
             user=columns[11] if columns[11] != "-1" else "unknown",
             group=columns[12] if columns[12] != "-1" else None,
@@ -128,6 +128,7 @@ class SwfReader:
             source=f"{workload.name}:{row.line}",
             **self._shape(row, machine),
         )
+        return submitted(draft)
 
     def _shape(self, row: _Row, machine: Machine) -> dict[str, Any]:
         """Return the fields of JobSpec that say how many and what kind of nodes."""
