@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from random import Random
 
@@ -10,7 +11,9 @@ import pytest
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import ClusterView, Job, JobSpec, JobState, PreemptMode
 from makeway_app.replay import Options, replay
+from makeway_lsf_queue import judging
 from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.slots import Used, could_resume
@@ -24,7 +27,9 @@ QUEUES = {
 }
 
 
-def _config() -> Config:
+def _config(*, limited: bool = False) -> Config:
+    """Return a site, with a limit on running slots or none."""
+    own = {"users": {"default": {"MAX_JOBS": "6"}}} if limited else {}
     return Config(
         node=tuple(NodeTable(name=f"h{at}", cpus=4) for at in range(3)),
         partition=tuple(
@@ -36,6 +41,7 @@ def _config() -> Config:
             select_parameters=("CR_Core",),
             preempt="lsf/queue",
             preempt_mode=("suspend",),
+            settings={"lsf/queue": own},
         ),
         scheduler=SchedulerTable(type="greedy"),
     )
@@ -73,21 +79,38 @@ def _seen(job: Job, view: ClusterView) -> str:
     return "stops" if below and could_resume(job, Used(view), below) else "stuck"
 
 
+def _breaks_limit(job: Job, view: ClusterView) -> bool:
+    """Return what a look at all limits says, each counted one by one."""
+    site = site_of(view)
+    counted = Counted.of(site, view, functools.partial(mode_of, site=site))
+    return bool(list(judging.standing_in_the_way(site, counted, job)))
+
+
+@pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_who_cannot_go_on_is_who_finds_no_slots(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_cannot_go_on_is_who_finds_no_slots(
+    seed: int, limited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each time that a suspended job is looked at, whatever was remembered of it."""
-    needed, said = Arbiter._needed, Counter[str]()
+    needed, stays, said = Arbiter._needed, Arbiter._stays_stopped, Counter[str]()
 
     def noted(self: Arbiter, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
-        known = job.id in survey.stuck
         found = needed(self, job, view, survey)
         word = "stuck" if found is None else "stops" if found else "free"
         assert word == _seen(job, view)
-        said.update([word, *(["remembered"] if known else [])])
+        said[word] += 1
+        return found
+
+    def remembered(self: Arbiter, job: Job, view: ClusterView, survey: Survey) -> bool:
+        found = stays(self, job, view, survey)
+        if found:
+            breaks = _breaks_limit(job, view)
+            assert breaks or _seen(job, view) == "stuck"
+            said["limited" if breaks else "remembered"] += 1
         return found
 
     monkeypatch.setattr(Arbiter, "_needed", noted)
-    replay(_config(), _jobs(seed), (), Options(keep=False))
+    monkeypatch.setattr(Arbiter, "_stays_stopped", remembered)
+    replay(_config(limited=limited), _jobs(seed), (), Options(keep=False))
     assert said["free"] > 3
-    assert said["stuck"] > 50
-    assert said["remembered"] > 20
+    assert said["limited" if limited else "remembered"] > 20

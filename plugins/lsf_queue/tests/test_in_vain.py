@@ -136,7 +136,7 @@ def test_what_stops_a_suspended_job_is_what_limits_say() -> None:
         counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
         for job in ledger.active:
             at_length = bool(list(judging.standing_in_the_way(site, counted, job)))
-            assert judging.stops(counted, job) == at_length
+            assert (judging.stopper(counted, job) is not None) == at_length
             answers[at_length] += 1
         for job in ledger.pending:
             first = judging.first_limit(counted, job)

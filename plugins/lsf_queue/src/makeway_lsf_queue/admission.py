@@ -49,11 +49,21 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     return kept | judging.closed(site, _counted(site, view), job) if limits_of(site) else kept
 
 
-def keeps_stopped(site: Site, job: Job, view: ClusterView) -> bool:
-    """Whether a suspended job would break a limit, or lack a resource, if it went on; or its window is closed."""
+def keeps_stopped(
+    site: Site, job: Job, view: ClusterView, known: dict[str, judging.Stopper] | None = None
+) -> bool:
+    """Whether a suspended job would break a limit, or lack a resource, if it went on; or its window is closed.
+
+    :param known: job id -> the limit that stopped it last; kept for the next time.
+    """
     if opening.may_not_run(site, job, view.now):
         return True
     if not limits_of(site) and not site.settings.resources:
         return False
     counted = _counted(site, view)
-    return judging.stops(counted, job) or resources.blocked(site, counted, job) is not None
+    stopped = judging.stopper(counted, job, known.pop(job.id, None) if known else None)
+    if stopped is not None:
+        if known is not None:
+            known[job.id] = stopped
+        return True
+    return resources.blocked(site, counted, job) is not None

@@ -130,14 +130,14 @@ class Counted:
             spec.memory_mb_per_cpu,
         )
 
-    def _is_summed(self, limit: Limit) -> bool:
+    def is_summed(self, limit: Limit) -> bool:
         """Whether no job counts less for being one that backfills."""
         concerned = limit.of_hosts or (limit.per_host and limit.counts is Counts.SLOTS)
         return not (concerned and self.site.may_backfill)
 
     def used(self, limit: Limit, key: str, besides: Job) -> Use:
         """Return how much of a limit is taken."""
-        if not self._is_summed(limit):
+        if not self.is_summed(limit):
             return self.counted_one_by_one(limit, key, besides)
         running, stopped = self._total((limit, key), besides)
         found = self._use(limit, besides, running, stopped)
@@ -154,14 +154,14 @@ class Counted:
 
     def used_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, Use]:
         """Return the same host by host."""
-        if not self._is_summed(limit) or self.reserved:
+        if not self.is_summed(limit) or self.reserved:
             return self.counted_on_hosts(limit, key, besides)
         found = self._on_hosts((limit, key), besides)
         return {index: self._use(limit, besides, *pair) for index, pair in found.items()}
 
     def used_at(self, limit: Limit, key: str, besides: Job, index: int) -> Use:
         """Return what `used_on` says of one host."""
-        if not self._is_summed(limit) or self.reserved:
+        if not self.is_summed(limit) or self.reserved:
             return self.counted_on_hosts(limit, key, besides).get(index, _NOTHING)
         running, stopped = self._on_hosts((limit, key), besides).get(index, (0.0, 0.0))
         return self._use(limit, besides, running, stopped)
@@ -169,7 +169,7 @@ class Counted:
     def taken_at(self, limit: Limit, key: str, besides: Job) -> Callable[[int], float] | None:
         """Return what says how much is taken of a limit on a host, by index; None: that is to be counted one by one."""
         active = besides.allocation is not None
-        if not self._is_summed(limit) or self.reserved or (active and self.changed):
+        if not self.is_summed(limit) or self.reserved or (active and self.changed):
             return None
         with_stopped = limit.suspended and not self._resumes_beside(limit, besides)
         if active:
@@ -184,7 +184,7 @@ class Counted:
 
     def taken_on(self, limit: Limit, key: str, besides: Job) -> Mapping[int, float]:
         """Return the total of `used_on` for each host where anything is taken."""
-        if not self._is_summed(limit) or self.reserved:
+        if not self.is_summed(limit) or self.reserved:
             return {index: use.total for index, use in self.counted_on_hosts(limit, key, besides).items()}
         kind = "taken", limit, key, besides.id if besides.allocation is not None else None
         known: Mapping[int, float] | None = self.answers.get(kind)

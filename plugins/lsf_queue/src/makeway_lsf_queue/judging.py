@@ -64,6 +64,17 @@ def _what_counts(limit: Limit) -> str:
     return f"suspended jobs count too{more}"
 
 
+@attrs.frozen
+class Stopper:
+    """A limit that keeps a suspended job from going on."""
+
+    limit: Limit
+    key: str
+    bound: float
+    version: int
+    """Changes with who counts in the limit (`Sums.version_of`)."""
+
+
 def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
     """Yield what each limit that is about `job` says, in the order of the files."""
     del site
@@ -181,23 +192,35 @@ def _fits(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> b
     return any(taken_at(index) + wanted <= most for index, most, wanted in rows)
 
 
-def stops(counted: Counted, job: Job) -> bool:
-    """Whether any limit keeps an active job from going on where it is: what `blocked` and `closed` come to for it."""
-    for limit, key, bound in counted.sums.about(job):
-        if limit.hosts is not None and not job.nodes & limit.hosts:
-            continue
-        if not limit.per_host:
-            if counted.used(limit, key, job).total + wanted_of(job, limit, counted) > bound:
-                return True
-            continue
-        taken_at = counted.taken_at(limit, key, job)
-        if taken_at is None:
-            return bool(_blocked(counted.site, counted, job) or _closed(counted, job) & job.nodes)
-        if any(
-            taken_at(index) + wanted > most for index, most, wanted in rows_of(counted, limit, job, bound)
-        ):
-            return True
-    return False
+def stopper(counted: Counted, job: Job, last: Stopper | None = None) -> Stopper | None:
+    """Return a limit that keeps an active job from going on where it is; None: none does.
+
+    What `blocked` and `closed` come to for it.
+
+    :param last: what was returned for the job before; it is looked at first.
+    """
+    sums = counted.brought()
+    if last is not None and not counted.reserved and counted.is_summed(last.limit):
+        version = sums.version_of((last.limit, last.key))
+        if version == last.version:
+            return last
+        if _stops(counted, last.limit, job, last.key, last.bound):
+            return attrs.evolve(last, version=version)
+    for limit, key, bound in sums.about(job):
+        if _stops(counted, limit, job, key, bound):
+            return Stopper(limit, key, bound, sums.version_of((limit, key)))
+    return None
+
+
+def _stops(counted: Counted, limit: Limit, job: Job, key: str, bound: float) -> bool:
+    if limit.hosts is not None and not job.nodes & limit.hosts:
+        return False
+    if not limit.per_host:
+        return counted.used(limit, key, job).total + wanted_of(job, limit, counted) > bound
+    taken_at = counted.taken_at(limit, key, job)
+    if taken_at is None:
+        return bool(closed_by(counted, limit, job) & job.nodes)
+    return any(taken_at(index) + wanted > most for index, most, wanted in rows_of(counted, limit, job, bound))
 
 
 def standing_in_the_way(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:

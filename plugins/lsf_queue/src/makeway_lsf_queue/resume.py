@@ -15,7 +15,7 @@ from typing import Any
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
-from makeway_lsf_queue import admission, jobs, opening, reserve, staying
+from makeway_lsf_queue import admission, jobs, judging, opening, reserve, staying
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
@@ -35,6 +35,17 @@ class Arbiter:
         """Suspended job -> the job that started on its slots, for ``resume = "preemptor"``."""
         self._resumed: list[Job] = []
         """Jobs that a person resumed since the last pass."""
+        timed = any(
+            time is not None
+            for each in self._site.levels
+            for time in (each.run_time, each.finish_time, each.interval, each.total_time)
+        )
+        self._only_slots_count = not (timed or self._site.anybody_reserves)
+        """Whether no job is protected for a time."""
+        self._ordered: tuple[Survey, list[Job]] | None = None
+        """The suspended jobs of a survey in the order in which they go on."""
+        self._stoppers: dict[str, judging.Stopper] = {}
+        """Suspended job -> the limit that was last found to stop it."""
 
     # -------------------------------------------------------------------------------- events
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
@@ -58,6 +69,7 @@ class Arbiter:
     def ended(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
         """Nothing: whoever can go on does so when the pass is over."""
         self._preemptor.pop(job.id, None)
+        self._stoppers.pop(job.id, None)
         return ()
 
     def held(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
@@ -172,17 +184,19 @@ class Arbiter:
         yield from self._resuming(view)
 
     def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
-        waiting = sorted(self._suspended(view), key=self._order)
-        if not waiting:
-            return
         survey = survey_of(self._site, view)
+        waiting = self._in_order(survey)
+        if not self._preemptor and all(self._stays_stopped(job, view, survey) for job in waiting):
+            return
         pending = self._pending_hosts(view) if first else {}
         kept: NodeBits = 0
         for job in waiting:
             priority = self._site.queue_of(job).priority
             if any(job.nodes & hosts for above, hosts in pending.items() if above > priority):
                 kept |= job.nodes  # nor do those behind it go on before it
-            if job.nodes & kept or job.state is not JobState.SUSPENDED or self._waits_for_preemptor(job, view):
+            if job.nodes & kept or job.state is not JobState.SUSPENDED:
+                continue
+            if self._waits_for_preemptor(job, view) or self._stays_stopped(job, view, survey):
                 continue
             # Slots are looked at first, though a limit may be in the way as well: that is answered sooner.
             stopped = self._needed(job, view, survey)
@@ -205,11 +219,34 @@ class Arbiter:
             )
             survey = survey_of(self._site, view)
 
+    def _stays_stopped(self, job: Job, view: ClusterView, survey: Survey) -> bool:
+        """Whether nothing has changed of what was found to stop a job: its slots, or a limit."""
+        if job.id in survey.stuck or job.id in survey.held:
+            return True
+        return job.id in self._stoppers and self._breaks_limit(job, view, survey)
+
+    def _breaks_limit(self, job: Job, view: ClusterView, survey: Survey) -> bool:
+        stops = admission.keeps_stopped(self._site, job, view, self._stoppers)
+        if stops and job.id in self._stoppers:
+            survey.held.add(job.id)
+        return stops
+
+    def _in_order(self, survey: Survey) -> Sequence[Job]:
+        """Return the suspended jobs in the order in which they go on."""
+        if self._ordered is None or self._ordered[0] is not survey:
+            self._ordered = survey, sorted(survey.stopped, key=self._order)
+        return self._ordered[1]
+
     def _needed(self, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
         """Return whom to stop so that `job` has its slots; None: it cannot have them now."""
         if job.id in survey.stuck:
             return None
-        return [] if could_resume(job, survey.used) else self._in_its_place(job, view, survey)
+        if could_resume(job, survey.used):
+            return []
+        stopped = self._in_its_place(job, view, survey)
+        if stopped is None and self._only_slots_count:
+            survey.stuck[job.id] = job.nodes
+        return stopped
 
     def _pending_hosts(self, view: ClusterView) -> dict[int, NodeBits]:
         """Return priority of a queue -> hosts that its pending jobs may go to."""
@@ -242,7 +279,7 @@ class Arbiter:
 
     def _is_held_back(self, job: Job, view: ClusterView) -> bool:
         """Whether something else than slots keeps it from going on."""
-        if admission.keeps_stopped(self._site, job, view):
+        if self._breaks_limit(job, view, survey_of(self._site, view)):
             return True
         leaving = view.completing
         # Somebody waits for other victims to leave as well: its share of the slots is kept for so long.
@@ -259,7 +296,7 @@ class Arbiter:
         site = self._site
         below = self._below(job, view) if site.use_susp_slots and site.settings.take_back else []
         if not below:
-            survey.stuck.add(job.id)
+            survey.stuck[job.id] = job.nodes
             return None
         guard = Guard(site, job, view, view.now)
         below = [other for other in below if not guard.reason(other)]

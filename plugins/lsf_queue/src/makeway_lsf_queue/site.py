@@ -155,6 +155,16 @@ class Site:
         """Whether jobs of any queue may use slots that another one's collect."""
         return self.anybody_reserves and any(queue.backfill for queue in self.queues.values())
 
+    @functools.cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """What is set of protections anywhere."""
+        queues, applications = self.queues.values(), self.applications.values()
+        return (
+            self.cluster_level,
+            *(each.level for each in queues),
+            *(each.level for each in applications),
+        )
+
     def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job."""
         return self.queues[job.partition.name]

@@ -58,6 +58,7 @@ class Sums:
         self._on: dict[Share, dict[int, Pair]] = {}
         self._by_queue: dict[Share, dict[str, list[float]]] = {}
         """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run."""
+        self._versions: dict[Share, int] = {}
         self.rows: dict[object, list[tuple[int, float, float]]] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
@@ -73,6 +74,10 @@ class Sums:
                 if (key := limit.member(job)) is not None and (bound := limit.bound(key)) is not None
             )
         return known
+
+    def version_of(self, share: Share) -> int:
+        """Return a number that changes whenever anybody comes or goes who counts in a limit, or is suspended."""
+        return self._versions.get(share, 0)
 
     def follow(self, jobs: Sequence[tuple[Job, bool]]) -> None:
         """Let the sums be those of `jobs`, each with whether it is suspended; only who changed is counted anew."""
@@ -102,6 +107,7 @@ class Sums:
         queue = part.job.partition.name
         for share, (amount, on) in part.takes.items():
             self._totals.setdefault(share, [0.0, 0.0])[side] += sign * amount
+            self._versions[share] = self._versions.get(share, 0) + 1
             lasting = self._by_queue.setdefault(share, {}).setdefault(queue, [0.0, 0.0, 0.0])
             if part.stops:
                 lasting[0] += sign * amount

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import Candidates, ClusterView, Job, JobState
+from makeway.model import Allocation, Candidates, ClusterView, Job, JobState
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
+
+_Seen = tuple[Job, JobState, Allocation | None, NodeBits]
+"""An active job as it was looked at, with its hosts."""
 
 
 class Survey:
     """What candidates are made of, whoever asks."""
 
-    def __init__(self, site: Site, view: ClusterView) -> None:
+    def __init__(self, site: Site, view: ClusterView, before: Survey | None = None) -> None:
+        """Look over the active jobs.
+
+        :param before: the survey before this one; what it found out stays where nobody came, went or was stopped.
+        """
         self.site = site
         self.version = view.version
         self.used = Used(view)
@@ -28,8 +35,10 @@ class Survey:
         """Those, and jobs suspended by people."""
         self.stopped_first: dict[str, NodeBits] = {}
         """Queue -> the first hosts of its jobs that the system suspended."""
-        self.stuck: set[str] = set()
-        """Suspended jobs without their slots, on whose hosts nobody runs whom they may stop; filled by `resume`."""
+        self.stuck: dict[str, NodeBits] = {}
+        """Suspended jobs that cannot have their slots, whoever they stop, with their hosts; filled by `resume`."""
+        self.held: set[str] = set()
+        """Suspended jobs of which a limit was found to stop them; filled by `resume`."""
         self.room: dict[str, Sequence[tuple[int, int]]] = {}
         """Queue -> hosts with cores that no running jobs use save those that it may preempt; filled by `vain`."""
         self.lacking: dict[object, bool] = {}
@@ -42,10 +51,29 @@ class Survey:
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = view.now
         self._ranks: dict[NodeBits, Mapping[int, int]] = {}
+        self._seen: dict[str, _Seen] = {}
         for job in view.active:
             self._note(job)
+        if before is not None and before.site is site:
+            changed = self._changed_since(before)
+            self.stuck = {each: hosts for each, hosts in before.stuck.items() if not hosts & changed}
+
+    def _changed_since(self, before: Survey) -> NodeBits:
+        """Return the hosts on which anybody came, went, was stopped or goes on."""
+        seen, known = self._seen, before._seen
+        changed: NodeBits = 0
+        for job_id, (job, state, allocation, hosts) in seen.items():
+            was = known.get(job_id)
+            if was is None:
+                changed |= hosts
+            elif was[1] is not state or was[2] is not allocation or was[0] is not job:
+                changed |= hosts | was[3]
+        for job_id in known.keys() - seen.keys():
+            changed |= known[job_id][3]
+        return changed
 
     def _note(self, job: Job) -> None:
+        self._seen[job.id] = (job, job.state, job.allocation, job.nodes)
         if jobs.is_exclusive(job):
             self.exclusive |= job.nodes
         if job.state is JobState.RUNNING:
@@ -92,7 +120,7 @@ def survey_of(site: Site, view: ClusterView) -> Survey:
     """Return the survey of the cluster as it is."""
     known = _Memo.survey
     if known is None or known.site is not site or known.version != view.version:
-        known = _Memo.survey = Survey(site, view)
+        known = _Memo.survey = Survey(site, view, known)
     if known.futile_at != view.now:
         known.futile, known.named, known.futile_at = set(), {}, view.now
     return known

@@ -28,11 +28,10 @@ def in_vain(view: ClusterView) -> Callable[[Job], str | None] | None:
 
 def _looks_at_time(site: Site) -> bool:
     """Whether a try may come to something else by time alone."""
-    queues, applications = site.queues.values(), site.applications.values()
-    own = (*(each.level for each in queues), *(each.level for each in applications))
-    levels = (site.cluster_level, *own)
     paced = site.accept_interval or any(queue.accept_interval for queue in site.queues.values())
-    return bool(site.anybody_reserves or site.has_windows or paced or any(level.interval for level in levels))
+    return bool(
+        site.anybody_reserves or site.has_windows or paced or any(level.interval for level in site.levels)
+    )
 
 
 class _Glance:
