@@ -16,6 +16,7 @@ from makeway_app.replay import Options, replay
 from makeway_backfill import Backfill, Sliding
 from makeway_backfill.behind import Behind, _Kinds
 from makeway_backfill.bounds import Bounds
+from makeway_backfill.leap import Leap
 from makeway_select_linear.selector import LinearSelector
 
 Found = tuple[float, Forecast, int] | None
@@ -74,13 +75,13 @@ def test_what_is_found_is_what_a_look_at_every_instant_finds(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each try: when, on which nodes, and among which the job may choose."""
-    quick, wants = Backfill.earliest, Backfill._wants
+    quick, wants = Backfill.earliest, Backfill.wants
     compared = {"in all": 0, "known before": 0}
 
     def both(self: Backfill, *given: Any) -> Found:
-        monkeypatch.setattr(Backfill, "_wants", lambda *_: None)
+        monkeypatch.setattr(Backfill, "wants", lambda *_: None)
         plain = quick(self, *given)
-        monkeypatch.setattr(Backfill, "_wants", wants)
+        monkeypatch.setattr(Backfill, "wants", wants)
         alike = wants(self, given[0])
         known = alike is not None and self._bounds.least(*alike, given[3])
         compared["in all"] += 1
@@ -265,33 +266,24 @@ def _deep(seed: int) -> tuple[Config, list[JobSpec]]:
     return config, sorted(jobs, key=lambda job: job.submit_at)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_whoever_is_leapt_to_would_start_behind_a_whole_plan(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same record where those between are not planned for; each pass looks for such jobs from the first on."""
-    leaps: list[int] = []
-    starts = 0
-    leap, start = Backfill._leap, Backfill._try_start
+    leaps: list[tuple[int, int]] = []
+    leap = Leap.start
 
-    def noted(self: Backfill, *given: Any) -> bool:
-        before = starts
-        leapt = leap(self, *given)
-        if leapt:
-            leaps.append(starts - before)
-        return leapt
+    def noted(self: Leap) -> bool:
+        leaps.append((len(self._questions), len(self.expected)))
+        return leap(self)
 
-    def counted(self: Backfill, *given: Any) -> Any:
-        nonlocal starts
-        starts += 1
-        return start(self, *given)
-
-    monkeypatch.setattr(Backfill, "_leap", noted)
-    monkeypatch.setattr(Backfill, "_try_start", counted)
+    monkeypatch.setattr(Leap, "start", noted)
     monkeypatch.setattr("makeway_backfill.scheduler._LEAP_AFTER", 0)
     monkeypatch.setattr(_Kinds, "many", 1)
     quick = _record(*_deep(seed))
-    assert len(leaps) > 5
-    assert max(leaps) == (1 if seed == 2 else 2), "in all of these sites but one, two start in one leap"
+    assert len(leaps) > 15
+    assert max(leaps) > (1, 0), "several start at once, or behind somebody who is planned for"
+    assert any(starts == 0 and planned for starts, planned in leaps), "or nobody does"
     monkeypatch.setattr(Behind, "begin", lambda *_: False)
     assert quick == _record(*_deep(seed))

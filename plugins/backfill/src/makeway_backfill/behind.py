@@ -131,24 +131,20 @@ class Behind:
         self._shortest = known
         return min(found, default=None)
 
-    def between(self, after: Entry, before: Entry, but: Sequence[Entry]) -> list[Entry] | None:
-        """Return the shortest job of each shape between two entries, none of whom displaces anybody.
+    def between(self, after: Entry, before: Entry) -> list[Iterator[Iterator[Entry]]] | None:
+        """Return for each shape the entries between two that have it, in one list for each length, ascending.
 
-        None: some do, or the selector knows of some of no like.
-
-        :param but: whom to leave out.
+        None: some of them displace others, or the selector knows of some of no like.
         """
-        shortest = []
+        found = []
         for shape in self._shapes.behind(after):
-            entry = _within(shape.entries, after, before, but)
+            entry = next(_within(shape.entries, after, before), None)
             if entry is None:
                 continue
             if self._shapes.kind_of(entry[1]).told is None or not self._displaces_nobody(shape):
                 return None
-            lists = (shape.by_limit[limit] for limit in shape.limits)
-            found = (_within(listed, after, before, but) for listed in lists)
-            shortest.append(next((each for each in found if each is not None), entry))
-        return shortest
+            found.append(_by_length(shape, after, before))
+        return found
 
     def _anybody_due(self) -> bool:
         """Whether anybody is over his time, who counts as gone to a forecast, but not to a glance."""
@@ -221,11 +217,17 @@ class Behind:
         return _Kind(self._screen_key(job), whom, told)
 
 
-def _within(listed: Sequence[Entry], after: Entry, before: Entry, but: Sequence[Entry]) -> Entry | None:
-    """Return the first of a list between two entries, and not among some; None: there is none."""
-    at = bisect.bisect_right(listed, after)
-    while at < len(listed) and listed[at] < before:
-        if listed[at] not in but:
-            return listed[at]
-        at += 1
-    return None
+def _within(listed: Sequence[Entry], after: Entry, before: Entry) -> Iterator[Entry]:
+    """Yield those of a list that stand between two entries."""
+    for at in range(bisect.bisect_right(listed, after), len(listed)):
+        if listed[at] >= before:
+            return
+        yield listed[at]
+
+
+def _by_length(shape: Shape, after: Entry, before: Entry) -> Iterator[Iterator[Entry]]:
+    """Yield the entries of a shape between two, for each time limit; last those without one."""
+    for limit in shape.limits:
+        yield _within(shape.by_limit[limit], after, before)
+    if sum(map(len, shape.by_limit.values())) < len(shape.entries):
+        yield (each for each in _within(shape.entries, after, before) if each[1].time_limit is None)

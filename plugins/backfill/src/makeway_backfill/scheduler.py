@@ -4,18 +4,19 @@ slurm-gang-and-select 5.4)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.clockwork import Clockwork
 from makeway.errors import ConfigError, Problem
 from makeway.licences import lacking
-from makeway.model import Candidates, Forecast, Job, JobState, Partition, Placement, PreemptMode, Qos, Seconds
+from makeway.model import Candidates, Forecast, Job, JobState, Partition, PreemptMode, Qos, Seconds
 from makeway.registry.room import YEAR
 from makeway_backfill.behind import Behind
 from makeway_backfill.bounds import Bounds, Wants
 from makeway_backfill.het import HetPlans
+from makeway_backfill.leap import Leap
 from makeway_backfill.plan import Plan, Sliding
 from makeway_engine.entries import Entry
 from makeway_engine.ledger import put
@@ -25,9 +26,7 @@ from makeway_engine.schedulers.common import Attempts
 _FIRST: Any = ((-math.inf,),)
 """Stands before all entries of a queue."""
 _LEAP_AFTER = 3
-"""After so many tries in vain a pass looks for whoever can start; each time that it does so in vain, after twice."""
-_MOST_LEAPT_TO = 8
-"""So many are looked at in one leap: it is in vain where a single one of them depends on those between."""
+"""After so many tries in vain a pass looks for those who can start; each time that it does so in vain, after twice."""
 _STANDBY_LIMIT: Seconds = 60.0
 """Limit assumed for jobs of a NoReserve QOS while preemption is on (slurm-preemption 5.3 no. 7)."""
 
@@ -61,6 +60,8 @@ class Backfill:
         self._ledger = attempts.ledger
         self._placer = attempts.placer
         self._clockwork = clockwork
+        self.grain: Seconds = clockwork.bf_resolution
+        """To full multiples of it promises are rounded."""
         self.expected: dict[str, Seconds] = {}
         """Job id -> start planned in the last pass, as far as it planned."""
         self.keeps_idle = False
@@ -126,92 +127,16 @@ class Backfill:
         return self._asked_of_idle and bool(idle) and not plan.promised & idle
 
     def _leap(self, after: Entry, plan: Plan, behind: Behind) -> bool:
-        """Start all behind an entry who can start now, without planning for those between; say whether that was done.
-
-        That is right where none of them could be promised, while such a job runs, a node that it may choose now.
-        """
-        questions: list[Question] = []
-        leapt_to: list[Entry] = []
-        taken: NodeBits = 0
-        if not behind.may_leap(after):
+        """Start all behind an entry who can start now, without planning for all between; say whether that was done."""
+        bounds, self._bounds = self._bounds, Bounds()
+        leap = Leap(self, self._attempts, behind, after, plan)
+        found = leap.find()
+        self._bounds = bounds
+        if not found or self._is_open_of_idle(leap.plan, leap.taken):
             return False
-        entry = behind.first_open(after, plan, taken)
-        while entry is not None:
-            question = self._leap_to(entry, behind.between(after, entry, leapt_to), plan, taken)
-            placed = None if question is None else self._placer.prober.ask(question, preempt=False)
-            if question is None or not isinstance(placed, Placement):
-                return False
-            questions.append(question)
-            leapt_to.append(entry)
-            taken |= placed.allocation.nodes
-            entry = behind.first_open(entry, plan, taken)
-            if entry is not None and (
-                len(questions) == _MOST_LEAPT_TO or not self._leaves_the_rest(question, placed)
-            ):
-                return False
-        if not questions or self._is_open_of_idle(plan, taken):
-            return False
-        return all(self._try_start(each) is Outcome.STARTED for each in questions)
-
-    def _leaves_the_rest(self, question: Question, placed: Placement) -> bool:
-        """Whether a start takes whole nodes from those behind, and nothing else."""
-        shared = placed.allocation.shared or not placed.allocation.whole_nodes
-        return not (shared or question.job.spec.licenses or self._placer.policies.closes)
-
-    def _leap_to(
-        self, entry: Entry, others: Sequence[Entry] | None, plan: Plan, taken: NodeBits
-    ) -> Question | None:
-        """Return how to ask for an entry that might start now; None: it depends on those before it, or is not known.
-
-        :param others: those before it who are not planned for.
-        :param taken: nodes of those before it who will start.
-        """
-        ledger = self._ledger
-        _, job, partition = entry
-        if others is None or self._wants(job) is None:
-            return None
-        length = self.length(job, False)
-        found = self.earliest(job, partition, plan, length)
-        if found is None or found[0] > ledger.now:
-            return None
-        nodes = found[2] & ~taken
-        forecast = self.forecast(job, nodes, ledger.now, []) if taken else found[1]
-        if forecast is None or forecast.at > ledger.now or forecast.nodes & ledger.completing:
-            return None
-        eyed, beginnings = nodes & ~ledger.exclusive, self._beginnings(plan, ledger.now + length)
-        if any(self._might_be_promised(other, plan, eyed, beginnings) for other in others):
-            return None
-        return Question(job, partition, nodes)
-
-    def _might_be_promised(
-        self, entry: Entry, plan: Plan, eyed: NodeBits, beginnings: Sequence[Seconds]
-    ) -> bool:
-        """Whether a job, or one like it that runs no shorter, may be promised one of some nodes at given instants."""
-        _, job, partition = entry
-        if self._wants(job) is None:
-            return True
-        length = self.length(job, False)
-        for start in beginnings:
-            nodes = plan.open_until(start, start + length) & partition.nodes & self._ledger.up
-            if nodes & eyed:
-                found = self.forecast(job, nodes, math.inf, [])
-                if found is not None and found.at <= start:
-                    return True
-        return False
-
-    def _beginnings(self, plan: Plan, instant: Seconds) -> list[Seconds]:
-        """Return when a job might start by a plan, up to an instant: now, where promises change, where jobs end."""
-        now = self._ledger.now
-        found = {now}
-        for each in plan.begins:
-            if plan.is_after(each, instant):
-                break
-            found.add(max(each, now))
-        for end, _, _ in self._ledger.releases():
-            if plan.is_after(end, instant):
-                break
-            found.add(max(end, now))
-        return sorted(found)
+        self.expected.update(leap.expected)
+        plan.promised = leap.plan.promised
+        return leap.start()
 
     def _run_through(self, plan: Plan) -> None:
         """Make a pass over all who wait."""
@@ -242,11 +167,10 @@ class Backfill:
         if self._placer.rulings.limited(job):
             limit = self._ledger.kept_out(job)
             if limit is not None and limit.keeps_nothing:
-                self._try_start(Question(job, partition, partition.nodes & self._ledger.up))
+                self.try_start(Question(job, partition, partition.nodes & self._ledger.up))
                 return False
-        noreserve = job.qos is not None and _keeps_nothing(job.qos)
-        unreserved = noreserve or self._attempts.queue.priority_in(job, partition) < self._least(job)
-        standby = noreserve and self._placer.preemption
+        unreserved = not self.is_kept_for(job, partition)
+        standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
         length = self.length(job, standby)
         found = self.earliest(job, partition, self.around(job, plan, length), length)
         if found is not None and found[0] <= self._ledger.now:
@@ -263,6 +187,12 @@ class Backfill:
         if not unreserved:
             self.promise(job, plan, at, length, forecast.nodes)
         return False
+
+    def is_kept_for(self, job: Job, partition: Partition) -> bool:
+        """Whether nodes are kept for a job at all."""
+        if job.qos is not None and _keeps_nothing(job.qos):
+            return False
+        return self._attempts.queue.priority_in(job, partition) >= self._least(job)
 
     def _least(self, job: Job) -> int:
         """Return the priority from which on nodes are kept for a job: the cluster's, or that of its QOS if higher."""
@@ -281,11 +211,20 @@ class Backfill:
             plan.promise(at, at + length, nodes)
 
     def earliest(
-        self, job: Job, partition: Partition, plan: Plan, length: Seconds, after: Seconds = 0.0
+        self,
+        job: Job,
+        partition: Partition,
+        plan: Plan,
+        length: Seconds,
+        after: Seconds = 0.0,
+        until: Seconds = math.inf,
+        ask: Callable[[NodeBits, Seconds], Forecast | None] | None = None,
     ) -> tuple[Seconds, Forecast, NodeBits] | None:
         """Find when and where `job` could start at the earliest; also the nodes it may choose from.
 
         :param after: not before this instant.
+        :param until: give up beyond this instant.
+        :param ask: says when it could start on some nodes, asked for an instant; None: as things stand.
         :returns: None: not within the window.
         """
         ledger = self._ledger
@@ -297,17 +236,18 @@ class Backfill:
             open_to_it &= ~self._attempts.het.required_by_others(job)
         start = max(ledger.now, after)
         # Nothing changes while the plan is searched: the same nodes get the same answer at each instant after now.
-        known: dict[tuple[NodeBits, bool], Forecast | None] = {}
+        known: dict[tuple[NodeBits, Seconds], Forecast | None] = {}
         skipping = plan.skipping(open_to_it, job.size)
         sliding = Sliding(plan, length)
-        alike = self._wants(job)
+        alike = self.wants(job) if ask is None else None
         passed: Seconds | None = None
         """The first instant that was not passed over for want of nodes."""
         least = start if alike is None else self._least_start(job, plan, open_to_it, length, alike)
         if start < least and not (removable and skipping.is_open(start, length)):
             start = least
         found = None
-        while start <= plan.horizon:
+        last = min(plan.horizon, until)
+        while start <= last:
             worth = skipping.first_from(start, length)
             if worth is None:
                 start = math.inf
@@ -316,9 +256,11 @@ class Backfill:
                 start = max(worth, least)
                 continue
             nodes = sliding.available(start) & open_to_it
-            asked = nodes, start <= ledger.now
+            asked = nodes, start <= ledger.now if ask is None else start
             if asked not in known:
-                known[asked] = self.forecast(job, nodes, start, removable)
+                known[asked] = (
+                    self.forecast(job, nodes, start, removable) if ask is None else ask(nodes, start)
+                )
             forecast = known[asked]
             later = plan.next_begin(start)
             if forecast is None and later is None:
@@ -356,7 +298,7 @@ class Backfill:
         freed = plan.begin_before(bounds.without_promises[alike])
         return freed if known is None else max(known, freed)
 
-    def _wants(self, job: Job) -> tuple[Hashable, Wants] | None:
+    def wants(self, job: Job) -> tuple[Hashable, Wants] | None:
         """Return by what a job can start no earlier than others of this pass; None: it has to be looked for."""
         ledger = self._ledger
         if self._forecast_key is None or job.spec.het_id is not None or self._placer.prober.keeps_apart(job):
@@ -400,7 +342,7 @@ class Backfill:
         if forecast.nodes & ledger.completing:
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
             return False
-        outcome = self._try_start(Question(job, partition, nodes))
+        outcome = self.try_start(Question(job, partition, nodes))
         if outcome in (Outcome.PREEMPTING, Outcome.BUSY):
             plan.promise(ledger.now, ledger.now + length, forecast.nodes)
         elif outcome is Outcome.STARTED:
@@ -408,7 +350,7 @@ class Backfill:
             return True
         return False
 
-    def _try_start(self, question: Question) -> Outcome:
+    def try_start(self, question: Question) -> Outcome:
         """Try to start a job; once it, or others for it, were told anything, what is known of starts may not hold."""
         outcome = self._placer.try_start(question)
         if outcome not in (Outcome.BUSY, Outcome.LIMITED):
