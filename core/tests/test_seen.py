@@ -20,3 +20,13 @@ def test_it_is_a_set(ids: list[str]) -> None:
         if each not in plain:
             seen.add(each)
             plain.add(each)
+
+
+@given(st.lists(IDS))
+def test_adding_tells_whether_it_was_there(ids: list[str]) -> None:
+    """As asking before would."""
+    seen, plain = Seen(), set[str]()
+    for each in ids:
+        assert seen.is_new(each) == (each not in plain)
+        plain.add(each)
+        assert all(known in seen for known in plain)

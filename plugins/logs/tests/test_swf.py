@@ -18,11 +18,13 @@ from makeway.errors import ConfigError
 from makeway.model import Exclusive, JobSpec
 from makeway.readers.api import ReadOptions, Workload
 from makeway_app.readers.open import open_workload
+from makeway_logs import swf
 from makeway_logs.swf import SwfReader
 
 DATA = Path(__file__).parent / "data"
 TRACES = Path(os.environ.get("MAKEWAY_WORKLOADS") or Path(__file__).parents[4] / "shared" / "workloads")
 SP2 = '[[node]]\nname = "n[1-100]"'
+EIGHT = SP2 + "\ncpus = 8"
 TWO_CLUSTERS = """
     [workload]
     unknown_partition = "default"
@@ -69,6 +71,51 @@ def read(tmp_path: Path, *lines: str, text: str = SP2) -> tuple[Workload, list[J
     path.write_text("\n".join([*lines, row(c1=999999, c2=10**9)]) + "\n")
     workload, jobs = load(path, text)
     return workload, jobs[:-1]
+
+
+# ------------------------------------------------------------------------------ at a glance
+ODD = [
+    "-1",
+    "0",
+    "-5",
+    "1.5",
+    "1e3",
+    "1e12",
+    "1e20",
+    "nan",
+    "inf",
+    "abc",
+    "1_0",
+    "07",
+    "+7",
+    "\N{SUPERSCRIPT TWO}",
+]
+ODD += ["10000000", "10000001", "2", "5", "16"]
+COLUMN = st.tuples(st.integers(1, 18), st.sampled_from(ODD))
+
+
+@given(st.lists(st.lists(COLUMN, max_size=2), min_size=1, max_size=6))
+def test_a_glance_finds_what_a_close_look_does(changes: list[list[tuple[int, str]]]) -> None:
+    """The same jobs, and the same reasons against rows; numbers are drawn from good and bad ones."""
+    lines = [
+        row(**{"c1": at, "c2": 10 * at, **{f"c{column}": word for column, word in some}})
+        for at, some in enumerate(changes, 1)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.swf"
+        path.write_text("\n".join([*lines, row(c1=999999, c2=10**9)]) + "\n")
+        quick, quick_jobs = load(path, EIGHT)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(swf._Glance, "at", lambda *_: None)
+            close, close_jobs = load(path, EIGHT)
+    assert quick_jobs == close_jobs
+    assert (quick.rejected, quick.notes, quick.start_wall) == (close.rejected, close.notes, close.start_wall)
+
+
+def test_a_wait_that_is_no_number(tmp_path: Path) -> None:
+    """A superscript is a digit, but no number."""
+    _, (job,) = read(tmp_path, row(c3="\N{SUPERSCRIPT TWO}"))
+    assert job.attributes == {"status": "1"}
 
 
 # ------------------------------------------------------------------------------- real excerpts

@@ -28,7 +28,17 @@ from makeway.model.answers import (
 )
 from makeway.model.cluster import Cluster, ModeSetting, Node, OverSubscribe, Partition, Qos
 from makeway.model.commands import Commands
-from makeway.model.jobs import Allocation, Job, JobDraft, JobSpec, SpecDraft, Usage, UserSignal, submitted
+from makeway.model.jobs import (
+    Allocation,
+    Job,
+    JobDraft,
+    JobSpec,
+    SpecDraft,
+    Usage,
+    UserSignal,
+    maker,
+    submitted,
+)
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector
 from makeway.model.values import (
@@ -104,5 +114,6 @@ __all__ = [
     "UserSignal",
     "Vocabulary",
     "Window",
+    "maker",
     "submitted",
 ]

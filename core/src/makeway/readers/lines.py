@@ -12,7 +12,6 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from makeway.errors import ConfigError, Problem
 
@@ -25,6 +24,8 @@ MAX_LINE = 1 << 20
 MAX_TEXT = 1 << 28
 """Most bytes in a file that is read whole."""
 _HEAD = 1 << 16
+_BLOCK = 1 << 13
+"""Bytes read at a time; as many as the interpreter unpacks at a time, so that all before damage is seen."""
 _REPORT_EVERY = 1024
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -32,6 +33,8 @@ _BOM = b"\xef\xbb\xbf"
 _STEERING = [*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0xA0)]
 _STEERING += [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 _SAFE = dict.fromkeys(_STEERING, "\ufffd")
+_ODD = bytes(each for each in _STEERING if each < 0x80 and each != ord("\n"))
+"""What no line of plain ASCII holds."""
 
 
 def read_head(path: Path) -> str:
@@ -63,15 +66,26 @@ def read_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
     :param progress: told the bytes of the file read so far, now and then.
     :raises ConfigError: the file cannot be read, or breaks off; the lines before that were yielded.
     """
-    at = 0
+    at = told = 0
     with _opened(path) as (stream, raw), _blaming(path, lambda: at + 1):
-        while line := stream.readline(MAX_LINE + 1):
-            at += 1
-            if len(line) > MAX_LINE:
-                raise ConfigError(str(path), [_too_long(path, at)])
-            if progress is not None and at % _REPORT_EVERY == 0:
+        rest = b""
+        while block := stream.read1(_BLOCK):
+            whole = block.rfind(b"\n")
+            if len(rest) + (block.find(b"\n") + 1 or len(block)) > MAX_LINE:
+                raise ConfigError(str(path), [_too_long(path, at + 1)])
+            if whole < 0:
+                rest += block
+                continue
+            data = rest + block[:whole]
+            rest = block[whole + 1 :]
+            lines = _lines(data if at else data.removeprefix(_BOM))
+            yield from enumerate(lines, at + 1)
+            at += len(lines)
+            if progress is not None and at - told >= _REPORT_EVERY:
+                told = at
                 progress(raw.tell())
-            yield at, _decoded(line.removeprefix(_BOM) if at == 1 else line)
+        if rest:
+            yield at + 1, _decoded(rest if at else rest.removeprefix(_BOM))
         if progress is not None:
             progress(raw.tell())
 
@@ -101,13 +115,20 @@ def _too_long(path: Path, line: int) -> Problem:
     return Problem(f"{path.name}:{line}", f"a line of more than {MAX_LINE:,} bytes; this is no job")
 
 
+def _lines(data: bytes) -> list[str]:
+    """Return the lines of a block, which ends where one ends."""
+    if data.isascii() and len(data.translate(None, _ODD)) == len(data):
+        return data.decode("ascii").split("\n")
+    return [_decoded(line) for line in data.split(b"\n")]
+
+
 def _decoded(raw: bytes) -> str:
     line = raw.decode("utf-8", "replace").rstrip("\r\n")
     return line if line.isprintable() else line.translate(_SAFE)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def _opened(path: Path) -> Iterator[tuple[io.BufferedReader, io.BufferedReader]]:
     """Open `path`; return the stream of its text, and the one of its bytes on the disk."""
     try:
         if path.exists() and not path.is_file():

@@ -183,7 +183,9 @@ class _Mapper:
         """Return where the job goes; empty: the default partition; None: nowhere."""
         if rule is not None and rule.to_partition is not None:
             return (rule.to_partition,)
-        known = tuple(name for name in spec.partitions if name in self.partitions)
+        known = (
+            tuple([name for name in spec.partitions if name in self.partitions]) if spec.partitions else ()
+        )
         if known:
             return known
         if self.table.partition is not None:
@@ -244,7 +246,7 @@ def _mapped(workload: Workload, jobs: Iterator[JobSpec], mapper: _Mapper) -> Ite
             workload.reject(line_of(spec), _nowhere(spec, mapper.partitions), spec.id)
             continue
         qos = rule.to_qos if rule is not None and rule.to_qos is not None else spec.qos
-        if qos is None:
+        if qos is None and mapper.table.default_qos:
             qos = mapper.default_qos(spec, partitions)
         if qos is not None and qos not in mapper.qos:
             _note_qos(workload, noted, spec.id, qos)

@@ -33,6 +33,19 @@ class Seen:
         else:
             self._others.add(job_id)
 
+    def is_new(self, job_id: str) -> bool:
+        """Add an id; return whether it was not there yet."""
+        if job_id.isascii() and job_id.isdigit() and job_id[0] != "0" and len(job_id) <= _DIGITS:
+            number = int(job_id)
+            ascending = self._ascending
+            if not ascending or number > ascending[-1]:
+                ascending.append(number)
+                return True
+        if job_id in self:
+            return False
+        self.add(job_id)
+        return True
+
 
 def _number(job_id: str) -> int | None:
     """Return an id as a number, if it is written as one is: 7, not 07, +7 or a superscript."""

@@ -14,6 +14,7 @@ node (10), where the standard says KB per processor.
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,15 +23,19 @@ from typing import Any, Literal
 import attrs
 
 from makeway.errors import ConfigError, Problem
-from makeway.model import Exclusive, JobSpec, SpecDraft, submitted
+from makeway.model import Exclusive, JobSpec, SpecDraft, maker, submitted
 from makeway.readers.api import ReadOptions, Workload
 from makeway.readers.lines import Line, read_lines, shown
 from makeway.readers.mapping import Machine, machine_of
 from makeway.readers.seen import Seen
+from makeway_logs.metacentrum import is_metacentrum, request_of
 
 COLUMNS = 18
 _MOST_PROCESSORS = 10_000_000
 _MOST_SECONDS = 1e11
+_MOST_MEMORY = 1e18
+_MOST_KNOWN = 1 << 12
+"""Ways to fill the columns of `_SAID` that are remembered."""
 _UNIX_TIME = 1e8
 """Submit times from here on (1973) are Unix times, unless the header gives the start."""
 _NOT_KNOWN = -1.0
@@ -38,9 +43,14 @@ _CANCELLED = "5"
 _PARTIAL = ("2", "3", "4")
 """Status of a line on a part of a job, between checkpoints; the whole has its own line."""
 _HEADER = re.compile(r";\s*([A-Za-z][A-Za-z0-9 _-]{0,40}?)\s*:(?:\s+(.*))?")
-_PPN = re.compile(r"ppn=([0-9]{1,7})(.*)")
 _SAID = {10: "status", 13: "executable", 14: "queue", 15: "partition", 16: "preceding_job"}
 """Columns (from 0) that are kept in `JobSpec.attributes`."""
+_SAYING = operator.itemgetter(*_SAID)
+_USUAL = (
+    *("id", "user", "group", "partitions", "submit_at", "run_time", "time_limit", "wall_submit", "source"),
+    *("attributes", "tasks", "min_nodes", "max_nodes"),
+)
+"""Fields of a job of whose line 18 columns are known."""
 
 MemoryUnit = Literal["auto", "kb_per_processor", "bytes_per_node"]
 
@@ -53,15 +63,8 @@ class _BadRowError(Exception):
         self.usual = usual
 
 
-@attrs.frozen
-class _Row:
-    """A data line that can be used."""
-
-    line: int
-    columns: list[str]
-    submit: float
-    run: float
-    size: int
+_Row = tuple[float, int, list[str], float, int, float]
+"""A data line that can be used: submit time, line, columns, run time, size, requested time. A tuple is made soonest."""
 
 
 @attrs.define(kw_only=True)
@@ -103,61 +106,85 @@ class SwfReader:
         return _started(workload)
 
     def _jobs(self, rows: Iterator[_Row], workload: Workload, machine: Machine) -> Iterator[JobSpec]:
-        start = None
-        for row in rows:
+        start, wall, name = None, None, workload.name
+        sizes: dict[int, tuple[int | None, int, int | None]] = {}
+        said = _Said()
+        make = maker(*_USUAL)
+        for submit, line, columns, run, size, estimate in rows:
             if start is None:
-                start = row.submit
-                workload.start_wall = _wall_start(workload.header, start)
+                start = submit
+                wall = workload.start_wall = _wall_start(workload.header, start)
                 workload.begin = -start if start < 0 else None
-            yield self._spec(row, start, workload, machine)
+            submit_at = submit - start
+            attributes = said.of(columns)
+            user = columns[11] if columns[11] != "-1" else "unknown"
+            group = columns[12] if columns[12] != "-1" else None
+            limit = estimate if estimate > 0 else run
+            wall_submit = None if wall is None else wall + submit_at
+            source = f"{name}:{line}"
+            if len(columns) == COLUMNS and not machine.memory_stated:
+                tasks, fewest, most = sizes.get(size) or sizes.setdefault(size, _nodes(size, machine))
+                partitions = (columns[14],) if columns[14] in machine.partitions else ()
+                yield make(
+                    columns[0],
+                    user,
+                    group,
+                    partitions,
+                    submit_at,
+                    run,
+                    limit,
+                    wall_submit,
+                    source,
+                    attributes,
+                    tasks,
+                    fewest,
+                    most,
+                )
+                continue
+            draft = SpecDraft(
+                id=columns[0],
+                user=user,
+                group=group,
+                partitions=_partitions(columns, machine),
+                submit_at=submit_at,
+                run_time=run,
+                time_limit=limit,
+                wall_submit=wall_submit,
+                source=source,
+                attributes=attributes,
+                **self._shape(columns, size, attributes, machine),
+            )
+            yield submitted(draft)
 
-    def _spec(self, row: _Row, start: float, workload: Workload, machine: Machine) -> JobSpec:
-        columns = row.columns
-        submit_at = row.submit - start
-        wall = workload.start_wall
-        estimate = _number(columns, 8, "requested time")
-        draft = SpecDraft(
-            id=columns[0],
-            user=columns[11] if columns[11] != "-1" else "unknown",
-            group=columns[12] if columns[12] != "-1" else None,
-            partitions=_partitions(columns, machine),
-            submit_at=submit_at,
-            run_time=row.run,
-            time_limit=estimate if estimate > 0 else row.run,
-            wall_submit=None if wall is None else wall + submit_at,
-            source=f"{workload.name}:{row.line}",
-            **self._shape(row, machine),
-        )
-        return submitted(draft)
-
-    def _shape(self, row: _Row, machine: Machine) -> dict[str, Any]:
-        """Return the fields of JobSpec that say how many and what kind of nodes."""
-        request = _request(row.columns)
+    def _shape(
+        self, columns: list[str], size: int, attributes: dict[str, Any], machine: Machine
+    ) -> dict[str, Any]:
+        """Return the fields of JobSpec that say how many and what kind of nodes; `attributes` may get more."""
+        request = request_of(columns)
         chunks = request.chunks if request is not None else ()
-        shape = _processors(row.size, chunks, machine)
-        shape["attributes"] = _attributes(row.columns)
+        shape = _processors(size, chunks, machine)
         if machine.memory_stated:
             nodes = sum(count for count, _ in chunks) or 1
-            shape |= self._memory(row, nodes, shape, machine)
+            shape |= self._memory(columns, size, nodes, shape)
         if request is not None:
             if request.exclusive:
                 shape["exclusive"] = Exclusive.NODE
             if request.properties:
-                shape["attributes"]["properties"] = request.properties
+                attributes["properties"] = request.properties
                 shape["features"] = "&".join(p for p in request.properties if p in machine.features)
         return shape
 
-    def _memory(self, row: _Row, nodes: int, shape: dict[str, Any], machine: Machine) -> dict[str, int]:
+    def _memory(self, columns: list[str], size: int, nodes: int, shape: dict[str, Any]) -> dict[str, int]:
         """Return the memory asked for; `nodes` is how many the request names."""
-        amount = _number(row.columns, 9, "requested memory")
+        amount = _number(columns, 9, "requested memory")
         if amount <= 0:
             return {}
         unit = self.memory_unit
-        if unit == "kb_per_processor" or (unit == "auto" and not _is_metacentrum(row.columns)):
+        if unit == "kb_per_processor" or (unit == "auto" and not is_metacentrum(columns)):
             return {"memory_mb_per_cpu": _at_least_one(amount / 1024)}
         if "tasks_per_node" in shape:
             return {"memory_mb_per_node": _at_least_one(amount / 2**20)}
-        return {"memory_mb_per_cpu": _at_least_one(amount * nodes / 2**20 / row.size)}
+        return {"memory_mb_per_cpu": _at_least_one(amount * nodes / 2**20 / size)}
 
 
 # -------------------------------------------------------------------------------------- reading
@@ -200,26 +227,72 @@ def _usable_rows(lines: Iterator[Line], workload: Workload, *, early: bool) -> I
 
     :param early: whether submit times before the span of the log are allowed.
     """
-    seen = Seen()
+    is_new = Seen().is_new
+    glance = _Glance()
     for number, line in lines:
         columns = line.split()
-        if not columns or columns[0].startswith(";"):
+        row = glance.at(number, line, columns) or _looked_at(number, columns, workload, early=early)
+        if row is None:
             continue
-        if len(columns) >= COLUMNS and columns[10] in _PARTIAL:
-            _note_partial(workload, number, columns[10])
-            continue
+        if is_new(columns[0]):
+            yield row
+        else:
+            workload.reject(number, f"job {shown(columns[0])} was there before", columns[0])
+
+
+class _Glance:
+    """Take lines of 18 columns in which nothing is odd."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        """Column 8 of such lines -> processors."""
+
+    def at(self, number: int, line: str, columns: list[str]) -> _Row | None:
+        """Return the row of a line; None: it may be one, or not, and is to be looked at closely."""
+        if len(columns) != COLUMNS or not line.isascii() or "_" in line or columns[10] in _PARTIAL:
+            return None
+        job, size = columns[0], self._sizes.get(columns[7])
         try:
-            row = _checked(number, columns, early=early)
-            if columns[0] in seen:
-                raise _BadRowError(f"job {shown(columns[0])} was there before")
-        except _BadRowError as reason:
-            workload.reject(number, str(reason), columns[0], usual=reason.usual)
-            continue
-        seen.add(columns[0])
-        yield row
+            submit, run, estimate = float(columns[1]), float(columns[3]), float(columns[8])
+            memory = float(columns[9])
+            if size is None:
+                size = self._size(columns[7])
+        except ValueError:
+            return None
+        good = (
+            size
+            and job.isdigit()
+            and len(job) <= 18
+            and 0.0 <= submit <= _MOST_SECONDS
+            and 0.0 <= run <= _MOST_SECONDS
+            and -_MOST_SECONDS <= estimate <= _MOST_SECONDS
+            and -_MOST_MEMORY <= memory <= _MOST_MEMORY
+        )
+        return (submit, number, columns, run, size, estimate) if good else None
+
+    def _size(self, text: str) -> int:
+        """Return column 8 as a number of processors; 0: it is none."""
+        size = float(text)
+        if not 0.0 < size <= _MOST_PROCESSORS or size != int(size):
+            return 0
+        return self._sizes.setdefault(text, int(size))
 
 
-def _checked(line: int, columns: list[str], *, early: bool = False) -> _Row:
+def _looked_at(number: int, columns: list[str], workload: Workload, *, early: bool) -> _Row | None:
+    """Return the row of a line; None: it is none, or cannot be used, which the workload is told."""
+    if not columns or columns[0].startswith(";"):
+        return None
+    if len(columns) >= COLUMNS and columns[10] in _PARTIAL:
+        _note_partial(workload, number, columns[10])
+        return None
+    try:
+        return _checked(number, columns, early=early)
+    except _BadRowError as reason:
+        workload.reject(number, str(reason), columns[0], usual=reason.usual)
+        return None
+
+
+def _checked(line: int, columns: list[str], *, early: bool) -> _Row:
     """Check all numbers that a job is made of.
 
     :raises _BadRowError: with the reason.
@@ -231,8 +304,8 @@ def _checked(line: int, columns: list[str], *, early: bool = False) -> _Row:
     submit = _number(columns, 1, "submit time")
     run = _number(columns, 3, "run time")
     size = _size(columns)
-    for at, what in ((8, "requested time"), (9, "requested memory")):
-        _number(columns, at, what)
+    estimate = _number(columns, 8, "requested time")
+    _number(columns, 9, "requested memory")
     if submit == _NOT_KNOWN or (submit < 0 and not early):
         hint = "" if early or submit == _NOT_KNOWN else ", or workload.warm = true"
         raise _BadRowError(f"submit time is {columns[1]}; allowed: 0 or more{hint}")
@@ -241,7 +314,7 @@ def _checked(line: int, columns: list[str], *, early: bool = False) -> _Row:
         raise _BadRowError(f"no size (columns 8 and 5: {_given(columns, 7, 4)})", usual=usual)
     if run < 0:
         raise _BadRowError(f"run time is {columns[3]}; allowed: 0 or more", usual=run == _NOT_KNOWN)
-    return _Row(line, columns, submit, run, size)
+    return submit, line, columns, run, size, estimate
 
 
 def _given(columns: list[str], *places: int) -> str:
@@ -268,7 +341,7 @@ def _number(columns: list[str], at: int, what: str) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
-    most = 1e18 if at == 9 else _MOST_SECONDS
+    most = _MOST_MEMORY if at == 9 else _MOST_SECONDS
     if not -most <= value <= most or "_" in text or not text.isascii():
         allowed = f"a number up to {most:g}"
         raise _BadRowError(f"{what} (column {at + 1}): got {shown(text)}; allowed: {allowed}")
@@ -285,7 +358,7 @@ def _is_number(text: str) -> bool:
 
 def _sorted_rows(rows: Iterator[_Row], workload: Workload) -> Iterator[_Row]:
     listed = list(rows)
-    ordered = sorted(listed, key=lambda row: (row.submit, row.line))
+    ordered = sorted(listed, key=lambda row: row[:2])
     moved = sum(a is not b for a, b in zip(listed, ordered, strict=True))
     if moved:
         workload.notes.append(f"submit times do not ascend; sorted in memory, {moved} lines moved")
@@ -317,52 +390,6 @@ def _wall_start(header: dict[str, str], submit: float) -> float | None:
 
 
 # ------------------------------------------------------------------------------------ one job
-@attrs.frozen(kw_only=True)
-class _Request:
-    """Column 21 of MetaCentrum's traces."""
-
-    chunks: tuple[tuple[int, int], ...]
-    """Nodes and processors of each; empty: not understood."""
-    properties: tuple[str, ...]
-    exclusive: bool
-
-
-def _is_metacentrum(columns: list[str]) -> bool:
-    return len(columns) >= COLUMNS + 3 and columns[18].startswith("{")
-
-
-def _request(columns: list[str]) -> _Request | None:
-    if not _is_metacentrum(columns):
-        return None
-    text, _, flags = columns[20].partition("#")
-    chunks: list[tuple[int, int]] = []
-    properties: list[str] = []
-    for part in text.split("+"):
-        nodes, processors, names = _chunk(part.split(":"))
-        chunks.append((nodes, processors))
-        properties.extend(name for name in names if name not in properties)
-    return _Request(chunks=tuple(chunks), properties=tuple(properties), exclusive="excl" in flags.split("#"))
-
-
-def _chunk(words: list[str]) -> tuple[int, int, list[str]]:
-    """Read ``nodes:ppn=N:property...``; a node's name may stand for the number 1."""
-    nodes, processors = 1, 1
-    names = words[1:]
-    if words[0].isascii() and words[0].isdigit() and len(words[0]) <= 7:
-        nodes = int(words[0])
-    else:
-        names = words
-    properties = []
-    for name in names:
-        match = _PPN.fullmatch(name)
-        if match is not None:
-            processors = int(match[1])
-            name = match[2]
-        if name:
-            properties.append(name)
-    return nodes, processors, properties
-
-
 def _processors(size: int, chunks: tuple[tuple[int, int], ...], machine: Machine) -> dict[str, Any]:
     """Turn processors into nodes: as the request says if it fits the nodes, else by division."""
     if machine.one_cpu_nodes or machine.cpus_per_node == 1:
@@ -378,19 +405,41 @@ def _processors(size: int, chunks: tuple[tuple[int, int], ...], machine: Machine
     return {"tasks": size, "min_nodes": machine.nodes_for(size)}
 
 
+def _nodes(size: int, machine: Machine) -> tuple[int | None, int, int | None]:
+    """Return tasks, and fewest and most nodes, of a job of which no more than its size is known."""
+    shape = _processors(size, (), machine)
+    return shape.get("tasks"), shape["min_nodes"], shape.get("max_nodes")
+
+
 def _partitions(columns: list[str], machine: Machine) -> tuple[str, ...]:
     """Return the queue if it has a name; a number is none, unless a partition here is called so."""
-    queue = columns[19] if _is_metacentrum(columns) else columns[14]
-    return (queue,) if _is_metacentrum(columns) or queue in machine.partitions else ()
+    queue = columns[19] if is_metacentrum(columns) else columns[14]
+    return (queue,) if is_metacentrum(columns) or queue in machine.partitions else ()
 
 
-def _attributes(columns: list[str]) -> dict[str, Any]:
-    said: dict[str, Any] = {what: columns[at] for at, what in _SAID.items() if columns[at] != "-1"}
-    if columns[2].isdigit() and len(columns[2]) < 12:
-        said["wait"] = float(columns[2])
-    if _is_metacentrum(columns):
-        said["queue"] = columns[19]
-    return said
+class _Said:
+    """What columns say that is kept in `JobSpec.attributes`; many lines say the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def of(self, columns: list[str]) -> dict[str, Any]:
+        """Return the attributes of a line's job."""
+        key = _SAYING(columns)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = {
+                what: text for what, text in zip(_SAID.values(), key, strict=True) if text != "-1"
+            }
+        said = known.copy()
+        wait = columns[2]
+        if wait.isdigit() and len(wait) < 12 and wait.isascii():
+            said["wait"] = float(wait)
+        if len(columns) > COLUMNS and is_metacentrum(columns):
+            said["queue"] = columns[19]
+        return said
 
 
 def _at_least_one(megabytes: float) -> int:
