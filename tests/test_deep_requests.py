@@ -12,7 +12,7 @@ import pytest
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.errors import PolicyError
 from makeway.hookspecs import by_request, hookimpl
-from makeway.model import Blocked, JobSpec
+from makeway.model import Blocked, Candidates, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing import Outcome, Placer, Question
@@ -104,6 +104,7 @@ def test_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = _seen(_config(), jobs)
     assert asked.count(True) > 20, "the quick way was not taken"
     monkeypatch.setattr(Requests, "complete", lambda self: False)
+    monkeypatch.setattr(Requests, "in_vain", lambda self, job: None)
     assert quick == _seen(_config(), jobs)
     assert any(job[4] for _, step in quick for job in step), "nobody was preempted"
 
@@ -172,3 +173,37 @@ def test_a_wrong_mark(holds: Callable[[Any], Any], message: str, monkeypatch: py
         replay(config, _jobs(0)[:20], (), Options(plugins={"wrong": Wrong()}, keep=False))
     assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("in_vain", "message"),
+    [
+        (lambda view: lambda job: 5, "`in_vain`, which said 5; allowed: a reason, or None"),
+        (lambda view: lambda job: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_wrong_reason(in_vain: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that is not empty, or None, is what says why a job would wait."""
+
+    class Wrong:
+        @hookimpl
+        @by_request(_always, in_vain)
+        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
+            return {}
+
+        @hookimpl
+        @by_request(_always)
+        def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
+            return Candidates()
+
+    monkeypatch.setattr(Requests, "many", 2)
+    policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
+    config = attrs.evolve(_config(), policy=policy)
+    with pytest.raises(PolicyError) as caught:
+        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False))
+    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
+    assert message in caught.value.message
+
+
+def _always(view: Any) -> Callable[[Any], bool]:
+    return lambda job: True

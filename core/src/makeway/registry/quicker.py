@@ -109,7 +109,7 @@ def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | None]:
     """Return what says why a job would wait if it were tried; None: that is not known, or others have a say as well.
 
     Others that answer `makeway_admit` about some jobs only have none about the rest. Nor has a search that is asked
-    after the plugin's own. An answer that is no reason is nobody's reason, so that the job is tried.
+    after the plugin's own.
     """
     hook = "makeway_admit"
     plugin, told = asker.who(hook), next((call.in_vain for call in asker.calls(hook)), None)
@@ -119,12 +119,20 @@ def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | None]:
         own_search = each == "makeway_search" and asker.who(each) == plugin
         if not own_search and any(each != hook or call.about is None for call in calls):
             found = None
-    others = [call.about for call in asker.calls(hook) if call.about is not None]
     if found is None:
         return lambda job: None
-    return lambda job: (
-        None if any(test(job) for test in others) else asker.asked_beside(plugin, hook, job, found, job)
-    )
+    others = [call.about for call in asker.calls(hook) if call.about is not None]
+
+    def reason(job: Job) -> str | None:
+        if others and any(test(job) for test in others):
+            return None
+        said: object = asker.asked_beside(plugin, hook, job, found, job)
+        if said is None or (isinstance(said, str) and said):
+            return said
+        text = f"is marked with `in_vain`, which said {shown(said)}; allowed: a reason, or None"
+        raise asker.fault(hook, job, text)
+
+    return reason
 
 
 def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:

@@ -16,4 +16,6 @@ def alike(view: ClusterView) -> Callable[[Job], bool] | None:
     site = site_of(view)
     if site.anybody_reserves or site.has_windows:
         return None
+    if not any(level.delay for level in site.levels):
+        return lambda job: True
     return lambda job: not site.level_of(job).delay

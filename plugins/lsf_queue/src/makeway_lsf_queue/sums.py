@@ -57,7 +57,9 @@ class Sums:
         self._totals: dict[Share, Pair] = {}
         self._on: dict[Share, dict[int, Pair]] = {}
         self._by_queue: dict[Share, dict[str, list[float]]] = {}
-        """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run."""
+        """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
+        others do that are suspended. Of limits per host: on all hosts.
+        """
         self._versions: dict[Share, int] = {}
         self.rows: dict[object, list[tuple[int, float, float]]] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
@@ -108,13 +110,14 @@ class Sums:
         for share, (amount, on) in part.takes.items():
             self._totals.setdefault(share, [0.0, 0.0])[side] += sign * amount
             self._versions[share] = self._versions.get(share, 0) + 1
-            lasting = self._by_queue.setdefault(share, {}).setdefault(queue, [0.0, 0.0, 0.0])
+            lasting = self._by_queue.setdefault(share, {}).setdefault(queue, [0.0] * 4)
+            whole = sign * (sum(on.values()) if on else amount)
             if part.stops:
-                lasting[0] += sign * amount
-            elif not part.suspended:
-                lasting[1] += sign * amount
+                lasting[0] += whole
+            else:
+                lasting[3 if part.suspended else 1] += whole
             if not part.suspended:
-                lasting[2] += sign * amount
+                lasting[2] += whole
             if on:
                 hosts = self._on.setdefault(share, {})
                 for index, count in on.items():
@@ -179,12 +182,22 @@ class Sums:
         suspended ones.
         """
         found = 0.0
-        for queue, (stopping, leaving, running) in self._by_queue.get(share, {}).items():
+        for queue, (stopping, leaving, running, _) in self._by_queue.get(share, {}).items():
             if share[0].suspended:
                 found += stopping + (0.0 if queue in below else leaving)
             elif queue not in below:
                 found += running
         return found
+
+    def may_fall(self, share: Share, below: Container[str]) -> bool:
+        """Whether less of a limit may be taken, on any host, once the same jobs have made way."""
+        for queue, (_, leaving, running, gone) in self._by_queue.get(share, {}).items():
+            if share[0].suspended:
+                if gone or (leaving and queue in below):
+                    return True
+            elif running and queue in below:
+                return True
+        return False
 
     def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Container, Sequence
 
+from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, ModeFlag, OverSubscribe
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
@@ -56,10 +57,10 @@ class _Glance:
         found = judging.first_limit(counted, job)
         if found is not None:
             limit, key, bound = found
-            if _stays(counted, job, below) or self._lacks_slots(job, below):
+            if _stays(counted, job, below) or self._finds_no_room(counted, job, below):
                 return judging.reason_of(counted, limit, key, bound, job)
             return None
-        if not self._lacks_slots(job, below):
+        if not self._finds_no_room(counted, job, below):
             return None
         survey = survey_of(self._site, view)
         # While no host is closed, whoever could never run is told so when it is tried.
@@ -69,32 +70,37 @@ class _Glance:
             return None
         return reason_on_hosts(survey, job, view)
 
+    def _finds_no_room(self, counted: Counted, job: Job, below: Container[str]) -> bool:
+        """Whether its hosts have too few slots for it, all together, whoever makes way."""
+        if not self._whole_cores or job.spec.oversubscribe:
+            return False
+        survey, queue = survey_of(self._site, self._view), job.partition.name
+        asked = queue, jobs.hosts_of(job), job.spec.cpus
+        lacks = survey.lacking.get(asked)
+        if lacks is None:
+            lacks = survey.lacking[asked] = self._lacks_slots(survey, job, below, 0)
+        if lacks:
+            return True
+        closed = _closed_for_good(counted, job, below)
+        return bool(closed) and self._lacks_slots(survey, job, below, closed)
+
+    def _lacks_slots(self, survey: Survey, job: Job, below: Container[str], closed: NodeBits) -> bool:
+        """Whether too few slots are left on its hosts without those that are `closed`."""
+        queue, wanted = job.partition.name, job.spec.cpus
+        kept = gaps.kept_slots(self._site, survey, self._view, queue)
+        hosts = jobs.hosts_of(job) & ~(closed | gaps.not_offered(self._site, survey, queue))
+        left = 0
+        for index, free in lasting_room(survey, queue, below):
+            held = kept.get(index, 0)
+            if hosts >> index & 1 and (not held or free - held >= min(wanted, survey.used.nodes[index].cpus)):
+                left += free
+        return left < wanted
+
     def _is_refused(self, job: Job) -> bool:
         who = job.partition.name, job.user
         known = self._refused.get(who)
         if known is None:
             known = self._refused[who] = bool(jobs.refused(job, self._site))
-        return known
-
-    def _lacks_slots(self, job: Job, below: Container[str]) -> bool:
-        """Whether its hosts would have too few slots for it, all together, whoever made way."""
-        if not self._whole_cores or job.spec.oversubscribe:
-            return False
-        survey, queue = survey_of(self._site, self._view), job.partition.name
-        hosts, wanted = jobs.hosts_of(job), job.spec.cpus
-        asked = queue, hosts, wanted
-        known = survey.lacking.get(asked)
-        if known is None:
-            kept = gaps.kept_slots(self._site, survey, self._view, queue)
-            closed = gaps.not_offered(self._site, survey, queue)
-            left = 0
-            for index, free in lasting_room(survey, queue, below):
-                if not (hosts & ~closed) >> index & 1:
-                    continue
-                held = kept.get(index, 0)
-                if not held or free - held >= min(wanted, survey.used.nodes[index].cpus):
-                    left += free
-            known = survey.lacking[asked] = left < wanted
         return known
 
 
@@ -108,6 +114,18 @@ def _stays(counted: Counted, job: Job, below: Container[str]) -> bool:
         and sums.lasting((limit, key), below) + job.spec.cpus > bound
         for limit, key, bound in sums.about(job)
     )
+
+
+def _closed_for_good(counted: Counted, job: Job, below: Container[str]) -> NodeBits:
+    """Return the hosts that limits close to a job, whoever of the queues `below`, or of suspended jobs, makes way."""
+    sums = counted.brought()
+    closed: NodeBits = 0
+    for limit, key, _ in sums.about(job):
+        if not limit.per_host and (limit.hosts is None or limit.counts is Counts.JOBS):
+            continue
+        if not sums.may_fall((limit, key), below):
+            closed |= judging.closed_by(counted, limit, job)
+    return closed
 
 
 def lasting_room(survey: Survey, queue: str, below: Container[str]) -> Sequence[tuple[int, int]]:

@@ -143,9 +143,8 @@ class Greedy:
                 heads.go_on(listed, entry)
                 continue
             alone, job, reason = requests.stands_alone(entry), entry[1], entry[1].reason
-            if not alone and (said := requests.in_vain(job)) is not None:
-                if said != reason:
-                    ledger.wait_for(job, said)
+            if not alone and requests.let_wait(job, ledger):
+                if job.reason != reason:
                     heads.go_on(listed, entry)
                 continue
             after = entry
@@ -161,6 +160,7 @@ class Greedy:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
         ledger = self._ledger
         rounds = _MOST_ROUNDS if self._attempts.turns else 0
+        requests = None if self._placer.forgives else self._requests
         leaving_for: set[str] = set()
         vain: Collection[int] = ()
         seen = (-1, -1)
@@ -182,6 +182,8 @@ class Greedy:
             if job.state is _SUSPENDED:
                 self._attempts.turn(job)
             elif job.state is _PENDING and job.id not in leaving_for:
+                if requests is not None and requests.is_alike(job) and requests.let_wait(job, ledger):
+                    continue
                 if self._wants_before:
                     self._ahead.jobs = self._before(entry)
                 outcome = self._attempts.try_entry(entry)

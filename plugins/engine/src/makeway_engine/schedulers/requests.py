@@ -17,6 +17,7 @@ import attrs
 
 from makeway.model import Job, JobSpec
 from makeway_engine.entries import Entry
+from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.shapes import Shapes
 
@@ -62,6 +63,18 @@ class Requests(Shapes):
         """Whether nobody asks for the same as far as is known: others say nothing about this one."""
         known = self._entry_of.get(entry[1].index)
         return known is None or known[0] is None
+
+    def let_wait(self, job: Job, ledger: Ledger) -> bool:
+        """Let a job that does not stand alone wait, if it is known why it would if it were tried; say whether it is."""
+        said = self.in_vain(job)
+        if said is None:
+            return False
+        ledger.wait_for(job, said)
+        return True
+
+    def is_alike(self, job: Job) -> bool:
+        """Whether a job does not stand alone, and is tried in one partition; whether or not it is kept here."""
+        return len(job.partitions) == 1 and job.spec.het_id is None and not self._stands_alone(job)
 
     def in_vain(self, job: Job) -> str | None:
         """Return why a job that does not stand alone would wait if it were tried; None: that is not known."""
