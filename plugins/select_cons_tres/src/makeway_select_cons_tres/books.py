@@ -109,7 +109,8 @@ class Books:
     # ------------------------------------------------------------------------------ notices
     def add(self, job: Job) -> None:
         """Charge a job that started."""
-        allocation = _held(job)
+        allocation = job.allocation
+        assert allocation is not None
         self._seat(job, allocation)
         self._mark(allocation, 1)
         self._charge(allocation, 1)
@@ -118,9 +119,10 @@ class Books:
     def remove(self, job: Job) -> None:
         """Take back what a job holds."""
         self.take_out(job, wholly=True)
-        self._rowless.discard(job.id)
-        self._stopped.discard(job.id)
-        self._overflown.discard(job.id)
+        if self._rowless or self._stopped or self._overflown:
+            self._rowless.discard(job.id)
+            self._stopped.discard(job.id)
+            self._overflown.discard(job.id)
 
     def suspend(self, job: Job) -> None:
         """A job was stopped: if by a person, its cores leave the row; its memory stays (section 4.3.10)."""
@@ -187,7 +189,7 @@ class Books:
         return found
 
     def _rows_to_change(self, partition: Partition) -> Rows:
-        found = self.rows(partition)
+        found = self.parts.get(partition.index) or self.rows(partition)
         if self._parent is not None and partition.index not in self._own_parts:
             found = self.parts[partition.index] = found.copy()
             self._own_parts.add(partition.index)
@@ -320,12 +322,13 @@ class Books:
             memory = self.memory
             for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
                 memory[index] += sign * amount
+        if not allocation.gres:
+            return
         for name, amounts in allocation.gres.items():
             used = self.gres.setdefault(name, [0] * self.layout.size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):
                 used[index] += sign * amount
-
-        if self.slots and allocation.gres:
+        if self.slots:
             for at, index in enumerate(allocation.node_indices):
                 if index in self.slots:
                     self._charge_gpus(allocation, at, index, sign)
@@ -403,9 +406,10 @@ class Books:
 
     def update(self, table: Table) -> None:
         """Let a table of these books look at what was touched since it last did."""
-        if table.seen < len(self.history):
-            table.follow(self._news(table.seen), self)
-            table.seen = len(self.history)
+        seen, now = table.seen, len(self.history)
+        if seen < now:
+            table.follow(self.history[seen:] if now - seen == 1 else self._news(seen), self)
+            table.seen = now
 
     def free_memory(self) -> FreeMemory:
         """Return the memory that each node has left; `sync` first."""

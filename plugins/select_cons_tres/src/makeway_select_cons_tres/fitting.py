@@ -29,6 +29,11 @@ class _Fit:
     era: int
     seen: int
     """How much of the books' history it has followed."""
+    wanted: int
+    least_memory: int
+    whole: bool
+    all_memory: bool
+    """Whether it wants all memory of its nodes."""
 
 
 class Fitting:
@@ -46,13 +51,27 @@ class Fitting:
         books, fit = self._books, self._fits.get(kind)
         if fit is None or fit.era != books.era:
             return self._begin(kind)
-        if fit.seen < len(books.history):
-            news = books.history[fit.seen :]
-            if len(news) > _MANY:
+        history, seen = books.history, len(books.history)
+        if fit.seen < seen:
+            if seen - fit.seen > _MANY:
                 return self._begin(kind)
-            books.update(fit.table)
-            self._follow(kind, fit, news)
-            fit.seen += len(news)
+            table = fit.table
+            if table.seen < seen:
+                books.update(table)
+            cpus, used, room = table.values, books.memory, books.layout.memory
+            nodes, wanted, least = fit.nodes, fit.wanted, fit.least_memory
+            for node in history[fit.seen :]:
+                if (
+                    cpus[node] >= wanted
+                    and room[node] - used[node] >= least
+                    and not (fit.whole and books.busy[node])
+                    and not (fit.all_memory and used[node])
+                ):
+                    nodes |= 1 << node
+                else:
+                    nodes &= ~(1 << node)
+            fit.nodes = nodes & fit.able
+            fit.seen = seen
         return fit.nodes
 
     def _begin(self, kind: Kind) -> NodeBits:
@@ -68,21 +87,15 @@ class Fitting:
             nodes = books.free_memory().among(nodes, kind.least_memory)
         elif request.memory_per_node == 0:
             nodes &= ~books.charged_nodes
-        self._fits[kind] = _Fit(table, able, nodes, books.era, len(books.history))
+        self._fits[kind] = _Fit(
+            table,
+            able,
+            nodes,
+            books.era,
+            len(books.history),
+            kind.wanted,
+            kind.least_memory,
+            request.whole,
+            request.memory_per_node == 0,
+        )
         return nodes
-
-    def _follow(self, kind: Kind, fit: _Fit, news: list[int]) -> None:
-        books, request = self._books, kind.request
-        cpus, used, room = fit.table.values, books.memory, books.layout.memory
-        nodes = fit.nodes
-        for node in news:
-            if (
-                cpus[node] >= kind.wanted
-                and room[node] - used[node] >= kind.least_memory
-                and not (request.whole and books.busy[node])
-                and not (request.memory_per_node == 0 and used[node])
-            ):
-                nodes |= 1 << node
-            else:
-                nodes &= ~(1 << node)
-        fit.nodes = nodes & fit.able

@@ -145,9 +145,13 @@ def _on_one_node(attempt: ConsAttempt, watch: Watch, releases: Sequence[_Release
     """Follow each node by itself until one of them serves."""
     at: Seconds | None = None
     serving: list[int] = []
+    nodes = watch.nodes
     for end, _, job in releases:
         if at is not None and end > at:
             break
+        held = job.allocation
+        if held is None or not held.nodes & nodes:
+            continue
         now_serving = watch.release(job)
         if now_serving:
             serving += now_serving

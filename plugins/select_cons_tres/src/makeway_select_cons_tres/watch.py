@@ -9,7 +9,7 @@ from __future__ import annotations
 from makeway import bitmap
 from makeway.bitmap import CoreBits
 from makeway.features import Alternatives
-from makeway.model import Job
+from makeway.model import Allocation, Job
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.request import ONE_ROW, RESERVED
 
@@ -51,6 +51,8 @@ class Watch:
         self._least = attempt.kind.wanted
         self._min_cpus = request.min_cpus
         self._min_nodes = request.min_nodes
+        self.nodes = nodes
+        """Those that could serve the job at all."""
         self._flags = nodes.to_bytes((attempt.known.layout.size >> 3) + 1, "little")
         self._nodes: dict[int, _Node] = {}
         self._cpus = self._count = 0
@@ -76,14 +78,15 @@ class Watch:
                 node = nodes.get(index)
                 if node is None:
                     node = nodes[index] = _Node(self._attempt, index)
-                before = 0 if alone else node.cpus()
-                node.release(job, place)
-                now = node.cpus()
-                if not alone:
-                    self._cpus += now - before
-                    self._count += (now > 0) - (before > 0)
-                if now >= self._least or not alone:
-                    touched.append(index)
+                if alone:
+                    if node.release(allocation, place) and node.cpus() >= self._least:
+                        touched.append(index)
+                    continue
+                before = node.cpus()
+                now = node.cpus() if node.release(allocation, place) else 0
+                self._cpus += now - before
+                self._count += (now > 0) - (before > 0)
+                touched.append(index)
         enough = alone or (self._count >= self._min_nodes and self._cpus >= self._min_cpus)
         return touched if enough else []
 
@@ -103,10 +106,8 @@ class _Node:
         self._marks = books.marks[index]
         self._threads = layout.shape(index).threads
 
-    def release(self, job: Job, place: int) -> None:
-        """Let `job` end, which has the node at this place of its allocation."""
-        allocation = job.allocation
-        assert allocation is not None
+    def release(self, allocation: Allocation, place: int) -> bool:
+        """Let a job end that has the node at this place of its allocation; say whether it could have CPUs enough."""
         if allocation.cores is None:
             self._free = self._attempt.known.layout.full[self._index]
         else:
@@ -115,6 +116,7 @@ class _Node:
             self._memory += allocation.memory_mb[place]
         if not allocation.shared:
             self._marks = self._marks % RESERVED
+        return self._free.bit_count() * self._threads >= self._attempt.kind.wanted
 
     def cpus(self) -> int:
         """Return the CPUs that the job could have here, as things are; 0: it cannot use the node."""
