@@ -104,11 +104,17 @@ class ConsAttempt:
 
     def probe(self) -> Placement | Blocked:
         """Place the job as things stand, or as they would be without those removed."""
-        plain = not self._removed and not self.exempt
+        plain = not self._removed and not (self.exempt if self._exempt is None else self._exempt)
         if plain:
             known = self.known.failure(self.kind, self.nodes)
             if known is not None:
                 self.short = known
+                return self._blocked()
+            if self.kind.cpus_on_one_node is not None and not self._wants_idle:
+                found = self._on_one_node(self.kind.choices[0].among(self.nodes))
+                if found is not None:
+                    return self.placement(found, 0)
+                self.known.remember_failure(self.kind, self.nodes, self.short)
                 return self._blocked()
         for number, choice in enumerate(self.kind.choices):
             found = self.try_on(choice)

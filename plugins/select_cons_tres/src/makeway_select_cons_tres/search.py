@@ -128,8 +128,11 @@ class _Search:
         Only those are removed that would give back all they hold, and overlap the nodes or help against a limit.
         """
         nodes = self._attempt.nodes
-        kills = [mode.frees_all for mode in self._candidates.modes]
-        jobs = self._candidates.jobs
+        modes, jobs = self._candidates.modes, self._candidates.jobs
+        if modes and modes.count(modes[0]) == len(modes):
+            kills = [modes[0].frees_all] * len(modes)
+        else:
+            kills = [mode.frees_all for mode in modes]
         if self._attempt.view.heterogeneous:
             return [self._size(job) if kill else -1 for job, kill in zip(jobs, kills, strict=True)]
         inside = {
@@ -172,7 +175,8 @@ class _Search:
             if lifting is not None:
                 lifting.remove(jobs[at], self._candidates.modes[at])
             if watch is not None:
-                if not watch.release(jobs[at]):
+                held = jobs[at].allocation
+                if held is None or not held.nodes & watch.nodes or not watch.release(jobs[at]):
                     continue
                 if watch.about_one_node:
                     watch = None  # from here on a node serves, and only a limit may be in the way

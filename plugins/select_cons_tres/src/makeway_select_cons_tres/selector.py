@@ -137,7 +137,7 @@ class ConsSelector(Known):
             or self.layout.several_rows
             or self.books.any_overlaid
             or view.heterogeneous
-            or not all(mode.frees_all for mode in candidates.modes)
+            or not _all_free_all(candidates.modes)
         ):
             return jobs
         staying = self._staying.get(kind)
@@ -182,6 +182,12 @@ class ConsSelector(Known):
         """Say when `job` could start (4.3.11)."""
         planning = view.rule("forecast_beside_running")
         return forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
+
+
+def _all_free_all(modes: Sequence[PreemptMode]) -> bool:
+    if modes and modes.count(modes[0]) == len(modes):  # mostly so, and quickly seen
+        return modes[0].frees_all
+    return all(mode.frees_all for mode in modes)
 
 
 __all__ = ["ConsSelector"]

@@ -104,7 +104,7 @@ class _Node:
         self._free: CoreBits = layout.full[index] & ~books.busy[index]
         self._memory = layout.memory[index] - books.memory[index]
         self._marks = books.marks[index]
-        self._threads = layout.shape(index).threads
+        self._threads = layout.shapes[layout.shape_at[index]].threads
 
     def release(self, allocation: Allocation, place: int) -> bool:
         """Let a job end that has the node at this place of its allocation; say whether it could have CPUs enough."""

@@ -61,8 +61,12 @@ class Books:
         self.version += 1
         if job.suspended_by is _ADMIN:
             self.stopped.remove(allocation.nodes)
-        else:
+        elif self.forgotten:
             self._stop_counting(job, allocation)
+        else:
+            self.running.remove(allocation.nodes)
+            if not allocation.shared:
+                self.exclusive.remove(allocation.nodes)
         if self._given_up:
             for index, amount in self._given_up.pop(job.id, {}).items():
                 self.memory[index] += amount

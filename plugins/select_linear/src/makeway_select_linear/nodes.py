@@ -138,10 +138,9 @@ class LinearNodes:
     def screen(self, jobs: Sequence[Job], nodes: NodeBits) -> Sequence[Job]:
         """Drop jobs that need more nodes than could be usable for anybody."""
         books = self.books
-        busy = books.running.over[0]
+        busy, alone = books.running.over[0], books.exclusive.over[0]
         free = (nodes & ~busy).bit_count()
-        shared = busy & ~books.exclusive.over[0]
-        if shared:
+        if busy != alone and (shared := busy & ~alone):
             free += (nodes & shared).bit_count()
         if len(jobs) == 1:
             return jobs if jobs[0].size <= free else ()

@@ -94,7 +94,13 @@ class SimulatedWorld:
         if self._epilogs:
             self._begin_epilogs()
         heap, job, commands = self._heap, self._next_job, self._commands
-        at = self.next_at()
+        # As in next_at, without a call: two of three waits are for the end of a job, or for the next one.
+        if heap and not commands and (heap[0][3] is None or heap[0][3].serial == heap[0][4]):
+            at = heap[0][0]
+            if job is not None and job.submit_at < at:
+                at = job.submit_at
+        else:
+            at = self.next_at()
         if until is not None and until < at:
             self._now = until
             return until, ()

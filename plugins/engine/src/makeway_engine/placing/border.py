@@ -36,10 +36,14 @@ def misplaced(job: Job, placement: Placement, ledger: Ledger, listed: Callable[[
         return "placed it on nodes that differ from their indices"
     if nodes & ledger.up != nodes:
         return "placed it on a node that is not in service"
-    if allocation.cpus is None and allocation.cores is None and allocation.memory_mb is None:
+    cpus, cores, memory = allocation.cpus, allocation.cores, allocation.memory_mb
+    if (
+        (cpus is None or len(cpus) == size)
+        and (cores is None or len(cores) == size)
+        and (memory is None or len(memory) == size)
+    ):
         return ""
-    per_node = (("cpus", allocation.cpus), ("cores", allocation.cores), ("memory_mb", allocation.memory_mb))
-    for name, amounts in per_node:
+    for name, amounts in (("cpus", cpus), ("cores", cores), ("memory_mb", memory)):
         if amounts is not None and len(amounts) != size:
             return f"placed it on {size} nodes with {name} for {len(amounts)}"
     return ""

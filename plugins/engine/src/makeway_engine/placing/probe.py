@@ -123,16 +123,17 @@ class Prober:
 
         :param preempt: whether others may be displaced for it now.
         """
-        if question.preempt and self._is_known_to_wait(question.job):
+        job = question.job
+        if question.preempt and job.reason == _NO_ROOM.reason and self._is_known_to_wait(job):
             return self._no_room(question, preempt=preempt)
         return self.in_full(question, preempt=preempt)
 
     def _is_known_to_wait(self, job: Job) -> bool:
         """Whether a job that found no room before need not be probed: a glance says that there is none now."""
-        if job.reason != _NO_ROOM.reason or job.spec.licenses:
+        if job.spec.licenses:
             return False
         ledger = self._ledger
-        if job.required & ledger.completing:
+        if job.required and job.required & ledger.completing:
             return False  # a selector may let it have those
         return not self._selector.screen((job,), ledger.up & ~ledger.completing)
 

@@ -222,7 +222,7 @@ class Easy:
     def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
         ledger = self._ledger
-        usable = ledger.up & ~ledger.completing
+        usable = ledger.up & ~ledger.completing if ledger.completing else ledger.up
         kept = self._screen(jobs, usable)
         if not kept:
             return kept

@@ -120,7 +120,7 @@ class Strict:
         behind: list[Entry] = []
         """Entries of closed partitions whose reason has yet to change, as a heap."""
         after: Entry | None = None
-        while not state.is_over:
+        while len(state.closed) < len(state.partitions):
             entry = lanes.next(after, state.closed)
             if behind and (entry is None or behind[0] < entry):
                 entry = heapq.heappop(behind)
