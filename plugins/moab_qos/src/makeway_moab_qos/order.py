@@ -14,6 +14,7 @@ from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.board import forget
 from makeway_moab_qos.credentials import qos_name, qos_of, settings_of
 from makeway_moab_qos.fairshare import book, is_on, violation
+from makeway_moab_qos.forgetting import forget_ended
 from makeway_moab_qos.limits import any_limits, beyond_soft, violates
 from makeway_moab_qos.priority import processors, start_priority
 from makeway_moab_qos.settings import Settings
@@ -143,6 +144,7 @@ def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
     """Return the jobs whose marks change; for the hook."""
     settings = settings_of(view)
     forget(settings)
+    forget_ended(view)
     book(view, now)
     if settings.reservation_policy == "HIGHEST":
         _keep_reservations(view, now)
