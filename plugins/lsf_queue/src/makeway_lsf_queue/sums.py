@@ -77,6 +77,14 @@ class Sums:
             )
         return known
 
+    def taken(self, share: Share) -> Sequence[float]:
+        """Return how much running and suspended jobs take of a limit, as they are."""
+        return self._totals.get(share, _NONE)
+
+    def taken_by_host(self, share: Share) -> Mapping[int, Sequence[float]]:
+        """Return the same host by host."""
+        return self._on.get(share, _NOWHERE)
+
     def version_of(self, share: Share) -> int:
         """Return a number that changes whenever anybody comes or goes who counts in a limit, or is suspended."""
         return self._versions.get(share, 0)

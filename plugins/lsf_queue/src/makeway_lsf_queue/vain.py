@@ -16,9 +16,14 @@ from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts
+from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.sums import Sums
 from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of, reason_on_hosts
+
+_MANY = 10_000
+"""So many requests are kept compiled."""
 
 
 def in_vain(view: ClusterView) -> Callable[[Job], str | None] | None:
@@ -44,6 +49,7 @@ class _Glance:
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
         self._whole_cores = not (shared or threads or ModeFlag.GANG in view.preempt_mode.flags)
+        self._requests: dict[object, Request] = {}
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = functools.partial(mode_of, site=site)
 
@@ -52,13 +58,16 @@ class _Glance:
         beyond = spec.licenses or spec.licenses_any or spec.gres or spec.gres_total or spec.attributes
         if beyond or spec.exclusive is not None or view.heterogeneous or self._is_refused(job):
             return None
+        if not jobs.hosts_of(job):
+            return None
         counted = Counted.of(self._site, view, self._modes)
         below = self._site.targets[job.partition.name]
-        found = judging.first_limit(counted, job)
+        sums = counted.brought()
+        request = self._request(counted, job)
+        found = request.first(sums)
         if found is not None:
-            limit, key, bound = found
-            if _stays(counted, job, below) or self._finds_no_room(counted, job, below):
-                return judging.reason_of(counted, limit, key, bound, job)
+            if _stays(sums, request, found, below) or self._finds_no_room(counted, job, below):
+                return found.reason(counted, sums, job)
             return None
         if not self._finds_no_room(counted, job, below):
             return None
@@ -69,6 +78,16 @@ class _Glance:
         ):
             return None
         return reason_on_hosts(survey, job, view)
+
+    def _request(self, counted: Counted, job: Job) -> Request:
+        """Return the limits about jobs that ask for the same."""
+        key = counted.request(job)
+        known = self._requests.get(key)
+        if known is None:
+            if len(self._requests) >= _MANY:
+                self._requests.clear()
+            known = self._requests[key] = Request.of(counted, job)
+        return known
 
     def _finds_no_room(self, counted: Counted, job: Job, below: Container[str]) -> bool:
         """Whether its hosts have too few slots for it, all together, whoever makes way."""
@@ -104,16 +123,11 @@ class _Glance:
         return known
 
 
-def _stays(counted: Counted, job: Job, below: Container[str]) -> bool:
+def _stays(sums: Sums, request: Request, first: Bound, below: Container[str]) -> bool:
     """Whether a limit would keep the job out whoever of the queues `below`, or of suspended jobs, made way."""
-    sums = counted.brought()
-    return any(
-        limit.counts is Counts.SLOTS
-        and limit.hosts is None
-        and not limit.per_host
-        and sums.lasting((limit, key), below) + job.spec.cpus > bound
-        for limit, key, bound in sums.about(job)
-    )
+    if first in request.lasting and sums.lasting(first.share, below) + first.wanted > first.bound:
+        return True
+    return any(sums.lasting(each.share, below) + each.wanted > each.bound for each in request.lasting)
 
 
 def _closed_for_good(counted: Counted, job: Job, below: Container[str]) -> NodeBits:
