@@ -162,13 +162,18 @@ class Behind:
         length = self._least_length(shape, after)
         if length is None:
             return
-        for limit in shape.limits[bisect.bisect_left(shape.limits, length) :]:
+        limits = shape.limits
+        begin = bisect.bisect_left(limits, length)
+        # The longer a job runs, the fewer nodes are open to it.
+        over = bisect.bisect_left(
+            limits, True, lo=begin, key=lambda limit: not self._fits(shape, min(limit, YEAR), plan, taken)
+        )
+        for limit in limits[begin:over]:
             entry = self._first(shape.by_limit[limit], after)
-            if entry is None:
-                continue
-            if not self._fits(shape, min(limit, YEAR), plan, taken):
-                return
-            yield entry
+            if entry is not None:
+                yield entry
+        if over < len(limits):
+            return
         entry = self._first(shape.entries, after)
         if entry is not None and self._fits(shape, YEAR, plan, taken):
             yield entry

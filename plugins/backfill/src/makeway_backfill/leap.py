@@ -11,12 +11,15 @@ other.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import functools
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol
+
+import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import Forecast, Job, Partition, Placement, PreemptMode, Seconds
@@ -28,6 +31,10 @@ from makeway_engine.schedulers.common import Attempts
 
 _MOST_STEPS = 24
 """So many jobs are looked at in one leap: it is in vain where it cannot be finished."""
+
+
+_SHORTEST: Seconds = 1.0
+"""Who runs for less may have nodes that others are promised at the same instant."""
 
 
 class Planner(Protocol):
@@ -199,6 +206,10 @@ class Leap:
         taken: NodeBits = functools.reduce(operator.or_, (nodes for _, nodes, _ in ahead))
         first, last = min(end for _, _, end in ahead), max(end for _, _, end in ahead)
 
+        staying: NodeBits = functools.reduce(
+            operator.or_, (nodes for _, nodes, end in ahead if end > first), 0
+        )
+
         def ask(nodes: NodeBits, start: Seconds) -> Forecast | None:
             without = self._planner.forecast(job, nodes & ~taken, math.inf, [])
             if not nodes & taken or (without is not None and without.at < first):
@@ -207,9 +218,13 @@ class Leap:
             if later is not None and first > later:
                 return without  # too late, in any case
             gone = self._planner.forecast(job, nodes, math.inf, [])
-            if gone is not None and gone.at <= last:
-                raise _VainError  # the end of one of them may be what counts
-            return gone
+            if gone is None or gone.at > last:
+                return gone
+            idle = nodes & ~staying & self._idle_by(first)
+            found = self._planner.forecast(job, idle, math.inf, [])
+            if found is None or found.at > first or found.nodes != idle:
+                raise _VainError  # it is not known which nodes it gets when one of them ends
+            return attrs.evolve(found, at=first)
 
         return self._planner.earliest(job, partition, self.plan, length, until=until, ask=ask)
 
@@ -227,15 +242,21 @@ class Leap:
         kin = self._behind.between(self._after, before)
         if kin is None:
             raise _VainError
-        beginnings = self._beginnings(by)
+        beginnings = [(start, idle) for start, idle in self._beginnings(by) if idle & nodes]
         found: Entry | None = None
         for each in kin:
             known: dict[NodeBits, Seconds | None] = {}
+            some: list[Seconds] | None = None
             for listed in each:
                 entry = self._unsettled(listed, by)
                 if entry is None:
                     continue
-                if not self._might_be_promised(entry, nodes, beginnings, known):
+                if some is None:
+                    if self._planner.length(entry[1]) < _SHORTEST:
+                        raise _VainError
+                    size, open_to_it = entry[1].size, entry[2].nodes & self._ledger.up
+                    some = [at for at, idle in beginnings if (idle & open_to_it).bit_count() >= size]
+                if not self._might_be_promised(entry, nodes, some, known):
                     break
                 if found is None or entry < found:
                     found = entry
@@ -275,16 +296,22 @@ class Leap:
                     return True
         return False
 
-    def _beginnings(self, instant: Seconds) -> list[Seconds]:
-        """Return when a job might start by a plan, up to an instant: now, where promises change, where jobs end."""
-        plan, now = self.plan, self._ledger.now
-        found = {now}
-        for each in plan.begins:
-            if plan.is_after(each, instant):
-                break
-            found.add(max(each, now))
-        for end, _, _ in self._ledger.releases():
-            if plan.is_after(end, instant):
-                break
-            found.add(max(end, now))
-        return sorted(found)
+    def _beginnings(self, instant: Seconds) -> list[tuple[Seconds, NodeBits]]:
+        """Return when a job might start by a plan, up to an instant, and which nodes may be idle and open by then.
+
+        That is now, where promises change, and where jobs end.
+        """
+        plan, now, releases = self.plan, self._ledger.now, self._ledger.releases()
+        over = bisect.bisect_left(releases, True, key=lambda each: plan.is_after(each[0], instant))
+        ends = releases[:over]
+        over = bisect.bisect_left(plan.begins, True, key=lambda begin: plan.is_after(begin, instant))
+        starts = sorted(
+            {now, *(max(begin, now) for begin in plan.begins[:over]), *(end for end, _, _ in ends)}
+        )
+        idle, at, found = ~self._ledger.exclusive, 0, []
+        for start in starts:
+            while at < len(ends) and ends[at][0] <= start:
+                idle |= ends[at][2].nodes
+                at += 1
+            found.append((start, idle & plan.available(start, start)))
+        return found
