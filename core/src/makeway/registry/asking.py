@@ -159,6 +159,27 @@ class Asker:
         except (Exception, SystemExit) as error:
             raise self.blame(hook, job, error) from error
 
+    def key_of(self, plugin: str, hook: str, function: Callable[[Job], Any]) -> Callable[[Job], Any]:
+        """Return what asks `function`, as `asked_beside` does, for something hashable about one job after the other."""
+        answered = self._answered
+
+        def checked(job: Job) -> Any:
+            answered[hook] = plugin
+            try:
+                found = function(job)
+            except MakewayError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise self.blame(hook, job, error) from error
+            try:
+                hash(found)
+            except TypeError as error:
+                text = f"its function returned {shown(found)}; allowed: something hashable or None"
+                raise self.fault(hook, job, text) from error
+            return found
+
+        return checked
+
     def listed(self, hook: str, job: Job | None, answer: Any) -> list[Any]:
         """Return an answer as a list.
 

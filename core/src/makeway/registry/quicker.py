@@ -59,18 +59,7 @@ def kind_of(asker: Asker, view: ClusterView) -> Callable[[Job], Any] | None:
     if told is None:
         return None
     kind, hook = told
-    plugin = asker.who("makeway_preempt_candidates")
-
-    def checked(job: Job) -> Any:
-        found = asker.asked_beside(plugin, hook, job, kind, job)
-        try:
-            hash(found)
-        except TypeError as error:
-            text = f"its function returned {shown(found)}; allowed: something hashable or None"
-            raise asker.fault(hook, job, text) from error
-        return found
-
-    return checked
+    return asker.key_of(asker.who("makeway_preempt_candidates"), hook, kind)
 
 
 _ABOUT_A_TRY = (

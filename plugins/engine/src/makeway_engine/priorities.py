@@ -65,7 +65,10 @@ class Priorities:
             return job.spec.priority
         if self.prioritizer is not None:
             return self._asked(job, Occasion.SUBMITTED)
-        return self._by_place(job)
+        if self._plain is not None:
+            return self._by_place(job)
+        self.lowest -= 1
+        return self.lowest + 1 - job.spec.nice
 
     def _by_place(self, job: Job) -> int:
         """Return the priority where no plugin gives one, the nice value taken off (recorded: queue_nice_released)."""

@@ -128,11 +128,12 @@ class Queue:
             self._ledger.wait_for(job, WAITS)
             return
         tried = False
+        place = self.key_of if self._rank is None and not self._in_partition else self.place
         for partition in job.partitions:
             if not (partition.up and partition.accepts):
                 continue
             tried = True
-            entry = (self.place(job, partition), job, partition)
+            entry = (place(job, partition), job, partition)
             bisect.insort(self.entries, entry)  # keys differ, so jobs are never compared
             self.arrivals.append(entry)
             for listener in self.listeners.all:
@@ -254,8 +255,9 @@ class Queue:
         if len(job.partitions) == 1 and entries and entries[0][1] is job:
             del entries[0]
         else:
+            place = self.key_of if self._rank is None and not self._in_partition else self.place
             for partition in job.partitions:
-                at = bisect.bisect_left(entries, (self.place(job, partition),))
+                at = bisect.bisect_left(entries, (place(job, partition),))
                 if at < len(entries) and entries[at][1] is job:
                     del entries[at]
         if self._rank is not None:

@@ -153,13 +153,16 @@ class LinearNodes:
     def possible(self, job: Job, view: ClusterView) -> Blocked | None:
         """Say why `job` could not run on the empty cluster; None: it could."""
         spec = job.spec
-        gres = tuple(spec.gres.items()) if spec.gres else ()
-        key = (self.request(job), job.excluded, spec.features, gres)
-        if key not in self._possible:
+        key: Hashable = self.request(job)
+        if job.excluded or spec.features or spec.gres:
+            key = key, job.excluded, spec.features, tuple(spec.gres.items())
+        try:
+            return self._possible[key]
+        except KeyError:
             if len(self._possible) > 100_000:
                 self._possible.clear()
-            self._possible[key] = self._check_possible(job, view)
-        return self._possible[key]
+            found = self._possible[key] = self._check_possible(job, view)
+            return found
 
     def _check_possible(self, job: Job, view: ClusterView) -> Blocked | None:
         request = self.request(job)

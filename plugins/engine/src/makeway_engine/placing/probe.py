@@ -66,6 +66,8 @@ class Prober:
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
+        self._plain = not (self._closes or self._in_sets or self._gang)
+        """Whether a job has all nodes that are open to it, and is asked about once."""
 
     # ---------------------------------------------------------------------------- nodes
     def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
@@ -126,6 +128,8 @@ class Prober:
         job = question.job
         if question.preempt and job.reason == _NO_ROOM.reason and self._is_known_to_wait(job):
             return self._no_room(question, preempt=preempt)
+        if self._plain:
+            return self.look(self._selector.attempt(job, self.nodes_for(job, question.allowed), self._ledger))
         return self.in_full(question, preempt=preempt)
 
     def _is_known_to_wait(self, job: Job) -> bool:
@@ -147,7 +151,7 @@ class Prober:
     def in_full(self, question: Question, *, preempt: bool) -> Placement | Blocked:
         """Return it without a glance before: what the job lacks as well."""
         job, allowed = question.job, question.allowed
-        if not self._closes and not self._in_sets and not self._gang:
+        if self._plain:
             return self.look(self._selector.attempt(job, self.nodes_for(job, allowed), self._ledger))
         closed: NodeBits = 0
         if self._closes and question.closes:
@@ -223,6 +227,8 @@ class Prober:
     def forecast_between(self, job: Job, nodes: NodeBits) -> Forecast | None:
         """Say the same of a job that has to keep clear of windows."""
         if not self._windows:
+            if not self._in_sets:
+                return self._selector.forecast(job, nodes, self._ledger, ())
             return self.forecast(job, nodes)
         now, length = self._ledger.now, length_of(job)
         windows = self._policies.windows(job, self._ledger)

@@ -77,7 +77,12 @@ class FutileTries:
         for job in jobs:
             kind = self._kind(job)
             if kind is not None and not (self._notes and isinstance(kind, Nobody) and kind.note):
-                found.setdefault((kind, job.partition.index), []).append(job)
+                place = kind, job.partition.index
+                several = found.get(place)
+                if several is None:
+                    found[place] = [job]
+                else:
+                    several.append(job)
         return found
 
     def _helped(self, jobs: Sequence[Job], candidates: Candidates, kind: Hashable) -> Sequence[Job]:

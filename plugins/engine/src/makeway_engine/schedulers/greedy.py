@@ -163,17 +163,19 @@ class Greedy:
         requests = None if self._placer.forgives else self._requests
         leaving_for: set[str] = set()
         vain: Collection[int] = ()
-        seen = (-1, -1)
+        seen = seen_freed = -1
         """Versions of the ledger by which `vain` was found: in all, and of what was given back."""
         at = 0
         while at < len(entries):
             entry = entries[at]
             at += 1
             job, freed = entry[1], ledger.freed
-            if seen[1] != freed or (seen[0] != ledger.version and id(job) not in vain):
-                seen = ledger.version, freed
+            in_vain = seen_freed == freed and id(job) in vain
+            if not in_vain and (seen_freed != freed or seen != ledger.version):
+                seen, seen_freed = ledger.version, freed
                 vain = self._futile.among([each[1] for each in entries[at - 1 :]])
-            if id(job) in vain:
+                in_vain = id(job) in vain
+            if in_vain:
                 if self._traces:
                     self._tell(entry)
                 if self._wants_before and job.id not in leaving_for:
@@ -193,7 +195,7 @@ class Greedy:
                     leaving_for.add(job.id)
             if rounds and ledger.freed != freed:
                 rounds -= 1
-                entries, at, seen = self._attempts.ordered(), 0, (-1, -1)
+                entries, at, seen, seen_freed = self._attempts.ordered(), 0, -1, -1
                 self._waiting = [each for each in self._waiting if each[1].id in leaving_for]
 
     def _tell(self, entry: Entry) -> None:
