@@ -23,6 +23,9 @@ _FEW_RUNS = 16
 _SMALL = 1024
 """Up to so many bits, arithmetic is quicker than text, and answers are worth remembering."""
 
+_TOP = 2048
+"""Bits of a large set that are looked at first."""
+
 
 def full(size: int) -> NodeBits:
     """Return the set of the first `size` elements."""
@@ -51,6 +54,14 @@ def of(indices: Iterable[int]) -> NodeBits:
 def count(bits: NodeBits) -> int:
     """Return how many elements `bits` has."""
     return bits.bit_count()
+
+
+def has(bits: NodeBits, wanted: int) -> bool:
+    """Whether there are at least `wanted` elements; of a large set the top is counted first, which often is enough."""
+    spare = bits.bit_length() - _TOP
+    if spare > _TOP and wanted <= _TOP and (bits >> spare).bit_count() >= wanted:
+        return True
+    return bits.bit_count() >= wanted
 
 
 def lowest(bits: NodeBits) -> int:
@@ -146,7 +157,26 @@ def tight_run(bits: NodeBits, wanted: int) -> tuple[int, int]:
 
 
 def _tight_run_of_many(bits: NodeBits, wanted: int) -> tuple[int, int]:
-    """Return the same for large sets, by shifting all runs at once."""
+    """Return the same for large sets: the top run, often the rest of a machine, is cut off, which takes little."""
+    top = bits.bit_length()
+    first = (bits ^ _ones(top)).bit_length()
+    below = bits & _ones(first)
+    if not below:
+        return first, top
+    found = tight_run(below, wanted) if first <= _SMALL else _tight_run_by_shifts(below, wanted)
+    length, rest = found[1] - found[0], top - first
+    if length >= wanted:
+        return (first, top) if wanted <= rest < length else found
+    return (first, top) if rest > length else found
+
+
+@functools.lru_cache(maxsize=64)
+def _ones(size: int) -> NodeBits:
+    return (1 << size) - 1
+
+
+def _tight_run_by_shifts(bits: NodeBits, wanted: int) -> tuple[int, int]:
+    """Return the same by shifting all runs at once."""
     heads = bits & ~(bits << 1)
     if heads.bit_count() <= _FEW_RUNS:
         found = _few_runs(bits, heads)

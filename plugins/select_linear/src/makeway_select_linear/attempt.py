@@ -130,8 +130,7 @@ class LinearAttempt(Asked):
         free = self.nodes & ~selector.books.running.over[0]
         if self.job.excluded:
             free &= ~self.job.excluded
-        size = free.bit_count()
-        if size >= request.min_nodes:
+        if bitmap.has(free, request.min_nodes):
             if request.alike is not None:
                 found = like_nodes(free, request.alike, request.max_nodes)
             else:
@@ -139,7 +138,7 @@ class LinearAttempt(Asked):
             if found is not None:
                 return self._placement(found, "idle nodes")
         impossible = selector.possible(self.job, self.view)
-        return impossible if impossible is not None else _too_few(request, size)
+        return impossible if impossible is not None else _too_few(request, free.bit_count())
 
     def _place(self, choice: Alternatives, request: Request) -> tuple[NodeBits, str] | None:
         if self._thought is not None:

@@ -50,7 +50,7 @@ def nodes_alike(request: Request, uniform: int | None) -> int | None:
 
 def like_nodes(nodes: NodeBits, wanted: int, most: int | None) -> NodeBits | None:
     """Step 4 for nodes that are all alike: blocks compare by their size alone."""
-    if nodes.bit_count() < wanted or (most is not None and wanted > most):
+    if not bitmap.has(nodes, wanted) or (most is not None and wanted > most):
         return None
     first, stop = bitmap.tight_run(nodes, wanted)
     if stop - first >= wanted:
