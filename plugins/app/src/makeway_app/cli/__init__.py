@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import click
 
+from makeway import collector
 from makeway_app.cli.group import Guarded, obey_signals
 
 COMMANDS = {
@@ -36,9 +37,12 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, and leave its memory to the system: walking through it once more takes long."""
     obey_signals()
-    cli(prog_name="makeway")
+    try:
+        cli(prog_name="makeway")
+    finally:
+        collector.freeze()
 
 
 __all__ = ["COMMANDS", "cli", "main"]
