@@ -49,6 +49,9 @@ class _Glance:
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
         self._whole_cores = not (shared or threads or ModeFlag.GANG in view.preempt_mode.flags)
+        self._version = -1
+        self._said: dict[object, str | None] = {}
+        """What was said to those who ask for the same, at that version of the cluster."""
         self._requests: dict[object, Request] = {}
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = functools.partial(mode_of, site=site)
@@ -60,7 +63,16 @@ class _Glance:
             return None
         if not jobs.hosts_of(job):
             return None
+        if self._version != view.version:
+            self._version = view.version
+            self._said.clear()
         counted = Counted.of(self._site, view, self._modes)
+        asked = counted.request(job), spec.oversubscribe
+        if asked not in self._said:
+            self._said[asked] = self._reason(counted, job)
+        return self._said[asked]
+
+    def _reason(self, counted: Counted, job: Job) -> str | None:
         below = self._site.targets[job.partition.name]
         sums = counted.brought()
         request = self._request(counted, job)
@@ -71,13 +83,13 @@ class _Glance:
             return None
         if not self._finds_no_room(counted, job, below):
             return None
-        survey = survey_of(self._site, view)
+        survey = survey_of(self._site, self._view)
         # While no host is closed, whoever could never run is told so when it is tried.
         if not gaps.not_offered(self._site, survey, job.partition.name) and not judging.closed(
             self._site, counted, job
         ):
             return None
-        return reason_on_hosts(survey, job, view)
+        return reason_on_hosts(survey, job, self._view)
 
     def _request(self, counted: Counted, job: Job) -> Request:
         """Return the limits about jobs that ask for the same."""

@@ -46,18 +46,29 @@ class Requests(Shapes):
         :param on_hold: jobs that wait for good, for reasons of their own.
         :param in_vain: says why a job would wait if it were tried, or None where that is not known beforehand.
         """
-        super().__init__(queue, _request)
+        super().__init__(queue, self._request)
         self._by_themselves = self._stands_alone
         self._by_request = by_request
         self._on_hold = on_hold
         self._in_vain = in_vain
+        self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
+        """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
 
     def waits(self, job: Job) -> None:
         """A job waits for another reason than before, or something of its own came in between."""
         known = self._entry_of.get(job.index)
         if known is not None:
-            self.left(job)
+            super().left(job)
             self.came(known[1])
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out, if it had any."""
+        super().left(job)
+        self._asked.pop(job.index, None)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._asked.clear()
 
     def stands_alone(self, entry: Entry) -> bool:
         """Whether nobody asks for the same as far as is known: others say nothing about this one."""
@@ -85,25 +96,26 @@ class Requests(Shapes):
         ran = job.starts or job.restarts or job.preemptions
         return bool(ran or job.asked_at is not None or job.id in self._on_hold or not self._by_request(job))
 
+    def _request(self, job: Job) -> Hashable:
+        """Return all that a job asks for, and why it waits."""
+        known = self._asked.get(job.index)
+        if known is None or known[0] is not job.spec:
+            asked = tuple(_hashable(getattr(job.spec, name)) for name in _ASKED)
+            known = self._asked[job.index] = job.spec, asked
+        return (
+            job.reason,
+            job.time_limit,
+            id(job.qos),
+            job.account,
+            job.required,
+            job.excluded,
+            job.marks,
+            known[1],
+        )
+
     def lists(self) -> list[list[Entry]]:
         """Return those who stand alone, and all entries of each request."""
         return [self.apart, *(shape.entries for shape in self._kept.values())]
-
-
-def _request(job: Job) -> Hashable:
-    """Return all that a job asks for, and why it waits."""
-    spec = job.spec
-    asked = tuple(_hashable(getattr(spec, name)) for name in _ASKED)
-    return (
-        job.reason,
-        job.time_limit,
-        id(job.qos),
-        job.account,
-        job.required,
-        job.excluded,
-        job.marks,
-        *asked,
-    )
 
 
 def _hashable(value: Any) -> Hashable:
