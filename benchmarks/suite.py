@@ -204,7 +204,7 @@ FIGURES: Mapping[str, Figure] = {
         "jobs/s", lambda: _rate("backfill, 1,000 nodes", 5_000), 3_000.0, more_is_better=True
     ),
     "easy on 1,500 jobs of KTH-SP2": Figure("us a job", _easy, None, "a loop that counts nodes"),
-    "read SWF": Figure("us a job", _read, None, "str.split"),
+    "read SWF": Figure("us a job", _read, 5.0, "str.split"),
     "memory: a million jobs, no records": Figure("MB", lambda: _memory(records=False), 80.0),
     "memory: a million jobs, --json": Figure("MB", lambda: _memory(records=True), 150.0),
     "decision: linear, 10,000 nodes": Figure("ms", lambda: _decision("select/linear", 10_000), 12.0),
