@@ -176,6 +176,8 @@ class Leap:
             _, job, partition = entry
             if self._steps > _MOST_STEPS or entry < self._last or job.spec.licenses:
                 raise _VainError
+            if planner.wants(job) is None:
+                raise _VainError
             length = planner.length(job, False)
             found = self._earliest(entry, length, by)
             if found is not None and found[0] <= ledger.now:
@@ -252,11 +254,11 @@ class Leap:
                 if entry is None:
                     continue
                 if some is None:
-                    if self._planner.length(entry[1]) < _SHORTEST:
+                    if self._planner.length(entry[1]) < _SHORTEST or self._planner.wants(entry[1]) is None:
                         raise _VainError
                     size, open_to_it = entry[1].size, entry[2].nodes & self._ledger.up
                     some = [at for at, idle in beginnings if (idle & open_to_it).bit_count() >= size]
-                if not self._might_be_promised(entry, nodes, some, known):
+                if not some or not self._might_be_promised(entry, nodes, some, known):
                     break
                 if found is None or entry < found:
                     found = entry
@@ -282,11 +284,9 @@ class Leap:
         :param known: when jobs like it could start on some nodes, as far as that was asked.
         """
         _, job, partition = entry
-        if self._planner.wants(job) is None:
-            return True
-        length = self._planner.length(job, False)
+        length, open_to_it = self._planner.length(job, False), partition.nodes & self._ledger.up
         for start in beginnings:
-            nodes = self.plan.open_until(start, start + length) & partition.nodes & self._ledger.up
+            nodes = self.plan.open_until(start, start + length) & open_to_it
             if nodes & eyed:
                 if nodes not in known:
                     found = self._planner.forecast(job, nodes, math.inf, [])
@@ -308,10 +308,13 @@ class Leap:
         starts = sorted(
             {now, *(max(begin, now) for begin in plan.begins[:over]), *(end for end, _, _ in ends)}
         )
-        idle, at, found = ~self._ledger.exclusive, 0, []
+        begins, free = plan.begins, plan.free
+        idle, at, record, found = ~self._ledger.exclusive, 0, 0, []
         for start in starts:
             while at < len(ends) and ends[at][0] <= start:
                 idle |= ends[at][2].nodes
                 at += 1
-            found.append((start, idle & plan.available(start, start)))
+            while record + 1 < len(begins) and begins[record + 1] <= start:
+                record += 1
+            found.append((start, idle & free[record]))
         return found
