@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
+import attrs
 import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, QosTable, SchedulerTable
-from makeway.model import Job, JobSpec
+from makeway.model import ClusterView, Job, JobSpec, Seconds
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers.greedy import Greedy
-from makeway_moab_qos.limits import added_up, beyond_soft, limits_of, used
+from makeway_moab_qos import order
+from makeway_moab_qos.limits import added_up, are_beyond_soft, beyond_soft, limits_of, used
+from makeway_moab_qos.priority import start_priorities, start_priority
 
 LIMITS = {"max_job": [3, 5], "max_proc": [8], "max_node": [6]}
 
@@ -114,3 +118,26 @@ def test_who_stands_before_is_listed_as_it_was_tried(seed: int, monkeypatch: pyt
     monkeypatch.setattr(Greedy, "_before", noted)
     replay(_config(), _jobs(seed), (), Options(keep=False))
     assert max(listed) > 5
+
+
+@pytest.mark.parametrize("weights", [{"serv": 2}, {"serv": 1, "xfactor": 3, "queue_time": 0}, {"bypass": 5}])
+def test_the_whole_queue_is_ranked_as_job_by_job(
+    weights: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Priorities and soft limits of all that wait, in each pass."""
+    compared: list[int] = []
+
+    def ranked(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> list[int]:
+        found = list(start_priorities(jobs, view, now))
+        assert found == [start_priority(job, view, now) for job in jobs]
+        assert list(are_beyond_soft(jobs, view)) == [bool(beyond_soft(job, view)) for job in jobs]
+        compared.append(len(jobs))
+        return found
+
+    monkeypatch.setattr(order, "start_priorities", ranked)
+    config = _config()
+    settings = dict(config.policy.settings["moab/qos"]) | {"weights": weights}
+    policy = attrs.evolve(config.policy, settings={"moab/qos": settings})
+    for seed in range(5):
+        replay(attrs.evolve(config, policy=policy), _jobs(seed))
+    assert max(compared) > 5

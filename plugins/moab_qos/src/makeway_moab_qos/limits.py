@@ -6,6 +6,7 @@ runs it is in SPVIOLATION. Of the jobs that share a limit those that started las
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -210,16 +211,32 @@ def beyond_soft(job: Job, view: ClusterView) -> str:
     return _beyond(job, view.active, view, hard=False)
 
 
+def are_beyond_soft(jobs: Sequence[Job], view: ClusterView) -> Iterator[bool]:
+    """Yield of each waiting job whether it would be beyond a soft limit."""
+    active = view.active
+    if view.made_way:
+        yield from (bool(_first_beyond(job, active, view, hard=False)) for job in jobs)
+        return
+    sums = _sums(view)
+    sums.of(view, active)
+    for job in jobs:
+        yield bool(_said(job, sums, active, view, hard=False))
+
+
 def _beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
     if jobs is not view.active or view.made_way:
         return _first_beyond(job, jobs, view, hard=hard)
     sums = _sums(view)
     sums.of(view, jobs)
-    # The same is said to all who fall under the same limits and want as much, until somebody comes or goes.
+    return _said(job, sums, jobs, view, hard=hard)
+
+
+def _said(job: Job, sums: Sums, active: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
+    """Return the same for all who fall under the same limits and want as much, until somebody comes or goes."""
     key = hard, sums.wants_of(job, view)
     found = sums.said.get(key)
     if found is None:
-        found = sums.said[key] = _first_beyond(job, jobs, view, hard=hard)
+        found = sums.said[key] = _first_beyond(job, active, view, hard=hard)
     return found
 
 
@@ -269,7 +286,13 @@ def _kept_out(job: Job, view: ClusterView, now: Seconds) -> Blocked | None:
     detail = _beyond(job, view.active, view, hard=True)
     if not detail and not settings.backfills:
         detail = beyond_soft(job, view)
-    return Blocked(reason=_REASON, resource="policy", detail=detail) if detail else None
+    return _answer(detail) if detail else None
+
+
+@functools.lru_cache(maxsize=1000)
+def _answer(detail: str) -> Blocked:
+    """Return what those hear who are beyond a limit: many hear the same."""
+    return Blocked(reason=_REASON, resource="policy", detail=detail)
 
 
 def deferred_until(job: Job, view: ClusterView) -> Seconds | None:

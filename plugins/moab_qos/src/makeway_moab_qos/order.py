@@ -8,6 +8,7 @@ Maui has seen it beyond a soft limit; FSVIOLATION, its usage was beyond a fairsh
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makeway.model import ClusterView, Job, JobState, Seconds
@@ -15,8 +16,8 @@ from makeway_moab_qos.board import forget
 from makeway_moab_qos.credentials import qos_name, qos_of, settings_of
 from makeway_moab_qos.fairshare import book, is_on, violation
 from makeway_moab_qos.forgetting import forget_ended
-from makeway_moab_qos.limits import any_limits, beyond_soft, violates
-from makeway_moab_qos.priority import processors, start_priority
+from makeway_moab_qos.limits import any_limits, are_beyond_soft, violates
+from makeway_moab_qos.priority import processors, start_priorities, start_priority
 from makeway_moab_qos.settings import Settings
 
 
@@ -25,16 +26,13 @@ def in_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Jo
     settings = settings_of(view)
     limited = any_limits(view)
     # 1. beyond a soft limit last  2. priority  3. longest in the queue  4. job table
-    ordered = sorted(
-        pending,
-        key=lambda job: (
-            bool(limited and beyond_soft(job, view)),
-            -start_priority(job, view, now),
-            job.submit_at,
-            job.index,
-            job.partition.index,
-        ),
-    )
+    beyond = are_beyond_soft(pending, view) if limited else itertools.repeat(False)
+    ranks = [
+        (late, -priority, job.submit_at, job.index, job.partition.index, job)
+        for late, priority, job in zip(beyond, start_priorities(pending, view, now), pending, strict=False)
+    ]
+    ranks.sort(key=operator.itemgetter(0, 1, 2, 3, 4))
+    ordered = [rank[5] for rank in ranks]
     settings.memo["order"] = (now, [job.id for job in ordered])
     at = _left_to_backfill(ordered, view)
     if settings.optimistic and settings.bf_priority_policy in ("DURATION", "HWDURATION"):

@@ -6,7 +6,7 @@ No document says how the TARGET terms grow; here they are the part of the target
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -51,10 +51,14 @@ def queued(job: Job, view: ClusterView, now: Seconds) -> Seconds:
     if settings.maui:
         return _queued_in_maui(job, view, start, now)
     begun = job.submit_at
-    accrual = settings.priority_accrual or ("ALWAYS" if settings.use_system_queue_time else "")
-    if accrual != "ALWAYS":
+    if not _begins_with_submission(settings):
         begun = max(begun, job.spec.begin_at or 0.0)
     return max(0.0, (now if start is None else start) - begun)
+
+
+def _begins_with_submission(settings: Settings) -> bool:
+    """Whether queue time counts from the submission, not from the begin time."""
+    return (settings.priority_accrual or ("ALWAYS" if settings.use_system_queue_time else "")) == "ALWAYS"
 
 
 def _queued_in_maui(job: Job, view: ClusterView, start: Seconds | None, now: Seconds) -> Seconds:
@@ -188,6 +192,26 @@ def start_priority(job: Job, view: ClusterView, now: Seconds) -> int:
     return found[1]
 
 
+def start_priorities(jobs: Sequence[Job], view: ClusterView, now: Seconds) -> Iterator[int]:
+    """Yield the start priority of each of several jobs that wait; what does not change with time is found out once."""
+    settings = settings_of(view)
+    known: dict[tuple[str, str], _Parts] = settings.memo.setdefault("parts", {})
+    plain = not (settings.maui or now != view.now or _varies(view, settings))
+    weight, begins = settings.weights.serv, _begins_with_submission(settings)
+    for job in jobs:
+        parts = known.get((job.id, job.partition.name)) if plain and job.state is JobState.PENDING else None
+        if parts is None:
+            yield start_priority(job, view, now)
+            continue
+        fixed, minutes, factor, base = parts
+        begun = job.submit_at if begins else max(job.submit_at, job.spec.begin_at or 0.0)
+        waited = max(0.0, now - begun)
+        serv = minutes * waited / 60.0
+        if factor:
+            serv += factor * ((waited + base[0]) / base[1] if base is not _NO_LIMIT else 1.0)
+        yield int(_bounded(fixed + weight * serv, job, view, settings))
+
+
 def frozen_as(job: Job) -> tuple[Seconds | None, bool, int]:
     """Return what a frozen priority belongs to; with another of these it is computed again."""
     return job.started_at, "SPVIOLATION" in job.marks, job.priority
@@ -211,8 +235,7 @@ def _as_of(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int
 
 def _priority(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> int:
     weights = settings.weights
-    varies = weights.target_queue_time or weights.target_xfactor or weights.sp_violation or weights.bypass
-    if weights.caps or varies or _by_fairshare(view):
+    if _varies(view, settings):
         return int(_bounded(total(terms(job, view, now), weights), job, view, settings))
     fixed, minutes, factor, base = _parts(job, view, settings)
     waited = queued(job, view, now)
@@ -220,6 +243,13 @@ def _priority(job: Job, view: ClusterView, settings: Settings, now: Seconds) -> 
     if factor:
         serv += factor * ((waited + base[0]) / base[1] if base is not _NO_LIMIT else 1.0)
     return int(_bounded(fixed + weights.serv * serv, job, view, settings))
+
+
+def _varies(view: ClusterView, settings: Settings) -> bool:
+    """Whether more than the service component of a priority may change while a job waits, or is not added up."""
+    weights = settings.weights
+    varies = weights.target_queue_time or weights.target_xfactor or weights.sp_violation or weights.bypass
+    return bool(weights.caps or varies or _by_fairshare(view))
 
 
 _NO_LIMIT = (0.0, 1.0)
