@@ -6,7 +6,10 @@ import functools
 from collections import Counter
 from random import Random
 
+import attrs
+import hypothesis.strategies as st
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import Job, JobSpec
@@ -30,6 +33,7 @@ LIMITS = [
     {"NAME": "running", "PER_USER": "all", "SLOTS": "6"},
     {"NAME": "some", "QUEUES": "killed", "HOSTS": "h0 h1", "SLOTS": "5"},
 ]
+LIMIT_KEYS = ("QJOB_LIMIT", "UJOB_LIMIT", "HJOB_LIMIT", "PJOB_LIMIT")
 
 
 def _config(**more: str) -> Config:
@@ -99,6 +103,18 @@ def test_who_is_passed_over_would_wait_for_that_reason(seed: int, monkeypatch: p
     assert any(reason.startswith("PEND_HOST") for reason in reasons)
 
 
+def _steps(config: Config, jobs: list[JobSpec]) -> list[object]:
+    """Return what each step leaves of every job."""
+    found: list[object] = []
+
+    def look(engine: Engine) -> None:
+        there = engine.ledger.jobs.values()
+        found.append([(job.id, job.state, job.reason, job.nodes, job.preemptions) for job in there])
+
+    replay(config, jobs, (), Options(keep=False, after_step=look))
+    return found
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_decided_otherwise(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where everybody is tried, each step leaves the same of every job."""
@@ -112,20 +128,49 @@ def test_nothing_is_decided_otherwise(seed: int, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Placer, "try_start", tried)
 
-    def steps() -> list[object]:
-        found: list[object] = []
-
-        def look(engine: Engine) -> None:
-            jobs = engine.ledger.jobs.values()
-            found.append([(job.id, job.state, job.reason, job.nodes, job.preemptions) for job in jobs])
-
-        replay(_config(), _jobs(seed), (), Options(keep=False, after_step=look))
-        return found
-
-    short, few = steps(), len(tries)
+    short, few = _steps(_config(), _jobs(seed)), len(tries)
     monkeypatch.setattr(Requests, "in_vain", lambda self, job: None)
-    assert steps() == short
+    same = _steps(_config(), _jobs(seed)) == short
+    assert same
     assert few * 2 < len(tries) - few
+
+
+@st.composite
+def _sites(draw: st.DrawFn) -> Config:
+    """Draw the site above with other limits, other hosts and other ways to make way."""
+    some = st.integers(1, 10).map(str)
+    queues = {
+        name: (tier, attributes | draw(st.fixed_dictionaries({}, optional=dict.fromkeys(LIMIT_KEYS, some))))
+        for name, (tier, attributes) in QUEUES.items()
+    }
+    listed = draw(st.lists(st.sampled_from(LIMITS), unique_by=lambda limit: limit["NAME"]))
+    params = draw(st.sampled_from(({}, {"PREEMPT_FOR": "MINI_JOB"}, {"USE_SUSP_SLOTS": "N"})))
+    own = {"users": {"default": {"MAX_JOBS": draw(some)}}, "limits": listed, "params": params}
+    return attrs.evolve(
+        _config(),
+        node=tuple(
+            NodeTable(name=f"h{at}", cpus=draw(st.integers(1, 6)), attributes={"JL/U": draw(some)})
+            for at in range(draw(st.integers(1, 4)))
+        ),
+        partition=tuple(
+            PartitionTable(name=name, priority_tier=tier, attributes=attributes)
+            for name, (tier, attributes) in queues.items()
+        ),
+        policy=attrs.evolve(_config().policy, settings={"lsf/queue": own}),
+    )
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_sites(), st.integers(0, 50))
+def test_nothing_is_decided_otherwise_anywhere(config: Config, seed: int) -> None:
+    """The same, whatever is limited."""
+    jobs = _jobs(seed)[:40]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Requests, "many", 2)
+        short = _steps(config, jobs)
+        patch.setattr(Requests, "in_vain", lambda self, job: None)
+        same = _steps(config, jobs) == short
+        assert same
 
 
 @pytest.mark.parametrize(
