@@ -154,8 +154,18 @@ class Behind:
     # ------------------------------------------------------------------------------- shapes
     def _may_start(self, shape: Shape, after: Entry, plan: Plan) -> bool:
         """Whether anybody of a shape behind an entry may start now."""
+        if self._lacks_idle(shape):
+            return False
         length = self._least_length(shape, after)
         return length is not None and self._fits(shape, length, plan, 0)
+
+    def _lacks_idle(self, shape: Shape) -> bool:
+        """Whether too few nodes are left for a job of a shape, however short (`ForecastingSelector`)."""
+        ledger = self._ledger
+        left = shape.partition.nodes & ledger.up & ~ledger.exclusive
+        if left.bit_count() >= shape.size or not shape.entries or not self._displaces_nobody(shape):
+            return False
+        return self._shapes.kind_of(shape.entries[-1][1]).told is not None
 
     def _may_start_of(self, shape: Shape, after: Entry, plan: Plan, taken: NodeBits) -> Iterator[Entry]:
         """Yield the first entries behind one that may start now, one for each time limit."""
