@@ -33,22 +33,15 @@ RESERVED = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_hig
 class _Pass:
     """What a pass has come to so far."""
 
-    __slots__ = ("closed", "done", "partitions", "reservations", "started", "withdrawn")
+    __slots__ = ("closed", "done", "reservations", "started", "withdrawn")
 
-    def __init__(self, partitions: set[int]) -> None:
-        self.partitions = partitions
-        """Indices of all that jobs wait in."""
+    def __init__(self) -> None:
         self.closed: set[int] = set()
         self.withdrawn: NodeBits = 0
         self.done: set[str] = set()
         self.reservations: set[str] = set()
         """Those in which a job has to wait: others in them wait as well."""
         self.started = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nobody is tried any more."""
-        return len(self.closed) == len(self.partitions)
 
 
 class Strict:
@@ -107,20 +100,20 @@ class Strict:
             and self._lanes.complete()
         ):
             return self._run_by_lane(self._lanes)
-        state = _Pass({entry[2].index for entry in self._queue.entries})
+        state = _Pass()
         for entry in itertools.islice(attempts.ordered(), depth):
-            if state.is_over or not self._look(entry, state, het=het):
+            if not self._look(entry, state, het=het):
                 break
         return state.started
 
     def _run_by_lane(self, lanes: Lanes) -> bool:
         """Come to the same without a look at those who stand behind somebody that waits."""
         ledger, arrivals = self._ledger, self._queue.arrivals
-        state = _Pass(set(lanes.lanes))
+        state = _Pass()
         behind: list[Entry] = []
         """Entries of closed partitions whose reason has yet to change, as a heap."""
         after: Entry | None = None
-        while len(state.closed) < len(state.partitions):
+        while True:
             entry = lanes.next(after, state.closed)
             if behind and (entry is None or behind[0] < entry):
                 entry = heapq.heappop(behind)
