@@ -142,7 +142,8 @@ class Strict:
         if self._asked and self._is_passed_over(job.id):
             return True
         if partition.index in closed or job.spec.reservation in state.reservations:
-            self._ledger.wait_for(job, BEHIND)
+            if job.spec.het_id is None:  # a component keeps its reason (spec slurm-gang-and-select 5.3 no. 6)
+                self._ledger.wait_for(job, BEHIND)
             return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
         if job.spec.het_id is not None:
             if het and self._start_het(job, partition, state.withdrawn):
