@@ -32,6 +32,7 @@ from makeway.worlds.events import (
     NodesUp,
     Noticed,
     Performed,
+    Reused,
     Started,
     Submitted,
 )
@@ -130,6 +131,7 @@ def event_of(rng: Random, engine: Engine, actions: list[Action]) -> Event:
         lambda: Command(rng.choice(VERBS), job_id, None, rng.choice(("", "5", "0", "ignorepolicies"))),
         lambda: rng.choice((NodesDown, NodesDrained))(nodes),
         lambda: NodesUp(7),
+        lambda: Reused(job_id, "somebody"),
     )
     made: Event = rng.choice(makers)()
     return made

@@ -29,6 +29,7 @@ EVENTS: tuple[Event, ...] = (
     kinds.NodesDown(1),
     kinds.NodesDrained(2),
     kinds.NodesUp(3),
+    kinds.Reused("7", "Slurm"),
 )
 
 

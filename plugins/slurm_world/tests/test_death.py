@@ -340,6 +340,7 @@ class FakeSlurm(Hand):
                     part.priority = 0  # spec 2.1: JobHeldAdmin
                 part.state, part.nodes = "PENDING", []
                 part.restarts += 1
+                part.submitted = self.clock.wall()
                 part.begin = self.clock.wall() + REQUEUE_DELAY
         return ""
 
@@ -609,6 +610,30 @@ def test_a_start_that_was_undone_before_it_was_seen(tmp_path: Path) -> None:
         if each.endswith("JobId=3 ReservationName= ReqNodeList= NumNodes=1-1")
     ]
     assert taken_back == []
+    run.hand_back()
+
+
+@pytest.mark.parametrize("ran", [False, True], ids=["it waited", "it ran"])
+@pytest.mark.parametrize("dies", [False, True], ids=["one daemon", "then makeway dies"])
+def test_slurm_gives_the_number_of_a_job_that_it_lost_to_another(tmp_path: Path, ran: bool, dies: bool) -> None:
+    """Spec 4.2: what it took right before it was killed is lost. The other job starts as it asks for itself."""
+    run = Run(tmp_path, "requeue")
+    slurm = run.slurm
+    slurm.down = {"n3"}
+    first, second = slurm.submit("low", 60.0), slurm.submit("low", 60.0)
+    third = slurm.submit("low", 20.0)
+    run.until(5.0)
+    assert [job.state for job in (first, second, third)] == ["RUNNING", "RUNNING", "PENDING"]
+    lost = second if ran else third
+    other = FakeJob(lost.number, "low", 2, 30.0, run.clock.wall(), least=2, most=2)
+    other.priority = 100_000 - other.number
+    slurm.jobs[other.number] = other
+    if dies:
+        run.until(2.0 * Settings(nodes="n1").full_look)
+        run.end()
+    run.until(300.0)
+    assert (other.state, other.nodes, other.restarts) == ("COMPLETED", ["n1", "n2"], 0)
+    assert [job.state for job in slurm.jobs.values()] == ["COMPLETED"] * 3
     run.hand_back()
 
 

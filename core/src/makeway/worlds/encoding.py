@@ -29,6 +29,7 @@ _EVENTS: Mapping[str, type[Any]] = {
             kinds.Performed,
             kinds.Checkpointed,
             kinds.Adopted,
+            kinds.Reused,
             kinds.Command,
             kinds.NodesDown,
             kinds.NodesDrained,

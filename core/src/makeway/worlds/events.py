@@ -111,6 +111,14 @@ class Adopted(NamedTuple):
     standing: Standing
 
 
+class Reused(NamedTuple):
+    """The job of that id is gone, and another one has its id: what is submitted or adopted next is not an echo."""
+
+    job_id: str
+    by: str = ""
+    """Who gave the id anew, if that is known; for people."""
+
+
 class Command(NamedTuple):
     """A person asks for something."""
 
@@ -152,6 +160,7 @@ Event = (
     | Noticed
     | Checkpointed
     | Adopted
+    | Reused
     | Command
     | NodesDown
     | NodesDrained

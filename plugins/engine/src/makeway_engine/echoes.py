@@ -57,6 +57,10 @@ class Echoes:
         """Whether a job of that id has ended, as far as is remembered."""
         return job_id in self._ended
 
+    def forget(self, job_id: str) -> None:
+        """Let the id of a job that has ended be free for another one."""
+        self._ended.pop(job_id, None)
+
     def note_ended(self, job_ids: Iterable[str]) -> None:
         """Remember jobs that have ended, the latest of them."""
         self._ended.update(dict.fromkeys(job_ids))

@@ -40,6 +40,7 @@ from makeway.worlds.events import (
     NodesUp,
     Noticed,
     Performed,
+    Reused,
     Started,
     Submitted,
 )
@@ -342,6 +343,8 @@ class Engine:
             reports.noticed(event)
         elif isinstance(event, Checkpointed):
             reports.checkpointed(event)
+        elif isinstance(event, Reused):
+            reports.reused(event)
         elif isinstance(event, Adopted):
             why = take_in(self, event.standing)
             if why:

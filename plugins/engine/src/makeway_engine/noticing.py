@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from makeway.config import FailureTable
 from makeway.metrics import tidy
 from makeway.model import Job, JobState
 from makeway.record import Recorder
-from makeway.worlds.events import Checkpointed, Noticed, Suspend
+from makeway.worlds.events import Checkpointed, Noticed, Reused, Suspend
 from makeway_engine.corrections import Corrections
 from makeway_engine.deeds import overlap
 from makeway_engine.echoes import Echoes
@@ -25,13 +27,19 @@ class Noticing:
         recorder: Recorder,
         table: FailureTable,
         echoes: Echoes,
+        ended: Callable[[list[str]], None],
     ) -> None:
+        """Begin with nothing noticed.
+
+        :param ended: remembers jobs that have ended, and empties the list.
+        """
         self._ledger = ledger
         self._transitions = transitions
         self._corrections = corrections
         self._recorder = recorder
         self._table = table
         self._echoes = echoes
+        self._ended = ended
 
     def noticed(self, event: Noticed) -> None:
         """Somebody else changed a job."""
@@ -88,6 +96,17 @@ class Noticing:
         self._recorder.note(
             "noticed", job.id, self._ledger.now, was=job.state.value, state=event.state.value, by=event.by
         )
+
+    def reused(self, event: Reused) -> None:
+        """Another job has a job's id: that job is gone, and what is said of the id from now on is news."""
+        job = self._ledger.jobs.get(event.job_id)
+        if job is not None:
+            self.noticed(Noticed(job.id, JobState.CANCELLED, 0, event.by))
+        elif not self._echoes.has_ended(event.job_id):
+            self._echoes.no_news(event, "no such job", event.job_id)
+        if self._ledger.gone:
+            self._ended(self._ledger.gone)
+        self._echoes.forget(event.job_id)
 
     def checkpointed(self, event: Checkpointed) -> None:
         """A job has saved its state."""

@@ -68,8 +68,9 @@ class Reports:
         self._transitions = transitions
         self._corrections = Corrections(ledger, queue, transitions, recorder)
         self.echoes = Echoes(ledger, recorder, told=deeds is not None)
-        noticing = Noticing(ledger, transitions, self._corrections, recorder, table, self.echoes)
+        noticing = Noticing(ledger, transitions, self._corrections, recorder, table, self.echoes, self.ended)
         self.noticed, self.checkpointed = noticing.noticed, noticing.checkpointed
+        self.reused = noticing.reused
         self.no_news, self.known, self.has_ended = (
             self.echoes.no_news,
             self.echoes.known,

@@ -120,6 +120,13 @@ class Desk:
         """Note the outcome of a task."""
         task.phase, task.since = "failed" if failed else "done", now
 
+    def drop(self, job_id: str, now: Seconds) -> None:
+        """End what was to be done to a job that is gone, and say nothing of it."""
+        for task in self.tasks.values():
+            if task.action.job.id == job_id and not task.over:
+                self.finish(task, now, failed=True)
+        self.left.pop(job_id, None)
+
     def next_at(self) -> Seconds | None:
         """Return when something is due without anything having happened; None: nothing is."""
         wait = self._settings.suspend_wait

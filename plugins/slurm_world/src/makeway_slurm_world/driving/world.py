@@ -29,11 +29,13 @@ from makeway.worlds.events import (
     Noticed,
     Performed,
     Resume,
+    Reused,
     Start,
     Started,
     Submitted,
     Suspend,
 )
+from makeway_slurm_world.driving.bearers import Bearers
 from makeway_slurm_world.driving.components import is_whole
 from makeway_slurm_world.driving.desk import Desk, Task
 from makeway_slurm_world.driving.door import Door
@@ -101,6 +103,7 @@ class SlurmWorld:
             cluster, self._settings, self._hand, self._eyes, self.notebook, frozenset(everything)
         )
         self._told: dict[str, Told] = {}
+        self._bearers = Bearers()
         self._out: NodeBits = 0
         """Nodes of which the engine was told that they get no jobs."""
         self._events: list[Event] = []
@@ -223,7 +226,9 @@ class SlurmWorld:
         """Yield what the engine has to be told of one job."""
         job = self._eyes.jobs.get(job_id)
         told = self._told.get(job_id)
-        if told is None:
+        if job is not None and self._bearers.is_another(job):
+            yield self._reused(job_id, now)
+        elif told is None:
             if job is not None:
                 yield from self._stranger(job, now)
         elif told.state is JobState.PENDING:
@@ -231,7 +236,17 @@ class SlurmWorld:
         else:
             yield from self._of_active(job_id, job, told, now)
         if job is None:
+            self._bearers.forget(job_id)
             self.notebook.forget(job_id)
+
+    def _reused(self, job_id: str, now: Seconds) -> Event:
+        """Slurm lost a job and gave its number to another one, which comes in at the next look."""
+        _log.warning("job %s is another one than before: Slurm lost that, and gave its number anew", job_id)
+        self._desk.drop(job_id, now)
+        self._told.pop(job_id, None)
+        self.notebook.forget(job_id)
+        self._eyes.again(job_id)
+        return Reused(job_id, _BY)
 
     def _stranger(self, job: LiveJob, now: Seconds) -> Iterator[Event]:
         """A job of which this world has told nothing yet."""
