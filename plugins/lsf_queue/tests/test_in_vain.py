@@ -203,7 +203,8 @@ def test_what_stops_a_suspended_job_is_what_limits_say() -> None:
             left = [each.limit for each in said if not judging.leaves_other_hosts(each.limit, job)]
             assert (None if first is None else first[0]) == (left[0] if left else None)
             request = Request.of(counted, job)
-            bound = request.first(counted.brought())
+            counted.brought()
+            bound = request.first()
             assert (None if bound is None else bound.limit) == (left[0] if left else None)
 
     replay(_config(), _jobs(3), (), Options(after_step=look, keep=False))

@@ -11,7 +11,7 @@ from makeway.model import Job
 from makeway_lsf_queue import jobs, judging
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
-from makeway_lsf_queue.sums import Share, Sums
+from makeway_lsf_queue.sums import Cell, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
@@ -23,18 +23,20 @@ class Bound:
     key: str
     bound: float
     share: Share
+    cell: Cell
+    """What is taken of it."""
     wanted: float
     """How much a job takes of it; of a limit per host nothing."""
     rows: judging.Rows | None
     """Of a limit per host: hosts, each with the bound there and what a job takes there."""
 
-    def lets_in(self, sums: Sums) -> bool:
+    def lets_in(self) -> bool:
         """Whether a job has room under it."""
         suspended = self.limit.suspended
         if self.rows is None:
-            running, stopped = sums.taken(self.share)
+            running, stopped = self.cell.total
             return (running + stopped if suspended else running) + self.wanted <= self.bound
-        on = sums.taken_by_host(self.share)
+        on = self.cell.on
         for index, most, wanted in self.rows:
             pair = on.get(index)
             if pair is None:
@@ -44,11 +46,11 @@ class Bound:
                 return True
         return False
 
-    def reason(self, counted: Counted, sums: Sums, job: Job) -> str:
+    def reason(self, counted: Counted, job: Job) -> str:
         """Return the pending reason of a job that it keeps out."""
         if self.rows is not None or self.limit.reason not in PARALLEL:
             return judging.reason_of(counted, self.limit, self.key, self.bound, job)
-        running, stopped = sums.taken(self.share)
+        running, stopped = self.cell.total
         total = running + stopped if self.limit.suspended else running
         has_room = self.limit.counts is Counts.SLOTS and total + 1 <= self.bound
         return PARALLEL[self.limit.reason] if has_room else self.limit.reason
@@ -58,6 +60,10 @@ class Bound:
 class Request:
     """The limits about the jobs of a request."""
 
+    sums: Sums
+    """Those that the cells are of."""
+    cells: tuple[Cell, ...]
+    """What is taken of all limits that are about them."""
     bounds: tuple[Bound, ...]
     """Those that may keep them out, in the order of the files."""
     lasting: tuple[Bound, ...]
@@ -67,8 +73,8 @@ class Request:
     def of(cls, counted: Counted, job: Job) -> Request:
         """Compile the request of a pending job; nobody has made way, and nothing is reserved."""
         found = []
-        places = jobs.places_of(job)
-        for limit, key, bound in counted.sums.about(job):
+        sums, places = counted.sums, jobs.places_of(job)
+        for limit, key, bound in sums.about(job):
             if limit.hosts is not None and not places & limit.hosts:
                 continue
             if judging.leaves_other_hosts(limit, job):
@@ -76,17 +82,22 @@ class Request:
             per_host = limit.per_host
             rows = judging.rows_of(counted, limit, job, bound) if per_host else None
             wanted = 0.0 if per_host else judging.wanted_of(job, limit, counted)
-            found.append(Bound(limit, key, bound, (limit, key), wanted, rows))
+            found.append(Bound(limit, key, bound, (limit, key), sums.cell((limit, key)), wanted, rows))
         lasting = (
             each
             for each in found
             if each.rows is None and each.limit.hosts is None and each.limit.counts is Counts.SLOTS
         )
-        return cls(tuple(found), tuple(lasting))
+        cells = tuple(sums.cell((limit, key)) for limit, key, _ in sums.about(job))
+        return cls(sums, cells, tuple(found), tuple(lasting))
 
-    def first(self, sums: Sums) -> Bound | None:
+    def version(self) -> int:
+        """Return a number that grows whenever anything is taken, or given back, of a limit that is about them."""
+        return sum([cell.version for cell in self.cells])
+
+    def first(self) -> Bound | None:
         """Return the first limit that keeps a job out; None: none does."""
         for bound in self.bounds:
-            if not bound.lets_in(sums):
+            if not bound.lets_in():
                 return bound
         return None

@@ -41,6 +41,21 @@ class _Part:
     takes: Mapping[Share, tuple[float, Mapping[int, float]]]
 
 
+@attrs.define(eq=False)
+class Cell:
+    """What active jobs take of one limit, for one key; it stays the same object for as long as the sums are kept."""
+
+    total: Pair = attrs.field(factory=lambda: [0.0, 0.0])
+    on: dict[int, Pair] = attrs.field(factory=dict)
+    """By host; of limits per host only."""
+    by_queue: dict[str, list[float]] = attrs.field(factory=dict)
+    """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
+    others do that are suspended. Of limits per host: on all hosts.
+    """
+    version: int = 0
+    """Grows whenever anybody comes or goes who counts in the limit, or is suspended."""
+
+
 class Sums:
     """What active jobs take of each limit, and on which hosts."""
 
@@ -54,13 +69,7 @@ class Sums:
         self._stops = stops
         self._followed: Sequence[tuple[Job, bool]] | None = None
         self._parts: dict[str, _Part] = {}
-        self._totals: dict[Share, Pair] = {}
-        self._on: dict[Share, dict[int, Pair]] = {}
-        self._by_queue: dict[Share, dict[str, list[float]]] = {}
-        """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
-        others do that are suspended. Of limits per host: on all hosts.
-        """
-        self._versions: dict[Share, int] = {}
+        self._cells: dict[Share, Cell] = {}
         self.rows: dict[object, list[tuple[int, float, float]]] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
@@ -77,17 +86,17 @@ class Sums:
             )
         return known
 
-    def taken(self, share: Share) -> Sequence[float]:
-        """Return how much running and suspended jobs take of a limit, as they are."""
-        return self._totals.get(share, _NONE)
-
-    def taken_by_host(self, share: Share) -> Mapping[int, Sequence[float]]:
-        """Return the same host by host."""
-        return self._on.get(share, _NOWHERE)
+    def cell(self, share: Share) -> Cell:
+        """Return what is kept of a limit and a key, to be looked at for as long as these sums are kept."""
+        known = self._cells.get(share)
+        if known is None:
+            known = self._cells[share] = Cell()
+        return known
 
     def version_of(self, share: Share) -> int:
         """Return a number that changes whenever anybody comes or goes who counts in a limit, or is suspended."""
-        return self._versions.get(share, 0)
+        cell = self._cells.get(share)
+        return 0 if cell is None else cell.version
 
     def follow(self, jobs: Sequence[tuple[Job, bool]]) -> None:
         """Let the sums be those of `jobs`, each with whether it is suspended; only who changed is counted anew."""
@@ -116,9 +125,10 @@ class Sums:
         side = 1 if part.suspended else 0
         queue = part.job.partition.name
         for share, (amount, on) in part.takes.items():
-            self._totals.setdefault(share, [0.0, 0.0])[side] += sign * amount
-            self._versions[share] = self._versions.get(share, 0) + 1
-            lasting = self._by_queue.setdefault(share, {}).setdefault(queue, [0.0] * 4)
+            cell = self.cell(share)
+            cell.total[side] += sign * amount
+            cell.version += 1
+            lasting = cell.by_queue.setdefault(queue, [0.0] * 4)
             whole = sign * (sum(on.values()) if on else amount)
             if part.stops:
                 lasting[0] += whole
@@ -127,7 +137,7 @@ class Sums:
             if not part.suspended:
                 lasting[2] += whole
             if on:
-                hosts = self._on.setdefault(share, {})
+                hosts = cell.on
                 for index, count in on.items():
                     hosts.setdefault(index, [0.0, 0.0])[side] += sign * count
 
@@ -154,7 +164,7 @@ class Sums:
 
         :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
         """
-        running, stopped = self._totals.get(share, _NONE)
+        running, stopped = self._cells[share].total if share in self._cells else _NONE
         for job_id, stops in changed.items():
             part = self._parts.get(job_id)
             if part is None or share not in part.takes:
@@ -173,7 +183,7 @@ class Sums:
 
         :param with_stopped: whether what suspended jobs take counts as well.
         """
-        on: Mapping[int, Pair] = self._on.get(share, _NOWHERE)
+        on = self._taken_by_host(share)
         part = self._parts.get(job_id)
         own = part.takes[share][1] if part is not None and share in part.takes else {}
         counts = part is not None and (with_stopped or not part.suspended)
@@ -190,7 +200,7 @@ class Sums:
         suspended ones.
         """
         found = 0.0
-        for queue, (stopping, leaving, running, _) in self._by_queue.get(share, {}).items():
+        for queue, (stopping, leaving, running, _) in self.cell(share).by_queue.items():
             if share[0].suspended:
                 found += stopping + (0.0 if queue in below else leaving)
             elif queue not in below:
@@ -199,7 +209,7 @@ class Sums:
 
     def may_fall(self, share: Share, below: Container[str]) -> bool:
         """Whether less of a limit may be taken, on any host, once the same jobs have made way."""
-        for queue, (_, leaving, running, gone) in self._by_queue.get(share, {}).items():
+        for queue, (_, leaving, running, gone) in self.cell(share).by_queue.items():
             if share[0].suspended:
                 if gone or (leaving and queue in below):
                     return True
@@ -207,9 +217,13 @@ class Sums:
                 return True
         return False
 
+    def _taken_by_host(self, share: Share) -> Mapping[int, Pair]:
+        cell = self._cells.get(share)
+        return _NOWHERE if cell is None else cell.on
+
     def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""
-        on: Mapping[int, Pair] = self._on.get(share, _NOWHERE)
+        on = self._taken_by_host(share)
         found: dict[int, Pair] | None = None
         for job_id, stops in changed.items():
             part = self._parts.get(job_id)

@@ -43,6 +43,10 @@ class Survey:
         """Queue -> hosts with cores that no running jobs use save those that it may preempt; filled by `vain`."""
         self.lacking: dict[object, bool] = {}
         """Whether jobs of a queue lack slots on their hosts, whoever made way; filled by `vain`."""
+        self.roomy: dict[object, Sequence[tuple[int, int]]] = {}
+        """The hosts of `room` that jobs of a queue may use as suspended jobs keep slots; filled by `vain`."""
+        self.reasons: dict[object, str] = {}
+        """What stands in the way on hosts; filled by `vain`."""
         self.kept_slots: dict[str, dict[int, int]] = {}
         """Queue -> host -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
         self.named: dict[object, Candidates] = {}

@@ -10,8 +10,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Container, Sequence
 
+import attrs
+
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, ModeFlag, OverSubscribe
+from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
@@ -40,6 +42,47 @@ def _looks_at_time(site: Site) -> bool:
     )
 
 
+@attrs.define(eq=False)
+class _Said:
+    """What is known of the jobs of one request, and what was said of them last."""
+
+    request: Request
+    whose: tuple[str, NodeBits, int]
+    """Their queue, their hosts, how many slots they want."""
+    below: Container[str]
+    """Whose jobs they may preempt."""
+    never_lacks: bool
+    """Whether slots say nothing about them."""
+    version: int = -1
+    """Of the cluster, when they were asked about last."""
+    reason: str | None = None
+    taken: int = -1
+    """Of the limits about them, by which the rest was found."""
+    first: Bound | None = None
+    """The first limit that keeps them out."""
+    limit: str = ""
+    """The reason that it gives."""
+    stays: bool = False
+    """Whether a limit keeps them out whoever makes way."""
+    closed: NodeBits | None = None
+    """Hosts that limits close to them; None: not looked at yet."""
+    closed_for_good: NodeBits | None = None
+    """The same, whoever makes way."""
+
+
+@attrs.frozen
+class _Asked:
+    """A job as it was when its request was looked up."""
+
+    spec: JobSpec
+    partition: Partition
+    required: NodeBits
+    excluded: NodeBits
+    size: int
+    said: _Said | None
+    """None: its request is not all that counts."""
+
+
 class _Glance:
     """Looks at the jobs of one run."""
 
@@ -49,83 +92,138 @@ class _Glance:
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
         self._whole_cores = not (shared or threads or ModeFlag.GANG in view.preempt_mode.flags)
-        self._version = -1
-        self._said: dict[object, str | None] = {}
-        """What was said to those who ask for the same, at that version of the cluster."""
-        self._requests: dict[object, Request] = {}
+        self._asked: dict[str, _Asked] = {}
+        """By the job's id."""
+        self._said: dict[object, _Said] = {}
+        """By all that a request depends on."""
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = functools.partial(mode_of, site=site)
 
     def __call__(self, job: Job) -> str | None:
-        view, spec = self._view, job.spec
-        beyond = spec.licenses or spec.licenses_any or spec.gres or spec.gres_total or spec.attributes
-        if beyond or spec.exclusive is not None or view.heterogeneous or self._is_refused(job):
+        view, said = self._view, self._said_of(job)
+        if said is None or view.heterogeneous:
             return None
-        if not jobs.hosts_of(job):
-            return None
-        if self._version != view.version:
-            self._version = view.version
-            self._said.clear()
-        counted = Counted.of(self._site, view, self._modes)
-        asked = counted.request(job), spec.oversubscribe
-        if asked not in self._said:
-            self._said[asked] = self._reason(counted, job)
-        return self._said[asked]
+        if said.version != view.version:
+            said.reason = self._reason(said, job)
+            said.version = view.version
+        return said.reason
 
-    def _reason(self, counted: Counted, job: Job) -> str | None:
-        below = self._site.targets[job.partition.name]
-        sums = counted.brought()
-        request = self._request(counted, job)
-        found = request.first(sums)
-        if found is not None:
-            if _stays(sums, request, found, below) or self._finds_no_room(counted, job, below):
-                return found.reason(counted, sums, job)
-            return None
-        if not self._finds_no_room(counted, job, below):
-            return None
-        survey = survey_of(self._site, self._view)
-        # While no host is closed, whoever could never run is told so when it is tried.
-        if not gaps.not_offered(self._site, survey, job.partition.name) and not judging.closed(
-            self._site, counted, job
+    def _said_of(self, job: Job) -> _Said | None:
+        """Return what is known of the request of a job; None: more than its request counts."""
+        known = self._asked.get(job.id)
+        if (
+            known is None
+            or known.spec is not job.spec
+            or known.partition is not job.partition
+            or known.required != job.required
+            or known.excluded != job.excluded
+            or known.size != job.size
         ):
-            return None
-        return reason_on_hosts(survey, job, self._view)
+            if len(self._asked) >= _MANY:
+                self._asked.clear()
+            said = self._new(job)
+            known = _Asked(job.spec, job.partition, job.required, job.excluded, job.size, said)
+            self._asked[job.id] = known
+        return known.said
 
-    def _request(self, counted: Counted, job: Job) -> Request:
-        """Return the limits about jobs that ask for the same."""
-        key = counted.request(job)
-        known = self._requests.get(key)
+    def _new(self, job: Job) -> _Said | None:
+        spec, hosts = job.spec, jobs.hosts_of(job)
+        beyond = spec.licenses or spec.licenses_any or spec.gres or spec.gres_total or spec.attributes
+        if beyond or spec.exclusive is not None or self._is_refused(job) or not hosts:
+            return None
+        counted = Counted.of(self._site, self._view, self._modes)
+        asked = counted.request(job), spec.oversubscribe
+        known = self._said.get(asked)
         if known is None:
-            if len(self._requests) >= _MANY:
-                self._requests.clear()
-            known = self._requests[key] = Request.of(counted, job)
+            if len(self._said) >= _MANY:
+                self._said.clear()
+                self._asked.clear()
+            queue = job.partition.name
+            known = self._said[asked] = _Said(
+                Request.of(counted, job),
+                (queue, hosts, spec.cpus),
+                self._site.targets[queue],
+                not self._whole_cores or bool(spec.oversubscribe),
+            )
         return known
 
-    def _finds_no_room(self, counted: Counted, job: Job, below: Container[str]) -> bool:
+    def _reason(self, said: _Said, job: Job) -> str | None:
+        counted = Counted.of(self._site, self._view, self._modes)
+        sums = counted.brought()
+        if said.request.sums is not sums:
+            said.request, said.taken = Request.of(counted, job), -1
+        self._look_at_limits(said, counted, job)
+        if said.first is not None:
+            return said.limit if said.stays or self._finds_no_room(said, counted, job) else None
+        if not self._finds_no_room(said, counted, job):
+            return None
+        survey = survey_of(self._site, self._view)
+        queue, hosts, wanted = said.whose
+        # While no host is closed, whoever could never run is told so when it is tried.
+        if not gaps.not_offered(self._site, survey, queue):
+            if said.closed is None:
+                said.closed = judging.closed(self._site, counted, job)
+            if not said.closed:
+                return None
+        asked = queue, hosts, wanted > 1
+        reason = survey.reasons.get(asked)
+        if reason is None:
+            reason = survey.reasons[asked] = reason_on_hosts(survey, job, self._view)
+        return reason
+
+    @staticmethod
+    def _look_at_limits(said: _Said, counted: Counted, job: Job) -> None:
+        """Find the first limit that keeps jobs out, unless nothing was taken or given back since."""
+        request = said.request
+        taken = request.version()
+        if taken == said.taken:
+            return
+        first = said.first = request.first()
+        said.limit = "" if first is None else first.reason(counted, job)
+        said.stays = first is not None and _stays(request.sums, request, first, said.below)
+        said.closed = said.closed_for_good = None
+        said.taken = taken
+
+    def _finds_no_room(self, said: _Said, counted: Counted, job: Job) -> bool:
         """Whether its hosts have too few slots for it, all together, whoever makes way."""
-        if not self._whole_cores or job.spec.oversubscribe:
+        if said.never_lacks:
             return False
-        survey, queue = survey_of(self._site, self._view), job.partition.name
-        asked = queue, jobs.hosts_of(job), job.spec.cpus
-        lacks = survey.lacking.get(asked)
+        survey = survey_of(self._site, self._view)
+        lacks = survey.lacking.get(said.whose)
         if lacks is None:
-            lacks = survey.lacking[asked] = self._lacks_slots(survey, job, below, 0)
+            lacks = survey.lacking[said.whose] = self._lacks_slots(survey, said, 0)
         if lacks:
             return True
-        closed = _closed_for_good(counted, job, below)
-        return bool(closed) and self._lacks_slots(survey, job, below, closed)
+        closed = said.closed_for_good
+        if closed is None:
+            closed = said.closed_for_good = _closed_for_good(counted, job, said.below)
+        return bool(closed) and self._lacks_slots(survey, said, closed)
 
-    def _lacks_slots(self, survey: Survey, job: Job, below: Container[str], closed: NodeBits) -> bool:
+    def _lacks_slots(self, survey: Survey, said: _Said, closed: NodeBits) -> bool:
         """Whether too few slots are left on its hosts without those that are `closed`."""
-        queue, wanted = job.partition.name, job.spec.cpus
-        kept = gaps.kept_slots(self._site, survey, self._view, queue)
-        hosts = jobs.hosts_of(job) & ~(closed | gaps.not_offered(self._site, survey, queue))
-        left = 0
-        for index, free in lasting_room(survey, queue, below):
-            held = kept.get(index, 0)
-            if hosts >> index & 1 and (not held or free - held >= min(wanted, survey.used.nodes[index].cpus)):
+        wanted, left = said.whose[2], 0
+        for index, free in self._roomy(survey, said):
+            if not closed >> index & 1:
                 left += free
-        return left < wanted
+                if left >= wanted:
+                    return False
+        return True
+
+    def _roomy(self, survey: Survey, said: _Said) -> Sequence[tuple[int, int]]:
+        """Return the hosts of `lasting_room` that such jobs may use, with how many slots."""
+        known = survey.roomy.get(said.whose)
+        if known is None:
+            queue, hosts, wanted = said.whose
+            kept = gaps.kept_slots(self._site, survey, self._view, queue)
+            hosts &= ~gaps.not_offered(self._site, survey, queue)
+            nodes = survey.used.nodes
+            known = survey.roomy[said.whose] = [
+                (index, free)
+                for index, free in lasting_room(survey, queue, said.below)
+                if hosts >> index & 1
+                and (not (held := kept.get(index, 0)) or free - held >= min(wanted, nodes[index].cpus))
+            ]
+        return known
 
     def _is_refused(self, job: Job) -> bool:
         who = job.partition.name, job.user
