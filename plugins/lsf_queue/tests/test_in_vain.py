@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.model import Job, JobSpec
 from makeway_app.replay import Options, replay
@@ -21,6 +22,7 @@ from makeway_lsf_queue import judging, vain
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.requested import Request
+from makeway_lsf_queue.survey import survey_of
 from makeway_lsf_queue.victims import mode_of
 
 QUEUES = {
@@ -209,3 +211,32 @@ def test_what_stops_a_suspended_job_is_what_limits_say() -> None:
 
     replay(_config(), _jobs(3), (), Options(after_step=look, keep=False))
     assert min(answers[True], answers[False]) > 50
+
+
+def test_room_and_closed_hosts_are_what_all_jobs_leave() -> None:
+    """What is kept from one moment to the next is what looking at everybody comes to."""
+    rooms, shut = set[int](), set[int]()
+
+    def look(engine: Engine) -> None:
+        ledger = engine.ledger
+        site, survey = site_of(ledger), survey_of(site_of(ledger), ledger)
+        counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
+        for queue, below in site.targets.items():
+            found = vain.lasting_room(survey, ledger, queue, below)
+            assert found == vain.room_at_length(survey, below)
+            rooms.add(len(found))
+        for job in ledger.pending:
+            for limit, key, bound in counted.brought().about(job):
+                if not limit.per_host:
+                    continue
+                on = counted.counted_on_hosts(limit, key, job)
+                closed = [
+                    index
+                    for index, most, wanted in judging.rows_of(counted, limit, job, bound)
+                    if (on[index].total if index in on else 0.0) + wanted > most
+                ]
+                assert judging.closed_by(counted, limit, job) == bitmap.of(closed)
+                shut.add(len(closed))
+
+    replay(_config(), _jobs(3), (), Options(after_step=look, keep=False))
+    assert min(len(rooms), len(shut)) > 2

@@ -49,6 +49,11 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     return kept | judging.closed(site, _counted(site, view), job) if limits_of(site) else kept
 
 
+def stays_stopped(site: Site, view: ClusterView, last: judging.Stopper) -> bool:
+    """Whether the limit that stopped a suspended job last does so still, since nobody who counts came or went."""
+    return not site.anybody_reserves and last.still_stands(_counted(site, view))
+
+
 def keeps_stopped(
     site: Site, job: Job, view: ClusterView, known: dict[str, judging.Stopper] | None = None
 ) -> bool:

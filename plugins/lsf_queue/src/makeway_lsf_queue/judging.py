@@ -15,6 +15,7 @@ from makeway_lsf_queue.counting import Counted, Use, amount_on
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import memory_on
+from makeway_lsf_queue.sums import Cell, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 Rows = Sequence[tuple[int, float, float]]
@@ -68,11 +69,19 @@ def _what_counts(limit: Limit) -> str:
 class Stopper:
     """A limit that keeps a suspended job from going on."""
 
+    sums: Sums
+
     limit: Limit
     key: str
     bound: float
+    cell: Cell
+    """What is taken of it."""
     version: int
-    """Changes with who counts in the limit (`Sums.version_of`)."""
+    """That of `cell` by which it was found."""
+
+    def still_stands(self, counted: Counted) -> bool:
+        """Whether nobody came, went or was suspended since who counts in the limit; nobody collects slots."""
+        return counted.brought() is self.sums and self.cell.version == self.version
 
 
 def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:
@@ -200,15 +209,16 @@ def stopper(counted: Counted, job: Job, last: Stopper | None = None) -> Stopper 
     :param last: what was returned for the job before; it is looked at first.
     """
     sums = counted.brought()
-    if last is not None and not counted.reserved and counted.is_summed(last.limit):
-        version = sums.version_of((last.limit, last.key))
+    if last is not None and last.sums is sums and not counted.reserved and counted.is_summed(last.limit):
+        version = last.cell.version
         if version == last.version:
             return last
         if _stops(counted, last.limit, job, last.key, last.bound):
             return attrs.evolve(last, version=version)
     for limit, key, bound in sums.about(job):
         if _stops(counted, limit, job, key, bound):
-            return Stopper(limit, key, bound, sums.version_of((limit, key)))
+            cell = sums.cell((limit, key))
+            return Stopper(sums, limit, key, bound, cell, cell.version)
     return None
 
 
@@ -269,8 +279,18 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
             return 0
         use = counted.used(limit, key, job)
         return hosts if use.total + wanted_of(job, limit, counted) > bound else 0
-    taken = counted.taken_on(limit, key, job)
     rows = rows_of(counted, limit, job, bound)
+    if job.allocation is not None or counted.changed or counted.reserved or not counted.is_summed(limit):
+        return _closed_rows(counted, limit, job, key, rows)
+    cell = counted.brought().cell((limit, key))
+    known = cell.closed.get(id(rows))  # `sums.rows` keeps them
+    if known is None or known[0] != cell.version:
+        known = cell.closed[id(rows)] = cell.version, _closed_rows(counted, limit, job, key, rows)
+    return known[1]
+
+
+def _closed_rows(counted: Counted, limit: Limit, job: Job, key: str, rows: Rows) -> NodeBits:
+    taken = counted.taken_on(limit, key, job)
     return bitmap.of([index for index, most, wanted in rows if taken.get(index, 0.0) + wanted > most])
 
 

@@ -135,6 +135,8 @@ class Arbiter:
             yield from opening.closing(self._site, job)
 
     def _migrates_at(self, job: Job) -> Seconds | None:
+        if not self._site.has_migration and "mig" not in job.spec.attributes:
+            return None
         if opening.by_window(self._site, job):
             return None  # never for run-window suspensions (6.1)
         mig = jobs.may_migrate(job, self._site)
@@ -223,7 +225,13 @@ class Arbiter:
         """Whether nothing has changed of what was found to stop a job: its slots, or a limit."""
         if job.id in survey.stuck or job.id in survey.held:
             return True
-        return job.id in self._stoppers and self._breaks_limit(job, view, survey)
+        last = self._stoppers.get(job.id)
+        if last is None:
+            return False
+        if admission.stays_stopped(self._site, view, last):
+            survey.held.add(job.id)
+            return True
+        return self._breaks_limit(job, view, survey)
 
     def _breaks_limit(self, job: Job, view: ClusterView, survey: Survey) -> bool:
         stops = admission.keeps_stopped(self._site, job, view, self._stoppers)

@@ -146,6 +146,14 @@ class Site:
         return self.has_run_windows or any(queue.dispatch_window for queue in self.queues.values())
 
     @functools.cached_property
+    def has_migration(self) -> bool:
+        """Whether MIG is set of any queue, application or host."""
+        times = [queue.mig for queue in self.queues.values()]
+        times += [application.mig for application in self.applications.values()]
+        hosts = self.cluster.nodes
+        return any(time is not None for time in times) or any(node.attributes.get("MIG") for node in hosts)
+
+    @functools.cached_property
     def anybody_reserves(self) -> bool:
         """Whether jobs of any queue collect slots."""
         return any(queue.reserve_turns is not None for queue in self.queues.values())

@@ -7,10 +7,11 @@ that taking a job out again leaves no rounding behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 import attrs
 
+from makeway.bitmap import NodeBits
 from makeway.model import Allocation, Job
 from makeway_lsf_queue.limits import Limit, limits_of
 from makeway_lsf_queue.site import Site
@@ -24,9 +25,7 @@ Changed = Mapping[str, bool]
 Pair = list[float]
 """What running jobs take, and what suspended ones do."""
 
-_NOWHERE: Mapping[int, Pair] = {}
 _NONE = (0.0, 0.0)
-_NOBODY: Changed = {}
 
 
 @attrs.frozen
@@ -54,6 +53,18 @@ class Cell:
     """
     version: int = 0
     """Grows whenever anybody comes or goes who counts in the limit, or is suspended."""
+    parts: dict[str, _Part] = attrs.field(factory=dict)
+    """Who counts in it, by id."""
+    closed: dict[int, tuple[int, NodeBits]] = attrs.field(factory=dict)
+    """By the identity of rows: the version, and the hosts that the limit closes then; filled by `judging`."""
+
+    def among(self, changed: Changed) -> Iterator[tuple[_Part, bool]]:
+        """Yield those of `changed` who count in it, each with whether it is then counted as suspended."""
+        parts = self.parts
+        if len(parts) < len(changed):
+            yield from ((part, changed[job_id]) for job_id, part in parts.items() if job_id in changed)
+        else:
+            yield from ((parts[job_id], stops) for job_id, stops in changed.items() if job_id in parts)
 
 
 class Sums:
@@ -93,11 +104,6 @@ class Sums:
             known = self._cells[share] = Cell()
         return known
 
-    def version_of(self, share: Share) -> int:
-        """Return a number that changes whenever anybody comes or goes who counts in a limit, or is suspended."""
-        cell = self._cells.get(share)
-        return 0 if cell is None else cell.version
-
     def follow(self, jobs: Sequence[tuple[Job, bool]]) -> None:
         """Let the sums be those of `jobs`, each with whether it is suspended; only who changed is counted anew."""
         if jobs is self._followed:
@@ -128,6 +134,10 @@ class Sums:
             cell = self.cell(share)
             cell.total[side] += sign * amount
             cell.version += 1
+            if sign > 0:
+                cell.parts[part.job.id] = part
+            else:
+                del cell.parts[part.job.id]
             lasting = cell.by_queue.setdefault(queue, [0.0] * 4)
             whole = sign * (sum(on.values()) if on else amount)
             if part.stops:
@@ -151,24 +161,16 @@ class Sums:
 
         :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
         """
-        by_share: dict[Share, dict[str, bool]] = {}
-        for job_id, stops in changed.items():
-            part = self._parts.get(job_id)
-            if part is not None:
-                for share in part.takes:
-                    by_share.setdefault(share, {})[job_id] = stops
-        return Without(self, by_share)
+        return Without(self, changed)
 
     def total(self, share: Share, changed: Changed) -> tuple[float, float]:
         """Return how much running and suspended jobs take.
 
         :param changed: jobs in the sums that are to be left out, or counted as suspended, by id.
         """
-        running, stopped = self._cells[share].total if share in self._cells else _NONE
-        for job_id, stops in changed.items():
-            part = self._parts.get(job_id)
-            if part is None or share not in part.takes:
-                continue
+        cell = self.cell(share)
+        running, stopped = cell.total
+        for part, stops in cell.among(changed):
             amount = part.takes[share][0]
             if part.suspended:
                 stopped -= amount
@@ -183,7 +185,7 @@ class Sums:
 
         :param with_stopped: whether what suspended jobs take counts as well.
         """
-        on = self._taken_by_host(share)
+        on = self.cell(share).on
         part = self._parts.get(job_id)
         own = part.takes[share][1] if part is not None and share in part.takes else {}
         counts = part is not None and (with_stopped or not part.suspended)
@@ -217,18 +219,11 @@ class Sums:
                 return True
         return False
 
-    def _taken_by_host(self, share: Share) -> Mapping[int, Pair]:
-        cell = self._cells.get(share)
-        return _NOWHERE if cell is None else cell.on
-
     def on_hosts(self, share: Share, changed: Changed) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""
-        on = self._taken_by_host(share)
-        found: dict[int, Pair] | None = None
-        for job_id, stops in changed.items():
-            part = self._parts.get(job_id)
-            if part is None or share not in part.takes:
-                continue
+        cell = self.cell(share)
+        on, found = cell.on, None
+        for part, stops in cell.among(changed):
             if found is None:
                 found = {index: list(pair) for index, pair in on.items()}
             for index, count in part.takes[share][1].items():
@@ -241,7 +236,7 @@ class Sums:
 class Without:
     """The sums as they would be if some jobs had made way: each share is worked out once."""
 
-    def __init__(self, sums: Sums, changed: Mapping[Share, Changed]) -> None:
+    def __init__(self, sums: Sums, changed: Changed) -> None:
         self._sums = sums
         self._changed = changed
         self._totals: dict[Share, tuple[float, float]] = {}
@@ -251,12 +246,12 @@ class Without:
         """Return how much running and suspended jobs take."""
         known = self._totals.get(share)
         if known is None:
-            known = self._totals[share] = self._sums.total(share, self._changed.get(share, _NOBODY))
+            known = self._totals[share] = self._sums.total(share, self._changed)
         return known
 
     def on_hosts(self, share: Share) -> Mapping[int, Sequence[float]]:
         """Return the same host by host."""
         known = self._on.get(share)
         if known is None:
-            known = self._on[share] = self._sums.on_hosts(share, self._changed.get(share, _NOBODY))
+            known = self._on[share] = self._sums.on_hosts(share, self._changed)
         return known

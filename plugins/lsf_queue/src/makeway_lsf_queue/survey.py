@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import Allocation, Candidates, ClusterView, Job, JobState
+from makeway.model import Allocation, Candidates, ClusterView, Job, JobState, Seconds
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
 
-_Seen = tuple[Job, JobState, Allocation | None, NodeBits]
-"""An active job as it was looked at, with its hosts."""
+_Seen = tuple[Job, JobState, Allocation | None, Seconds | None, NodeBits]
+"""An active job as it was looked at: when it is to leave, if it is, and its hosts."""
 
 
 class Survey:
@@ -41,6 +41,8 @@ class Survey:
         """Suspended jobs of which a limit was found to stop them; filled by `resume`."""
         self.room: dict[str, Sequence[tuple[int, int]]] = {}
         """Queue -> hosts with cores that no running jobs use save those that it may preempt; filled by `vain`."""
+        self.lasting: dict[str, tuple[dict[int, int], NodeBits]] = {}
+        """Queue -> what `room` says of each host, and hosts where that is to be looked at anew; filled by `vain`."""
         self.lacking: dict[object, bool] = {}
         """Whether jobs of a queue lack slots on their hosts, whoever made way; filled by `vain`."""
         self.roomy: dict[object, Sequence[tuple[int, int]]] = {}
@@ -56,41 +58,55 @@ class Survey:
         self.futile_at = view.now
         self._ranks: dict[NodeBits, Mapping[int, int]] = {}
         self._seen: dict[str, _Seen] = {}
-        for job in view.active:
-            self._note(job)
+        known = before._seen if before is not None and before.site is site else {}
+        changed = self._look(view, known)
         if before is not None and before.site is site:
-            changed = self._changed_since(before)
             self.stuck = {each: hosts for each, hosts in before.stuck.items() if not hosts & changed}
+            self.lasting = {queue: (free, old | changed) for queue, (free, old) in before.lasting.items()}
 
-    def _changed_since(self, before: Survey) -> NodeBits:
-        """Return the hosts on which anybody came, went, was stopped or goes on."""
-        seen, known = self._seen, before._seen
+    def _look(self, view: ClusterView, known: Mapping[str, _Seen]) -> NodeBits:
+        """Note the active jobs; return the hosts on which anybody came, went, was stopped, goes on or is to leave.
+
+        :param known: the active jobs as they were.
+        """
+        seen, running = self._seen, self.running
         changed: NodeBits = 0
-        for job_id, (job, state, allocation, hosts) in seen.items():
-            was = known.get(job_id)
+        for job in view.active:
+            state, allocation, leaves_at = job.state, job.allocation, job.preempt_at
+            was = known.get(job.id)
             if was is None:
+                hosts = job.nodes
                 changed |= hosts
-            elif was[1] is not state or was[2] is not allocation or was[0] is not job:
-                changed |= hosts | was[3]
+                was = (job, state, allocation, leaves_at, hosts)
+            elif was[0] is not job or (
+                was[1] is not state or was[2] is not allocation or was[3] != leaves_at
+            ):
+                hosts = job.nodes
+                changed |= hosts | was[4]
+                was = (job, state, allocation, leaves_at, hosts)
+            seen[job.id] = was
+            if jobs.is_exclusive(job):
+                self.exclusive |= was[4]
+            if state is JobState.SUSPENDED:
+                self._note_stopped(job)
+            elif state is JobState.RUNNING and leaves_at is None:
+                name = job.partition.name
+                if name in running:
+                    running[name].append(job)
+                else:
+                    running[name] = [job]
         for job_id in known.keys() - seen.keys():
-            changed |= known[job_id][3]
+            changed |= known[job_id][4]
         return changed
 
-    def _note(self, job: Job) -> None:
-        self._seen[job.id] = (job, job.state, job.allocation, job.nodes)
-        if jobs.is_exclusive(job):
-            self.exclusive |= job.nodes
-        if job.state is JobState.RUNNING:
-            if job.preempt_at is None:
-                self.running.setdefault(job.partition.name, []).append(job)
-        elif job.state is JobState.SUSPENDED:
-            self.suspended.append(job)
-            if jobs.is_suspended(job):
-                self.stopped.append(job)
-                if opening.by_window(self.site, job):
-                    return  # closes no host (5.3)
-                name = job.partition.name
-                self.stopped_first[name] = self.stopped_first.get(name, 0) | (job.nodes & -job.nodes)
+    def _note_stopped(self, job: Job) -> None:
+        self.suspended.append(job)
+        if jobs.is_suspended(job):
+            self.stopped.append(job)
+            if opening.by_window(self.site, job):
+                return  # closes no host (5.3)
+            name = job.partition.name
+            self.stopped_first[name] = self.stopped_first.get(name, 0) | (job.nodes & -job.nodes)
 
     def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:
         """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""

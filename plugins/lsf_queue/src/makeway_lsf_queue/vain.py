@@ -12,8 +12,9 @@ from collections.abc import Callable, Container, Sequence
 
 import attrs
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
+from makeway.model import ClusterView, Job, JobSpec, JobState, ModeFlag, OverSubscribe, Partition
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
@@ -219,7 +220,7 @@ class _Glance:
             nodes = survey.used.nodes
             known = survey.roomy[said.whose] = [
                 (index, free)
-                for index, free in lasting_room(survey, queue, said.below)
+                for index, free in lasting_room(survey, self._view, queue, said.below)
                 if hosts >> index & 1
                 and (not (held := kept.get(index, 0)) or free - held >= min(wanted, nodes[index].cpus))
             ]
@@ -252,19 +253,51 @@ def _closed_for_good(counted: Counted, job: Job, below: Container[str]) -> NodeB
     return closed
 
 
-def lasting_room(survey: Survey, queue: str, below: Container[str]) -> Sequence[tuple[int, int]]:
-    """Return the hosts where jobs of `queue` could get cores, whoever made way for them, and how many."""
+def lasting_room(
+    survey: Survey, view: ClusterView, queue: str, below: Container[str]
+) -> Sequence[tuple[int, int]]:
+    """Return the hosts where jobs of `queue` could get cores, whoever made way for them, and how many.
+
+    Only hosts on which anything has changed are looked at again; `room_at_length` looks at all of them.
+    """
     known = survey.room.get(queue)
     if known is None:
-        busy: dict[int, int] = {}
-        for name, running in survey.running.items():
-            if name in below:
-                continue
-            for job in running:
-                held = job.allocation
-                if held is not None and held.cores is not None:
-                    for index, cores in zip(held.node_indices, held.cores, strict=True):
-                        busy[index] = busy.get(index, 0) | cores
-        left = ((node.index, node.cores - busy.get(node.index, 0).bit_count()) for node in survey.used.nodes)
-        known = survey.room[queue] = [(index, free) for index, free in left if free]
+        kept, stale = survey.lasting.get(queue, ({}, -1))
+        if stale < 0:
+            kept = {node.index: 0 for node in survey.used.nodes}
+            stale = bitmap.of(list(kept))
+        for index in bitmap.indices(stale):
+            kept[index] = _lasting_on(survey, view, index, below)
+        survey.lasting[queue] = kept, 0
+        known = survey.room[queue] = [(index, free) for index, free in kept.items() if free]
     return known
+
+
+def _lasting_on(survey: Survey, view: ClusterView, index: int, below: Container[str]) -> int:
+    busy = 0
+    for job in view.jobs_on(index):
+        held = job.allocation
+        if (
+            job.state is JobState.RUNNING
+            and job.preempt_at is None
+            and job.partition.name not in below
+            and held is not None
+            and held.cores is not None
+        ):
+            busy |= held.cores[held.node_indices.index(index)]
+    return survey.used.nodes[index].cores - busy.bit_count()
+
+
+def room_at_length(survey: Survey, below: Container[str]) -> Sequence[tuple[int, int]]:
+    """Return what `lasting_room` comes to, job by job."""
+    busy: dict[int, int] = {}
+    for name, running in survey.running.items():
+        if name in below:
+            continue
+        for job in running:
+            held = job.allocation
+            if held is not None and held.cores is not None:
+                for index, cores in zip(held.node_indices, held.cores, strict=True):
+                    busy[index] = busy.get(index, 0) | cores
+    left = ((node.index, node.cores - busy.get(node.index, 0).bit_count()) for node in survey.used.nodes)
+    return [(index, free) for index, free in left if free]
