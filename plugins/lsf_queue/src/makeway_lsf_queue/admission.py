@@ -12,6 +12,7 @@ from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.sums import Sums
 from makeway_lsf_queue.victims import mode_of
 
 
@@ -49,9 +50,9 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     return kept | judging.closed(site, _counted(site, view), job) if limits_of(site) else kept
 
 
-def stays_stopped(site: Site, view: ClusterView, last: judging.Stopper) -> bool:
-    """Whether the limit that stopped a suspended job last does so still, since nobody who counts came or went."""
-    return not site.anybody_reserves and last.still_stands(_counted(site, view))
+def sums_of(site: Site, view: ClusterView) -> Sums | None:
+    """Return what active jobs take of limits, as things stand; None: more than active jobs counts."""
+    return None if site.anybody_reserves else _counted(site, view).brought()
 
 
 def keeps_stopped(

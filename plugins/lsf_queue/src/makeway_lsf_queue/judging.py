@@ -79,9 +79,9 @@ class Stopper:
     version: int
     """That of `cell` by which it was found."""
 
-    def still_stands(self, counted: Counted) -> bool:
+    def still_stands(self, sums: Sums) -> bool:
         """Whether nobody came, went or was suspended since who counts in the limit; nobody collects slots."""
-        return counted.brought() is self.sums and self.cell.version == self.version
+        return sums is self.sums and self.cell.version == self.version
 
 
 def verdicts(site: Site, counted: Counted, job: Job) -> Iterator[Verdict]:

@@ -26,16 +26,20 @@ class Guard:
         self._reserving = _reserving(site, preemptor, view) if site.settings.backfill_guard == "7.3" else ()
         self.ask_again: list[Seconds] = []
         """When a protection ends by itself."""
+        set_anywhere = site.protections
+        by_level: tuple[tuple[str, Callable[[Job], str]], ...] = (
+            ("run_time", self._run_time),
+            ("finish_time", self._finish_time),
+            ("interval", self._interval),
+            ("most", self._count),
+            ("total_time", self._total_time),
+        )
         self._rules: tuple[Callable[[Job], str], ...] = (
             self._kind,
             self._backfill,
             self._service_class,
             self._gpu,
-            self._run_time,
-            self._finish_time,
-            self._interval,
-            self._count,
-            self._total_time,
+            *(rule for name, rule in by_level if name in set_anywhere),
         )
 
     def reason(self, job: Job) -> str:

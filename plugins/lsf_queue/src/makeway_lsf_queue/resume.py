@@ -19,6 +19,7 @@ from makeway_lsf_queue import admission, jobs, judging, opening, reserve, stayin
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
+from makeway_lsf_queue.sums import Sums
 from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 
@@ -46,6 +47,8 @@ class Arbiter:
         """The suspended jobs of a survey in the order in which they go on."""
         self._stoppers: dict[str, judging.Stopper] = {}
         """Suspended job -> the limit that was last found to stop it."""
+        self._summed: tuple[Survey, Sums | None] | None = None
+        """What active jobs took of limits when a survey was made."""
 
     # -------------------------------------------------------------------------------- events
     def started(self, job: Job, view: ClusterView) -> Sequence[GangOrder]:
@@ -228,7 +231,10 @@ class Arbiter:
         last = self._stoppers.get(job.id)
         if last is None:
             return False
-        if admission.stays_stopped(self._site, view, last):
+        if self._summed is None or self._summed[0] is not survey:
+            self._summed = survey, admission.sums_of(self._site, view)
+        sums = self._summed[1]
+        if sums is not None and last.still_stands(sums):
             survey.held.add(job.id)
             return True
         return self._breaks_limit(job, view, survey)

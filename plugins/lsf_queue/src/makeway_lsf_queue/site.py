@@ -146,6 +146,15 @@ class Site:
         return self.has_run_windows or any(queue.dispatch_window for queue in self.queues.values())
 
     @functools.cached_property
+    def protections(self) -> frozenset[str]:
+        """What of `Level` is set anywhere."""
+        return frozenset(
+            field.name
+            for field in attrs.fields(Level)
+            if any(getattr(level, field.name) is not None for level in self.levels)
+        )
+
+    @functools.cached_property
     def has_migration(self) -> bool:
         """Whether MIG is set of any queue, application or host."""
         times = [queue.mig for queue in self.queues.values()]

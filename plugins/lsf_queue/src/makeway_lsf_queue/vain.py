@@ -99,6 +99,8 @@ class _Glance:
         """By all that a request depends on."""
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = functools.partial(mode_of, site=site)
+        self._counted: tuple[int, Counted] | None = None
+        """What counts, at a version of the cluster."""
 
     def __call__(self, job: Job) -> str | None:
         view, said = self._view, self._said_of(job)
@@ -149,7 +151,10 @@ class _Glance:
         return known
 
     def _reason(self, said: _Said, job: Job) -> str | None:
-        counted = Counted.of(self._site, self._view, self._modes)
+        version = self._view.version
+        if self._counted is None or self._counted[0] != version:
+            self._counted = version, Counted.of(self._site, self._view, self._modes)
+        counted = self._counted[1]
         sums = counted.brought()
         if said.request.sums is not sums:
             said.request, said.taken = Request.of(counted, job), -1
