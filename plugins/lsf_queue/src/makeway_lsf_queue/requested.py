@@ -15,7 +15,7 @@ from makeway_lsf_queue.sums import Cell, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Bound:
     """A limit, as it stands for the jobs of a request."""
 
@@ -90,6 +90,10 @@ class Request:
         )
         cells = tuple(sums.cell((limit, key)) for limit, key, _ in sums.about(job))
         return cls(sums, cells, tuple(found), tuple(lasting))
+
+    def until(self, last: Bound) -> tuple[Cell, ...]:
+        """Return what is taken of the limits up to one of `bounds`."""
+        return tuple(each.cell for each in self.bounds[: self.bounds.index(last) + 1])
 
     def version(self) -> int:
         """Return a number that grows whenever anything is taken, or given back, of a limit that is about them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import Allocation, Candidates, ClusterView, Job, JobState, Seconds
+from makeway.model import Allocation, Candidates, ClusterView, Exclusive, Job, JobState, Seconds
 from makeway_lsf_queue import jobs, opening
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
@@ -85,7 +85,7 @@ class Survey:
                 changed |= hosts | was[4]
                 was = (job, state, allocation, leaves_at, hosts)
             seen[job.id] = was
-            if jobs.is_exclusive(job):
+            if job.spec.exclusive is Exclusive.NODE:
                 self.exclusive |= was[4]
             if state is JobState.SUSPENDED:
                 self._note_stopped(job)

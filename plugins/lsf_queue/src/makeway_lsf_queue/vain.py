@@ -21,7 +21,7 @@ from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Sums
+from makeway_lsf_queue.sums import Cell, Sums
 from makeway_lsf_queue.survey import Survey, survey_of
 from makeway_lsf_queue.victims import mode_of, reason_on_hosts
 
@@ -65,6 +65,10 @@ class _Said:
     """The reason that it gives."""
     stays: bool = False
     """Whether a limit keeps them out whoever makes way."""
+    watched: tuple[Cell, ...] = ()
+    """If one does: what `limit` and `stays` depend on."""
+    watched_at: int = -1
+    """What their versions add up to."""
     closed: NodeBits | None = None
     """Hosts that limits close to them; None: not looked at yet."""
     closed_for_good: NodeBits | None = None
@@ -157,7 +161,9 @@ class _Glance:
         counted = self._counted[1]
         sums = counted.brought()
         if said.request.sums is not sums:
-            said.request, said.taken = Request.of(counted, job), -1
+            said.request, said.taken, said.stays = Request.of(counted, job), -1, False
+        if said.stays and sum([cell.version for cell in said.watched]) == said.watched_at:
+            return said.limit
         self._look_at_limits(said, counted, job)
         if said.first is not None:
             return said.limit if said.stays or self._finds_no_room(said, counted, job) else None
@@ -187,6 +193,10 @@ class _Glance:
         first = said.first = request.first()
         said.limit = "" if first is None else first.reason(counted, job)
         said.stays = first is not None and _stays(request.sums, request, first, said.below)
+        if first is not None and said.stays:
+            alone = _stays_by(request.sums, request, first, said.below)
+            said.watched = request.until(first) if alone else request.cells
+            said.watched_at = sum([cell.version for cell in said.watched])
         said.closed = said.closed_for_good = None
         said.taken = taken
 
@@ -241,9 +251,14 @@ class _Glance:
 
 def _stays(sums: Sums, request: Request, first: Bound, below: Container[str]) -> bool:
     """Whether a limit would keep the job out whoever of the queues `below`, or of suspended jobs, made way."""
-    if first in request.lasting and sums.lasting(first.share, below) + first.wanted > first.bound:
-        return True
-    return any(sums.lasting(each.share, below) + each.wanted > each.bound for each in request.lasting)
+    return _stays_by(sums, request, first, below) or any(
+        sums.lasting(each.share, below) + each.wanted > each.bound for each in request.lasting
+    )
+
+
+def _stays_by(sums: Sums, request: Request, first: Bound, below: Container[str]) -> bool:
+    """Whether the first limit that keeps the job out would do so whoever made way."""
+    return first in request.lasting and sums.lasting(first.share, below) + first.wanted > first.bound
 
 
 def _closed_for_good(counted: Counted, job: Job, below: Container[str]) -> NodeBits:
