@@ -8,6 +8,7 @@ All that Slurm's preempt plugins have in common is in `makeway_slurm.preemption`
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 
 from makeway.hookspecs import Nobody, alike_by, based_on, hookimpl
 from makeway.model import (
@@ -25,14 +26,25 @@ from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, le
 
 __makeway_vendor__ = "slurm"
 
+_partition_of = attrgetter("partition")
+
 
 def may_preempt(preemptor: Job, jobs: Sequence[Job], view: ClusterView) -> list[Job]:
     """Return those of `jobs` that `preemptor` may displace (section 1.3)."""
     lower = lower_than(preemptor.partition, view)
-    allowed = [job for job in jobs if job.partition.name in lower]
+    there = partitions_of(jobs)
+    allowed = list(jobs)
+    if not all(partition.name in lower for partition in there):
+        allowed = [job for job in jobs if job.partition.name in lower] if len(there) > 1 else []
     if looks_at_priority(preemptor.partition, view):
         return [job for job in allowed if preemptor.priority >= job.priority]
     return allowed
+
+
+def partitions_of(jobs: Sequence[Job]) -> list[Partition]:
+    """Return the partitions that jobs run in, each once."""
+    partitions = list(map(_partition_of, jobs))
+    return list(dict(zip(map(id, partitions), partitions, strict=True)).values())
 
 
 def lower_than(partition: Partition, view: ClusterView) -> set[str]:
@@ -60,11 +72,17 @@ def modes_of(jobs: Sequence[Job], view: ClusterView) -> list[PreemptMode]:
         partition.name: action_of(partition.preempt_mode, view, strip_within=False)
         for partition in view.cluster.partitions
     }
+    there = partitions_of(jobs)
+    if len(there) == 1:
+        return [mode[there[0].name]] * len(jobs)
     return [mode[job.partition.name] for job in jobs]
 
 
 def tiers_of(jobs: Sequence[Job]) -> list[int]:
     """Return the tier of the partition that each job runs in (section 2.1)."""
+    there = partitions_of(jobs)
+    if len(there) == 1:
+        return [there[0].priority_tier] * len(jobs)
     return [job.partition.priority_tier for job in jobs]
 
 

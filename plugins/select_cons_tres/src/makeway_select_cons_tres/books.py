@@ -246,7 +246,12 @@ class Books:
         for allocation in allocations:
             held, indices = allocation.cores, allocation.node_indices
             nodes += indices
-            if held is None:
+            if held is not None and len(indices) == 1:
+                index, cores = indices[0], held[0]
+                taken[index] ^= cores
+                busy[index] ^= cores
+                count += cores.bit_count()
+            elif held is None:
                 for index in indices:
                     taken[index] = busy[index] = 0
                     count += sizes[index]
@@ -278,10 +283,13 @@ class Books:
     def _charge_back(self, allocations: Sequence[Allocation]) -> None:
         memory = self.memory
         for allocation in allocations:
+            held, indices = allocation.memory_mb, allocation.node_indices
             if allocation.gres:
                 self._charge(allocation, -1)
-            elif allocation.memory_mb is not None:
-                for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
+            elif held is not None and len(indices) == 1:
+                memory[indices[0]] -= held[0]
+            elif held is not None:
+                for index, amount in zip(indices, held, strict=True):
                     memory[index] -= amount
 
     def _free_cores(self, allocation: Allocation) -> None:

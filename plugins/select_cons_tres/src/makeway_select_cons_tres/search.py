@@ -140,6 +140,15 @@ class _Search:
             for partition in self._attempt.view.cluster.partitions
         }
         helpers = self._helpers
+        if all(inside.values()) and all(kills):
+            return [
+                len(held.node_indices)
+                if (held := job.allocation) is not None
+                else 0
+                if job.id in helpers
+                else -1
+                for job in jobs
+            ]
         return [
             -1
             if not kill

@@ -12,6 +12,7 @@ keeps count of the jobs left on the nodes it touches. It looks for a place only 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from makeway import licences
 from makeway.model import Candidates, Choice, Job, Placement
@@ -78,7 +79,7 @@ def _counting_pass(attempt: LinearAttempt, candidates: Candidates, order: Sequen
     gains = [0] * len(candidates.jobs)
     tried = False
     jobs = candidates.jobs
-    for at in order:
+    for at in islice(order, counting.remove_below(jobs, order, gains, wanted), None):
         gains[at], new = counting.remove(jobs[at])
         if counting.usable < wanted or (tried and not new):
             continue

@@ -227,12 +227,13 @@ def ordered(
     """Order candidates: by rank and number of nodes, or the latest start first; ties in table order (section 2)."""
     if settings.youngest_first:
         return sorted(jobs, key=lambda job: -(job.started_at or 0.0))
+    by_rank, by_size = ranks(jobs), sizes(jobs)
+    if not jobs or (min(by_rank) == max(by_rank) and min(by_size) == max(by_size)):
+        return jobs
     keys = [
         rank * 65536 + (size if size < NODE_CAP else NODE_CAP)
-        for rank, size in zip(ranks(jobs), sizes(jobs), strict=True)
+        for rank, size in zip(by_rank, by_size, strict=True)
     ]
-    if not keys or min(keys) == max(keys):
-        return jobs
     return [jobs[at] for at in sorted(range(len(jobs)), key=keys.__getitem__)]
 
 
