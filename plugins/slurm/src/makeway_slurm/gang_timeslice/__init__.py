@@ -275,15 +275,19 @@ class Timeslicer:
 
     def _cycle(self, partition: GangPartition) -> None:
         """Section 3.2: rotate the queue and rebuild the row."""
-        former = [member for member in partition.jobs.values() if member.place is Place.ACTIVE]
-        others = [member for member in partition.jobs.values() if member.place is not Place.ACTIVE]
+        former: list[Member] = []
+        others: list[Member] = []
+        for member in partition.jobs.values():
+            (former if member.place is Place.ACTIVE else others).append(member)
         partition.rotate(others, former)
         queue = others + former
         for member in queue:
             member.place = Place.NONE
         partition.restart_row()
+        fits = partition.row.fits
         for member in queue:
-            if not member.job.held and partition.fits(member):
+            job = member.job
+            if not job.held and (partition.active_count == 0 or fits(job)):
                 partition.admit(member)
                 member.place = Place.ACTIVE
         outside = [member for member in queue if member.place is Place.NONE]

@@ -70,8 +70,10 @@ class Row:
             return True
         if self._kind is Kind.CPU:
             return self._cpus_fit(allocation)
+        if allocation.cores is None or allocation.nodes & self._whole:
+            return False
         mine = _cores_of(job, allocation)
-        if mine is None or allocation.nodes & self._whole:
+        if mine is None:
             return False
         cores = self._cores
         return all(
