@@ -16,18 +16,25 @@ class Ordering:
     """Asks the queues of a tree one after the other, the one with the highest share first (6.5)."""
 
     def __init__(
-        self, queue: Node, candidates: Mapping[str, Sequence[Workload]], rank: Callable[[Workload], Any]
+        self,
+        queue: Node,
+        candidates: Mapping[str, Sequence[Workload]],
+        rank: Callable[[Workload], Any],
+        *,
+        sort: bool = False,
     ) -> None:
         """Begin.
 
         :param queue: the preemptor's.
-        :param candidates: queue -> its candidates, in order.
+        :param candidates: queue -> its candidates.
         :param rank: the key by which they are in order.
+        :param sort: they are not in order yet; those of a queue are sorted when the first of them is wanted.
         """
         self.queue = queue
         self.left = {name: list(each) for name, each in candidates.items() if each}
         self._at = dict.fromkeys(self.left, 0)
         self._rank = rank
+        self._unsorted = set(self.left) if sort else set[str]()
         self._out: set[int] = set()
         self._path = {id(queue), *map(id, queue.above())}
 
@@ -49,6 +56,7 @@ class Ordering:
 
     def first(self, queue: Node) -> Workload:
         """Return the first candidate that is left."""
+        self._in_order(queue)
         return self.left[queue.name][self._at[queue.name]]
 
     def pop(self, queue: Node) -> Workload:
@@ -59,9 +67,15 @@ class Ordering:
 
     def rest(self, queue: Node) -> Iterator[Workload]:
         """Take the candidates away, one by one."""
+        self._in_order(queue)
         for candidate in self.left[queue.name][self._at[queue.name] :]:
             self._at[queue.name] += 1
             yield candidate
+
+    def _in_order(self, queue: Node) -> None:
+        if queue.name in self._unsorted:
+            self._unsorted.discard(queue.name)
+            self.left[queue.name].sort(key=self._rank)
 
     def drop(self, queue: Node) -> None:
         """Ask a queue no more."""
@@ -152,11 +166,11 @@ class _Search:
             for other in _queues_of(root_of(self.queue)):
                 if other is not self.queue and not other.within_nominal(self.short):
                     found[other.name] = foreign(self.preemptor, admitted.get(other.name, ()), self.short)
-        return {name: sorted(each, key=self.rank) for name, each in found.items() if each}
+        return {name: each for name, each in found.items() if each}
 
     # ----------------------------------------------------------------------------- strategies
     def _first(self, candidates: Mapping[str, Sequence[Workload]], rule: Rule) -> bool:
-        order = Ordering(self.queue, candidates, self.rank)
+        order = Ordering(self.queue, candidates, self.rank, sort=True)
         for queue in order:
             if queue is self.queue:
                 fit = self._take(order.pop(queue), Reason.IN_QUEUE)

@@ -94,7 +94,7 @@ def own(preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair
     policy = queue.preemption.within_queue
     if policy is Within.NEVER:
         return []
-    return [each for each in workloads if allows(policy, preemptor, each) and uses_any(each, short)]
+    return _chosen(policy, preemptor, workloads, short)
 
 
 def foreign(preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair]) -> list[Workload]:
@@ -102,4 +102,21 @@ def foreign(preemptor: Workload, workloads: Iterable[Workload], short: Sequence[
     queue = preemptor.queue.queue
     assert queue is not None
     policy = queue.preemption.reclaim
+    return _chosen(policy, preemptor, workloads, short)
+
+
+def _chosen(
+    policy: Within, preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair]
+) -> list[Workload]:
+    """Return what `chosen_one_by_one` does; most often one pair is short, and everybody may be taken."""
+    if policy is Within.ANY and len(short) == 1:
+        pair = short[0]
+        return [each for each in workloads if each.uses.get(pair, 0) > 0]
+    return chosen_one_by_one(policy, preemptor, workloads, short)
+
+
+def chosen_one_by_one(
+    policy: Within, preemptor: Workload, workloads: Iterable[Workload], short: Sequence[Pair]
+) -> list[Workload]:
+    """Return whom a policy allows to be taken, and who uses some of what is short (2.5, 3.1)."""
     return [each for each in workloads if allows(policy, preemptor, each) and uses_any(each, short)]
