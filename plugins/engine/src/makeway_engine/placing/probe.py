@@ -38,6 +38,8 @@ from makeway_engine.rulings import Rulings
 _USER = Exclusive.USER
 _NO_ROOM = Blocked()
 """What is said of a job that a glance shows to have no room."""
+_MOST_TOLD = 100
+"""Answers of policies that are remembered."""
 
 
 class Prober:
@@ -66,6 +68,8 @@ class Prober:
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
+        self._told: dict[int, tuple[Blocked, Blocked]] = {}
+        """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
         self._plain = not (self._closes or self._in_sets or self._gang)
         """Whether a job has all nodes that are open to it, and is asked about once."""
 
@@ -118,7 +122,16 @@ class Prober:
             limit = self._ledger.kept_out(job)
         else:  # the licences are there or not, whatever does not count
             limit = licences.lacking(job, self._ledger) if job.spec.licenses else None
-        return None if limit is None else attrs.evolve(limit, resource=LIMIT)
+        if limit is None or limit.resource == LIMIT:
+            return limit
+        known = self._told.get(id(limit))
+        if known is not None and known[0] is limit:
+            return known[1]
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        told = attrs.evolve(limit, resource=LIMIT)
+        self._told[id(limit)] = limit, told
+        return told
 
     def ask(self, question: Question, *, preempt: bool) -> Placement | Blocked:
         """Return where the job fits as things stand, or why it fits nowhere.
