@@ -615,7 +615,10 @@ def test_a_start_that_was_undone_before_it_was_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ran", [False, True], ids=["it waited", "it ran"])
 @pytest.mark.parametrize("dies", [False, True], ids=["one daemon", "then makeway dies"])
-def test_slurm_gives_the_number_of_a_job_that_it_lost_to_another(tmp_path: Path, ran: bool, dies: bool) -> None:
+@pytest.mark.parametrize("noticed", [False, True], ids=["at once", "after it was seen to be gone"])
+def test_slurm_gives_the_number_of_a_job_that_it_lost_to_another(
+    tmp_path: Path, ran: bool, dies: bool, noticed: bool
+) -> None:
     """Spec 4.2: what it took right before it was killed is lost. The other job starts as it asks for itself."""
     run = Run(tmp_path, "requeue")
     slurm = run.slurm
@@ -625,6 +628,9 @@ def test_slurm_gives_the_number_of_a_job_that_it_lost_to_another(tmp_path: Path,
     run.until(5.0)
     assert [job.state for job in (first, second, third)] == ["RUNNING", "RUNNING", "PENDING"]
     lost = second if ran else third
+    if noticed:
+        del slurm.jobs[lost.number]
+        run.until(2.0 * Settings(nodes="n1").full_look)
     other = FakeJob(lost.number, "low", 2, 30.0, run.clock.wall(), least=2, most=2)
     other.priority = 100_000 - other.number
     slurm.jobs[other.number] = other

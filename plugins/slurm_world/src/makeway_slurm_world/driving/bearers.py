@@ -7,6 +7,8 @@ restart and the old SubmitTime (seen on Slurm 22.05.8), so nobody is judged then
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import attrs
 
 from makeway.model import Seconds
@@ -14,6 +16,8 @@ from makeway_slurm_world.reading.jobs import LiveJob
 
 _SETTLED = ("PENDING", "RUNNING", "SUSPENDED")
 """States in which Restarts and SubmitTime go together."""
+_KEPT = 100_000
+"""Jobs that are remembered, gone or not: the number of one that was seen to be gone comes back, too."""
 
 
 @attrs.frozen
@@ -26,7 +30,7 @@ class Bearers:
     """Remembers which job had an id when it was seen last."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Bearer] = {}
+        self._seen: OrderedDict[str, _Bearer] = OrderedDict()
 
     def is_another(self, job: LiveJob) -> bool:
         """Whether a job has the id of one that was seen before, and is not that one; it is remembered from now on."""
@@ -35,11 +39,10 @@ class Bearers:
         now = _Bearer(job.spec.submit_at, job.restarts)
         before = self._seen.get(job.id, now)
         self._seen[job.id] = now
+        self._seen.move_to_end(job.id)
+        if len(self._seen) > _KEPT:
+            self._seen.popitem(last=False)
         return now.submitted > before.submitted and now.restarts <= before.restarts
-
-    def forget(self, job_id: str) -> None:
-        """The job has ended."""
-        self._seen.pop(job_id, None)
 
 
 __all__ = ["Bearers"]

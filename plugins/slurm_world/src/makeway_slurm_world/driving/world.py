@@ -236,7 +236,6 @@ class SlurmWorld:
         else:
             yield from self._of_active(job_id, job, told, now)
         if job is None:
-            self._bearers.forget(job_id)
             self.notebook.forget(job_id)
 
     def _reused(self, job_id: str, now: Seconds) -> Event:
