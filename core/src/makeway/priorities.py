@@ -66,6 +66,17 @@ class PatientPrioritizer(Prioritizer, Protocol):
         """
 
 
+class WatchfulPrioritizer(Prioritizer, Protocol):
+    """One that takes note when a scheduler looks at the queue: clocks of jobs may start then."""
+
+    @property
+    def watches(self) -> bool:
+        """Whether it wants to be told; asked once, at the start of a run."""
+
+    def look(self, view: ClusterView) -> None:
+        """Take note that a pass begins, or ends. Priorities stay as they are until they are asked for."""
+
+
 class AdoptingPrioritizer(Prioritizer, Protocol):
     """One that remembers more than the jobs show: what everybody has used so far."""
 
@@ -76,4 +87,11 @@ class AdoptingPrioritizer(Prioritizer, Protocol):
         """Go on with what one of the same plugin handed over, perhaps some seconds before; active jobs are known."""
 
 
-__all__ = ["AdoptingPrioritizer", "Occasion", "PatientPrioritizer", "Prioritizer", "Priority"]
+__all__ = [
+    "AdoptingPrioritizer",
+    "Occasion",
+    "PatientPrioritizer",
+    "Prioritizer",
+    "Priority",
+    "WatchfulPrioritizer",
+]

@@ -49,6 +49,10 @@ class Blocked:
     """A limit only: True if backfill plans no start for the job as long as it is in the way, so that others may."""
     reserves: bool = False
     """A limit only: True if backfill keeps nodes for the job from now on, though the limit is in the way."""
+    retry_after: Seconds = 0.0
+    """With `reserves`: if there is room at once, backfill keeps nodes from so many seconds later on."""
+    qos: str = ""
+    """With `reserves`: the QOS whose limit it is. Backfill plans later jobs of that QOS no earlier than this one."""
     holds_up: bool = False
     """A limit only: True if the job holds up those behind it, as one does that lacks room."""
     liftable: bool = False

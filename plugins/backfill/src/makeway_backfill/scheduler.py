@@ -67,6 +67,8 @@ class Backfill:
         self.keeps_idle = False
         """Whether idle nodes were promised in the last pass, had it planned for all who wait. Slurm then makes one pass
         after the other, since the state of such nodes changes each time. False where nobody asks."""
+        self._held_back: dict[str, Seconds] = {}
+        """By the name of a QOS: no job of it may start before, since one of it waits for a limit (this pass)."""
         self._asked_of_idle = clockwork.sched_interval > 0 and attempts.ledger.rule(
             "begin_time_wakes_no_backfill"
         )
@@ -91,6 +93,7 @@ class Backfill:
         )
         self._het.begin()
         self.expected.clear()
+        self._held_back.clear()
         ledger.searches = 0
         self._bounds.forget()
         if self._behind is not None and self._behind.begin(self._clockwork.bf_max_job_test):
@@ -163,8 +166,9 @@ class Backfill:
             put(job, partition=partition)
         if self._skips_unlicensed and job.spec.licenses and lacking(job, self._ledger) is not None:
             return False
-        limit = None
+        limit, after = None, 0.0
         if self._placer.rulings.limited(job):
+            after = self._not_before(job, partition)
             limit = self._ledger.kept_out(job)
             if limit is not None and limit.keeps_nothing:
                 self.try_start(Question(job, partition, partition.nodes & self._ledger.up))
@@ -172,12 +176,15 @@ class Backfill:
         unreserved = not self.is_kept_for(job, partition)
         standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
         length = self.length(job, standby)
-        found = self.earliest(job, partition, self.around(job, plan, length), length)
+        around = self.around(job, plan, length)
+        found = self.earliest(job, partition, around, length, after)
         if found is not None and found[0] <= self._ledger.now:
-            settled = self._start(job, partition, plan, found[1], found[2], length)
-            if limit is not None and limit.reserves and not limit.holds_up and not unreserved:
-                plan.promise(found[0], found[0] + length, found[1].nodes)
-            return settled
+            if limit is None or not limit.reserves:
+                return self._start(job, partition, plan, found[1], found[2], length)
+            outcome = self.try_start(Question(job, partition, found[2]))
+            if outcome in (Outcome.STARTED, Outcome.PREEMPTING):
+                return outcome is Outcome.STARTED
+            found = self.earliest(job, partition, around, length, self._ledger.now + limit.retry_after)
         reason = self._placer.prober.kept_by_windows(job)
         if reason:
             self._ledger.wait_for(job, reason)
@@ -186,7 +193,21 @@ class Backfill:
         at, forecast, _ = found
         if not unreserved:
             self.promise(job, plan, at, length, forecast.nodes)
+            if limit is not None and limit.reserves and limit.qos:
+                self._held_back[limit.qos] = max(at, self._held_back.get(limit.qos, 0.0))
         return False
+
+    def _not_before(self, job: Job, partition: Partition) -> Seconds:
+        """Return before when a job may not start since one before it waits for a limit of the same QOS.
+
+        Recorded: limit_stop_qos and limit_stop_never; those behind a limit of an association are free to start
+        (limit_stop_account).
+        """
+        held_back = self._held_back
+        if not held_back:
+            return 0.0
+        names = (job.qos.name if job.qos is not None else "", partition.qos or "")
+        return max(held_back.get(name, 0.0) for name in names)
 
     def is_kept_for(self, job: Job, partition: Partition) -> bool:
         """Whether nodes are kept for a job at all."""
@@ -239,7 +260,7 @@ class Backfill:
         known: dict[tuple[NodeBits, Seconds], Forecast | None] = {}
         skipping = plan.skipping(open_to_it, job.size)
         sliding = Sliding(plan, length)
-        alike = self.wants(job) if ask is None else None
+        alike = self.wants(job) if ask is None and after <= ledger.now else None
         passed: Seconds | None = None
         """The first instant that was not passed over for want of nodes."""
         least = start if alike is None else self._least_start(job, plan, open_to_it, length, alike)

@@ -157,6 +157,7 @@ class Engine:
             policies,
             scheduler,
             self.clockwork,
+            watch=self.priorities.watcher,
         )
         self.commands = Commands(
             ledger,

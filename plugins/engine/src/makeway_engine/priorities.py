@@ -56,6 +56,15 @@ class Priorities:
         """Whether a plugin can tell for how long working priorities out changes nothing."""
         return self._ask_ahead is not None
 
+    @property
+    def watcher(self) -> Callable[[], None] | None:
+        """What is called at the start and the end of each pass (`WatchfulPrioritizer`); None: nothing."""
+        prioritizer: Any = self.prioritizer
+        if not getattr(prioritizer, "watches", False):
+            return None
+        look, view = prioritizer.look, self._view
+        return lambda: guarded(self._policies, HOOK, None, lambda: look(view))
+
     # ------------------------------------------------------------------------- single jobs
     def first(self, job: Job) -> int:
         """Return the priority of a job that is submitted."""

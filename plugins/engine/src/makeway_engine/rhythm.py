@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from makeway.clockwork import Clockwork
@@ -33,7 +33,13 @@ class Rhythm:
         policies: Policies,
         scheduler: SchedulerTable,
         clockwork: Clockwork,
+        watch: Callable[[], None] | None = None,
     ) -> None:
+        """Be there for one run.
+
+        :param watch: is called at the start of each pass, and at its end; None: nobody wants to know.
+        """
+        self._watch = watch
         self._ledger = ledger
         self._queue = queue
         self._transitions = transitions
@@ -174,7 +180,11 @@ class Rhythm:
             if not interval or (self._last_backfill != now and self._backfill_point is not None):
                 self._last_backfill = now
                 before = self._ledger.version
+                if self._watch is not None:
+                    self._watch()
                 self._backfill.run()
+                if self._watch is not None:
+                    self._watch()
                 # Its own starts are news for its next plan.
                 self._backfill_wanted = self._ledger.version != before
                 self._after_pass()
@@ -199,6 +209,8 @@ class Rhythm:
         self._ledger.searches = 0
         if self._has_gang:
             transitions.before_pass()
+        if self._watch is not None:
+            self._watch()
         if self._marks:
             self._mark()
         if self._placer.kept.claims:
@@ -207,6 +219,8 @@ class Rhythm:
             self._alone()
         else:
             self._schedulers.run(depth, backfill=backfill)
+        if self._watch is not None:
+            self._watch()
         if self._marks:
             self._mark()
         if self._has_gang:

@@ -58,17 +58,29 @@ class Door:
         allowed, denied = self._lists[at, "AllowAccounts"], self._lists[at, "DenyAccounts"]
         if allowed:
             if not allowed & accounts:
-                return f"{ACCOUNT} ({_first(accounts)} not in AllowAccounts)"
+                return f"{ACCOUNT} ({self._allows(partition, 'AllowAccounts')} not {self._own(job)})"
         elif denied & accounts:
-            return f"{ACCOUNT} ({_first(accounts)} in DenyAccounts)"
+            return f"{ACCOUNT} ({self._denies(partition, 'DenyAccounts')} including {self._own(job)})"
         qos = job.qos.name.lower() if job.qos is not None else ""
         allowed, denied = self._lists[at, "AllowQos"], self._lists[at, "DenyQos"]
         if allowed:
             if qos not in allowed:
-                return f"{QOS} ({qos or 'none'} not in AllowQos)"
+                return f"{QOS} ({self._allows(partition, 'AllowQos')} not {qos or 'none'})"
         elif qos in denied:
-            return f"{QOS} ({qos} in DenyQos)"
+            return f"{QOS} ({self._denies(partition, 'DenyQos')} including {qos})"
         return ""
+
+    @staticmethod
+    def _allows(partition: Partition, key: str) -> str:
+        return f"{partition.name} allows {','.join(_words(partition.attributes.get(key, '')))}"
+
+    @staticmethod
+    def _denies(partition: Partition, key: str) -> str:
+        return f"{partition.name} denies {','.join(_words(partition.attributes.get(key, '')))}"
+
+    def _own(self, job: Job) -> str:
+        node = self._usage.association_of(job)
+        return node.account if node is not None else (job.account or "none").lower()
 
     def _groups(self, job: Job) -> frozenset[str]:
         listed: Iterable[str] = job.spec.attributes.get("groups", ())
@@ -114,14 +126,14 @@ class Door:
         return ""
 
 
-def _names(value: object) -> frozenset[str]:
+def _words(value: object) -> list[str]:
     words = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
-    names = [str(word).strip().lower() for word in words]
+    return [str(word).strip() for word in words]
+
+
+def _names(value: object) -> frozenset[str]:
+    names = [word.lower() for word in _words(value)]
     return frozenset() if any(name in _ALL for name in names) else frozenset(names)
-
-
-def _first(names: frozenset[str]) -> str:
-    return min(names, default="none")
 
 
 __all__ = ["LISTS", "Door"]

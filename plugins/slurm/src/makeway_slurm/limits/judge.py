@@ -151,7 +151,14 @@ class Judge:
                 continue
             if self._settings.limit_stop:
                 by_count = each.rule.kind in _BEFORE_NODES
-                return attrs.evolve(found, keeps_nothing=False, reserves=True, holds_up=not by_count)
+                return attrs.evolve(
+                    found,
+                    keeps_nothing=False,
+                    reserves=True,
+                    retry_after=self._settings.limit_retry,
+                    qos=each.rule.qos_of_all,
+                    holds_up=not by_count,
+                )
             return found
         return None
 

@@ -54,6 +54,11 @@ class Rule(NamedTuple):
     least: float = 0.0
     """The least fair-share factor, of `Kind.LEAST_FACTOR`."""
 
+    @property
+    def qos_of_all(self) -> str:
+        """The name of the QOS whose jobs it counts together; empty: it counts other jobs, or one alone."""
+        return self.whose if self.key == "qos" and isinstance(self.whose, str) else ""
+
     def count_key(self, user: str, account: str) -> Key:
         """Return the key of the count that it is about."""
         if self.key == "pu":

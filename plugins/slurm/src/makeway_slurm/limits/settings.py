@@ -26,6 +26,9 @@ class Settings:
     limit_stop: bool = False
     """Whether a job that a limit keeps out holds up those behind it in its partition (assoc_limit_stop): in the main
     scheduler only where the limit counts TRES, in backfill whichever it is (11.1 no. 2)."""
+    limit_retry: float = attrs.field(default=500.0, validator=attrs.validators.ge(0.0))
+    """With `limit_stop`: where there is room at once, backfill keeps nodes for such a job from so many seconds later on
+    (recorded: limit_stop_never)."""
     lift_by_preempting: bool = False
     """Whether jobs that hold what a limit counts may be displaced for its sake, which Slurm never does (11.2)."""
     covers_below: bool = True

@@ -11,6 +11,7 @@ from makeway.model import ClusterView, Job, Qos
 from makeway_slurm.accounts.limits import Limits, parse_limits
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.multifactor.task_table import TaskTable
 
 _TINY = 1e-6
 
@@ -28,11 +29,17 @@ class Accrual:
         self._limited = any(map(_limits_age, [*self._of_qos.values(), *(node.limits for node in nodes)]))
         self._since: dict[str, int] = {}
         """Jobs that are let age by a limit, with the second from which on."""
+        self._table = TaskTable()
 
     @property
     def is_plain(self) -> bool:
         """Whether age is the time since a job could start, and no more."""
         return not (self._limited or self._always)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it matters who starts when: only so many waiting jobs may age."""
+        return self._limited and not self._always
 
     def age(self, job: Job, second: int) -> float:
         """Return the age factor, 0 to 1: 0 for jobs that could not start, and for those whom a limit keeps young."""
@@ -60,24 +67,37 @@ class Accrual:
         ]
 
     def recount(self, view: ClusterView, second: int) -> None:
-        """Let jobs age for whom there is a place, in the order of the job table."""
-        if not self._limited or self._always:
+        """Let jobs age for whom there is a place, in the order of the job table.
+
+        Slurm does so whenever a scheduler looks at the queue (recorded: accrual_arrays). Of an array whose tasks do not
+        all find a place, those that do get records of their own.
+        """
+        if not self.is_limited:
             return
         waiting = [job for job in view.pending if job.eligible_since is not None]
-        present = {job.id for job in waiting}
-        self._since = {job_id: at for job_id, at in self._since.items() if job_id in present}
+        self._since = {job.id: at for job in waiting if (at := self._age_of(job)) is not None}
         counts: Counter[tuple[str, ...]] = Counter()
         for job in waiting:
             if job.id in self._since:
                 counts.update(self._keys(job))
-        for job in waiting:
-            decisive = self._decisive(job)
-            if decisive is None or job.id in self._since:
+        for tasks in self._table.records(waiting, self._since):
+            decisive = self._decisive(tasks[0])
+            if decisive is None:
                 continue
             key, most = decisive
-            if counts[key] < most:
+            aging = tasks[: max(0, most - counts[key])]
+            if 0 < len(aging) < len(tasks):
+                self._table.split(aging)
+            for job in aging:
                 self._since[job.id] = second
                 counts.update(self._keys(job))
+
+    def _age_of(self, job: Job) -> int | None:
+        """Return since when a job has aged, unless it had to wait anew meanwhile; None: it does not."""
+        at = self._since.get(job.id)
+        if at is None or job.eligible_since is None or at < math.floor(job.eligible_since + _TINY):
+            return None
+        return at
 
     def _decisive(self, job: Job) -> tuple[tuple[str, ...], int] | None:
         """Return the first limit that is set, QOS before association, and what it counts by; None: there is none."""
@@ -108,13 +128,15 @@ class Accrual:
         node = self._book.association_of(job)
         return found + [("assoc", str(each.index)) for each in (node.chain if node is not None else ())]
 
-    def hand_over(self) -> Mapping[str, int]:
-        """Return who is let age, and since when."""
-        return dict(self._since)
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return who is let age, and since when; and which tasks have records of their own."""
+        return {"since": dict(self._since), "table": self._table.hand_over()}
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
-        """Go on with that."""
-        self._since = {job_id: int(at) for job_id, at in memory.items()}
+        """Go on with that; what was handed over before tables were kept holds no more than the seconds."""
+        self._since = {job_id: int(at) for job_id, at in memory.get("since", memory).items()}
+        if "table" in memory:
+            self._table.take_over(memory["table"])
 
 
 def _qos_of(job: Job) -> list[str]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from makeway_slurm.accounts.tree import Association, Tree
-from makeway_slurm.multifactor.fair_tree import Share
+from makeway_slurm.multifactor.fair_tree import Share, place_in_list
 
 Used = Callable[[Association], float]
 
@@ -19,8 +19,9 @@ Used = Callable[[Association], float]
 class Classic:
     """The effective usage of one tree, as it was last worked out."""
 
-    def __init__(self, tree: Tree, dampening: int, *, oblivious: bool) -> None:
+    def __init__(self, tree: Tree, dampening: int, *, oblivious: bool, tie_order: str) -> None:
         self._tree = tree
+        self._accounts = _accounts(tree.root, place_in_list(tie_order))
         self._dampening = dampening
         self._oblivious = oblivious
         self._norm: dict[int, float] = {}
@@ -29,10 +30,13 @@ class Classic:
         self._shares = {node.index: _whole_share(node) for node in tree.nodes}
 
     def accounts(self, used: Used) -> None:
-        """Work out the accounts, from the top: at the beginning of a recalculation."""
-        for node in self._tree.nodes:
-            if not node.user:
-                self._set(node, used)
+        """Work out the accounts, from the top: at the beginning of a recalculation.
+
+        They follow in the order of Slurm's list, which matters where accounts of one level look at one another's last
+        figures (recorded: fair_depth_oblivious_deep).
+        """
+        for node in self._accounts:
+            self._set(node, used)
 
     def users(self, nodes: Iterable[Association], used: Used) -> None:
         """Work out users, in the order in which their jobs are reached."""
@@ -49,24 +53,23 @@ class Classic:
             return
         total = used(self._tree.root)
         norm = self._norm[index] = used(node) / total if total else 0.0
-        if node.by_parent:
-            self._effective[index] = self._effective.get(node.parent.index, 0.0)
-        elif self._oblivious:
-            self._effective[index] = self._depth_oblivious(node, norm)
-        elif node.parent.parent is None:
+        above = node.fs_parent if node.fs_parent is not None else node.parent
+        if above.parent is None:  # even if its share is "parent" (recorded: fair_classic_parent)
             self._effective[index] = norm
+        elif node.by_parent:
+            self._effective[index] = self._effective.get(above.index, 0.0)
+        elif self._oblivious:
+            self._effective[index] = self._depth_oblivious(node, above, norm)
         else:
-            above = self._effective.get(node.parent.index, 0.0)
+            used_above = self._effective.get(above.index, 0.0)
             part = node.shares / node.level_shares if node.level_shares else 0.0
-            self._effective[index] = norm + (above - norm) * part
+            self._effective[index] = norm + (used_above - norm) * part
 
-    def _depth_oblivious(self, node: Association, norm: float) -> float:
+    def _depth_oblivious(self, node: Association, above: Association, norm: float) -> float:
         """Return Ue = S Rp Rl^k, or Un where one of them is 0."""
-        assert node.parent is not None
-        above = node.parent
         share, share_above = self._shares[node.index], self._shares[above.index]
         used_above = self._effective.get(above.index, 0.0)
-        if above.parent is None or not (share and share_above and used_above and norm):
+        if not (share and share_above and used_above and norm):
             return norm
         siblings = sum(self._norm.get(each.index, 0.0) for each in above.fs_children)
         ratio_above = used_above / share_above
@@ -82,14 +85,22 @@ class Classic:
             return 0.0
         return math.pow(2.0, -(self._effective.get(node.index, 0.0) / share) / self._dampening)
 
-    def shares(self) -> Mapping[int, Share]:
-        """Return what stands now, by index."""
+    def shares(self, used: Used) -> Mapping[int, Share]:
+        """Return what stands now, by index.
+
+        What users with ``parent`` have of the whole is not kept, but worked out for whoever looks (recorded:
+        fair_classic_parent).
+        """
+        total = used(self._tree.root)
+        own = {
+            node.index: used(node) / total for node in self._tree.nodes if total and node.user and node.by_parent
+        }
         return {
             node.index: Share(
                 used=self._effective.get(node.index, 1.0 if node.parent is None else 0.0),
                 level_fs=None,
                 factor=self.factor(node),
-                norm_usage=self._norm.get(node.index, 0.0),
+                norm_usage=own.get(node.index, self._norm.get(node.index, 0.0)),
             )
             for node in self._tree.nodes
         }
@@ -109,6 +120,15 @@ class Classic:
         """Go on with that."""
         self._norm = {int(key): value for key, value in memory["norm"].items()}
         self._effective = {int(key): value for key, value in memory["effective"].items()}
+
+
+def _accounts(node: Association, key: Callable[[Association], tuple[object, ...]]) -> list[Association]:
+    """Return an account and all below it, in the order of Slurm's list."""
+    found = [node]
+    for child in sorted(node.children, key=key):
+        if not child.user:
+            found += _accounts(child, key)
+    return found
 
 
 def _whole_share(node: Association) -> float:

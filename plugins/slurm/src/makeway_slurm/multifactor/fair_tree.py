@@ -24,18 +24,19 @@ class Share:
     """Its part of what the whole cluster has used."""
 
 
+def place_in_list(tie_order: str) -> Callable[[Association], tuple[object, ...]]:
+    """Return the key by which siblings stand in Slurm's list of associations (3.2 no. 4)."""
+    if tie_order == "newest_first":
+        return lambda node: (-node.index,)
+    return lambda node: (node.account, node.user, node.partition)
+
+
 class FairTree:
     """Ranks the users of one tree."""
 
     def __init__(self, tree: Tree, tie_order: str) -> None:
         self._tree = tree
-        newest = tie_order == "newest_first"
-        key: Callable[[Association], tuple[object, ...]]
-        key = (
-            (lambda node: (-node.index,))
-            if newest
-            else (lambda node: (node.account, node.user, node.partition))
-        )
+        key = place_in_list(tie_order)
         self._children: dict[int, list[int]] = {
             node.index: [child.index for child in sorted(node.fs_children, key=key)]
             for node in tree.nodes

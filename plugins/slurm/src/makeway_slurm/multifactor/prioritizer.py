@@ -43,7 +43,9 @@ class Multifactor:
         self._classic: Classic | None = None
         if tree is not None and (settings.has("NO_FAIR_TREE") or settings.has("DEPTH_OBLIVIOUS")):
             oblivious = settings.has("DEPTH_OBLIVIOUS")
-            self._classic = Classic(tree, settings.dampening_factor, oblivious=oblivious)
+            self._classic = Classic(
+                tree, settings.dampening_factor, oblivious=oblivious, tie_order=settings.tie_order
+            )
             book.watch(self._accounts, self._users)
             self._accounts()
         elif tree is not None:
@@ -66,6 +68,15 @@ class Multifactor:
     def next_at(self) -> Seconds:
         """When all priorities have to be worked out anew."""
         return self._renewed_at + self._period
+
+    @property
+    def watches(self) -> bool:
+        """Whether passes matter: in each, jobs begin to age for whom a limit has a place."""
+        return self._accrual.is_limited
+
+    def look(self, view: ClusterView) -> None:
+        """Let jobs age for whom there is a place, since a scheduler looks at the queue."""
+        self._accrual.recount(view, math.floor(view.now + _TINY))
 
     # --------------------------------------------------------------------------- fair share
     def _ranks_are_old(self) -> None:
@@ -106,7 +117,7 @@ class Multifactor:
     def shares(self) -> Mapping[int, Share]:
         """Return what fair share makes of each association, as of the last recalculation."""
         if self._classic is not None:
-            return self._classic.shares()
+            return self._classic.shares(self._used)
         return self._fair.rank(self._freeze()) if self._fair is not None else _NO_SHARES
 
     def whole_share(self, node: Association) -> float:

@@ -26,6 +26,7 @@ class ReservationBook:
 
     def __init__(self, view: ClusterView) -> None:
         settings = view.settings(Settings)
+        self._complete = settings.complete
         self._epoch = settings.epoch
         given = settings.overrun
         self._overrun = float(view.cluster.attributes.get(OVER_RUN, 0.0)) if given is None else given
@@ -128,9 +129,11 @@ class ReservationBook:
     def refused(self, job: Job, view: ClusterView) -> str:
         """Return why a job is refused at its submission; empty: it is taken (no. 5).
 
-        A reservation that nobody describes refuses nobody: exports of a site show the present ones only.
+        A reservation that nobody describes refuses nobody, unless all are described (`Settings.complete`).
         """
         mine = self._of(job, view.now)
+        if self._complete and (mine is None or not self._lives(mine, view.now)):
+            return f"Requested reservation is invalid ({job.spec.reservation})"
         if mine is None:
             return ""
         if not mine.admits(job.user, job.account) and job.user != "root":

@@ -16,5 +16,8 @@ class Settings:
     documented: bool = True
     """Whether ANY_NODES, DAILY, HOURLY, MAGNETIC, PURGE_COMP, TIME_FLOAT and WEEKLY count, which Slurm documents and
     nobody has measured (15 no. 1)."""
+    complete: bool = False
+    """Whether every reservation is described, so that a job which names another one, or names one before it is created
+    or after its end, is refused, as Slurm does. Exports of a site show the present ones only."""
     epoch: float | None = None
     """Unix time of instant 0, for tables with dates; None: as the workload says."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -33,27 +34,40 @@ class Database:
         words = shlex.split(command)
         verb, thing = (words[0].lower(), words[1].lower()) if len(words) > 1 else ("", "")
         if verb == "add" and thing == "qos":
-            self.qos[words[2]] = _options(words[3:])
+            for name in words[2].split(","):
+                self.qos[name] = _options(words[3:])
         elif verb == "add" and thing == "account":
             for name in words[2].lower().split(","):
                 self.accounts[name] = _options(words[3:])
         elif verb == "add" and thing == "user":
             options = _options(words[3:])
-            for name in words[2].split(","):
-                self.users.append({**options, "user": name, "account": options["account"].lower()})
-        elif verb == "modify" and thing == "user":
-            self._modify(words[2:])
+            accounts = options["account"].lower().split(",")
+            for name, account in itertools.product(words[2].split(","), accounts):
+                self.users.append({**options, "user": name, "account": account})
+        elif verb == "modify" and thing in ("user", "account", "qos"):
+            self._modify(thing, words[2:])
         else:
-            known = ("add qos", "add account", "add user", "modify user")
+            known = ("add qos", "add account", "add user", "modify qos", "modify account", "modify user")
             raise ValueError(unknown("command", f"{verb} {thing}", known))
 
-    def _modify(self, words: Sequence[str]) -> None:
+    def _modify(self, thing: str, words: Sequence[str]) -> None:
+        """Change what stands after ``set`` of all that is named before it, as ``name=a,b`` or as ``a,b``."""
         at = [word.lower() for word in words].index("set")
         where, options = _options(words[:at]), _options(words[at + 1 :])
-        names = where.get("name", where.get("user", "")).split(",")
-        for row in self.users:
-            if row["user"] in names and where.get("account", row["account"]).lower() == row["account"]:
-                row.update(options)
+        bare = [word for word in words[:at] if "=" not in word and word.lower() != "where"]
+        names = (where.get("name") or where.get(thing) or ",".join(bare)).split(",")
+        if thing == "user":
+            account = where.get("account", "").lower()
+            rows = [
+                row
+                for row in self.users
+                if row["user"] in names and (not account or row["account"] in account.split(","))
+            ]
+        else:
+            table = self.qos if thing == "qos" else self.accounts
+            rows = [table[name] for name in (names if thing == "qos" else map(str.lower, names))]
+        for row in rows:
+            row.update(options)
 
     # ------------------------------------------------------------------------------ results
     def qos_tables(self) -> tuple[QosTable, ...]:

@@ -252,32 +252,43 @@ def _of_reason(
 
 
 def _limit_of(spent: Mapping[str, Seconds]) -> str:
-    limits = {why: time for why, time in spent.items() if why not in _ORDER_ONLY and time >= _SHORT - _LOOK}
+    limits = {
+        why.replace("_", " "): time  # longer ones are printed with underscores
+        for why, time in spent.items()
+        if why not in _ORDER_ONLY and time >= _SHORT - _LOOK
+    }
     return max(limits, key=lambda why: limits[why]) if limits else ""
 
 
 def _of_tables(recording: Recording, scenario: Scenario, observed: Observed) -> Iterator[Difference]:
     names = {spec.id: spec.name for spec in scenario.jobs}
+    tasks = {str(seen.job_id): name for name, seen in recording.jobs.items() if "[" in name}
     for at, table in enumerate(recording.tables):
         if at not in observed.tables:
             continue
         if table.what == "sprio":
-            yield from _of_priorities(table, observed.tables[at], names)
+            yield from _of_priorities(table, observed.tables[at], names, tasks)
         else:
             yield from _of_shares(table, observed.tables[at])
 
 
 def _of_priorities(
-    table: Table, rows: Sequence[PriorityRow], names: Mapping[str, str]
+    table: Table, rows: Sequence[PriorityRow], names: Mapping[str, str], tasks: Mapping[str, str]
 ) -> Iterator[Difference]:
+    """Compare rows of sprio; tasks of an array share a row, but for those that have got records of their own.
+
+    :param tasks: number of a record -> the task that it was about in the end.
+    """
     recorded = {}
     for row in table.rows:
         full = dict(zip(_SPRIO, row.values(), strict=False))
-        recorded[full["job"].partition("[")[0], full["partition"]] = full
+        recorded[tasks.get(full["job"], full["job"].partition("[")[0]), full["partition"]] = full
     replayed = {}
     for each in rows:
         cells = dict(zip(_SPRIO, each.cells(), strict=True))
-        replayed[names.get(each.job, each.job).partition("[")[0], each.partition] = cells
+        name = names.get(each.job, each.job)
+        own = (name, each.partition)
+        replayed[own if own in recorded else (name.partition("[")[0], each.partition)] = cells
     for key in dict.fromkeys([*recorded, *replayed]):
         mine, other = recorded.get(key), replayed.get(key)
         job = " in ".join(key)

@@ -35,6 +35,7 @@ _DEFAULTS = {
     "SelectType": "select/cons_tres",
     "PriorityType": "priority/basic",
     "KillWait": "1",
+    "MessageTimeout": "2",
     "AccountingStorageType": "accounting_storage/slurmdbd",
 }
 _PARAMETERS = "batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1"
@@ -46,6 +47,10 @@ _EXIT_TIME = 0.06
 _REQUEUE_DELAY = 6.0
 _COMPLETING = 0.35
 """From the end of a job to the start of the next on its nodes: 0.2 to 0.45 s."""
+_SWEEP: Seconds = 30.0
+"""From one look at the limits of running jobs to the next."""
+_USUAL_SWEEP: Seconds = 25.7
+"""One such look, where the recording shows none: 25.6 and 25.9 s were seen."""
 _PHASE = 0.36
 """Within the second, the usual look of the main scheduler where the log shows no start."""
 
@@ -118,9 +123,14 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
     }
     policy = built.policy
     reserved = reservations(recording.actions)
-    if reserved:
+    if reserved or any(_asks_for_one(job) for job in recording.scenario.get("job", ())):
         attributes[RESERVATIONS] = reserved
-        policy = attrs.evolve(policy, plugins=(*policy.plugins, RESERVING))
+        complete = {**policy.settings.get(RESERVING, {}), "complete": True}
+        policy = attrs.evolve(
+            policy,
+            plugins=(*policy.plugins, RESERVING),
+            settings={**policy.settings, RESERVING: complete},
+        )
     if policy.priority is not None:
         own_settings = {**policy.settings.get(NAME, {}), "calc_phase": _phase_of(recording.decays)}
         policy = attrs.evolve(policy, settings={**policy.settings, NAME: own_settings})
@@ -153,7 +163,7 @@ def _clocks(recording: Recording) -> dict[str, float | bool]:
         "pass_on_submit": False,
         "pass_on_own_end": True,
         "pass_on_completion": True,
-        "limit_phase": 25.3,
+        "limit_phase": _sweep(recording),
         "min_kill_delay": 0.0,
         "requeue_delay": _REQUEUE_DELAY,
         "completing_time": _COMPLETING,
@@ -162,6 +172,28 @@ def _clocks(recording: Recording) -> dict[str, float | bool]:
         "counts_seconds": True,
         "bf_window": 86400.0,
     }
+
+
+def _asks_for_one(job: Mapping[str, Any]) -> bool:
+    return any(str(word).startswith("--reservation") for word in job.get("args", ()))
+
+
+def _sweep(recording: Recording) -> Seconds:
+    """Return an instant at which limits were looked at: jobs that were ended for a limit show it.
+
+    The last piece of their usage is charged in that instant; without such an event the second of the end is known.
+    """
+    charged = [float(event["t"]) for event in recording.events if event.get("what") == "usage"]
+    for seen in recording.jobs.values():
+        for change in seen.changes:
+            if change.state == "TIMEOUT":
+                found = [at for at in charged if change.t - 1.0 <= at <= change.t]
+                if found:
+                    return found[-1] % _SWEEP
+                ended = seen.last.get("EndTime")
+                if isinstance(ended, int) and change.t - 2.0 <= ended <= change.t:
+                    return min(ended + 0.5, change.t) % _SWEEP
+    return _USUAL_SWEEP
 
 
 def _nodes(entries: Iterable[Mapping[str, Any]]) -> list[NodeTable]:
