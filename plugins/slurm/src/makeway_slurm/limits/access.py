@@ -103,6 +103,8 @@ class Door:
         if last is not None and int(last) >= settings.max_array_size:
             return f"Invalid job array specification: got index {last}; allowed: up to {settings.max_array_size - 1}"
         tree = self._usage.tree
+        if settings.associations and job.spec.nice < 0 and job.user != "root":
+            return "Invalid --nice value"
         if tree is not None and settings.associations and job.user != "root":
             node = self._usage.association_of(job)
             if node is None:

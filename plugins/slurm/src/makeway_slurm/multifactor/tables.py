@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from makeway.model import ClusterView, Job, Listing, Seconds
+from makeway.model import ClusterView, Job, JobState, Listing, Seconds
 from makeway_slurm.accounts.tree import Association
 from makeway_slurm.accounts.tres import ALWAYS
 from makeway_slurm.accounts.usage import UsageBook
@@ -59,12 +59,19 @@ def multifactor_of(view: ClusterView) -> Multifactor | None:
 
 
 def priority_rows(view: ClusterView) -> list[PriorityRow]:
-    """Return the rows of sprio as of the last computation: jobs that wait, are not held and could start."""
+    """Return the rows of sprio as of the last computation: jobs that wait, are not held and could start.
+
+    With CALCULATE_RUNNING those that run as well (recorded: preempt_within_calculate_running).
+    """
     multifactor = multifactor_of(view)
     if multifactor is None:
         return []
+    listed: Iterable[Job] = view.pending
+    if multifactor.settings.has("CALCULATE_RUNNING"):
+        running = [job for job in view.active if job.state is JobState.RUNNING]
+        listed = sorted([*view.pending, *running], key=lambda job: job.index)
     found: list[PriorityRow] = []
-    for job in view.pending:
+    for job in listed:
         if job.priority and job.eligible_since is not None:
             found += _rows_of(job, multifactor)
     return found

@@ -67,7 +67,11 @@ class Database:
             table = self.qos if thing == "qos" else self.accounts
             rows = [table[name] for name in (names if thing == "qos" else map(str.lower, names))]
         for row in rows:
-            row.update(options)
+            for key, value in options.items():
+                if key.endswith("+"):  # qos+=high
+                    row[key[:-1]] = ",".join(filter(None, (row.get(key[:-1], "normal"), value)))
+                else:
+                    row[key] = value
 
     # ------------------------------------------------------------------------------ results
     def qos_tables(self) -> tuple[QosTable, ...]:
@@ -84,11 +88,13 @@ class Database:
                 key: value for key, value in self.accounts[row["account"]].items() if key.startswith("max")
             }
             plain = _plain({**inherited, **row})
+            allowed = row.get("qos") or self.accounts[row["account"]].get("qos") or "normal"
             tables.append(
                 {
                     "Account": row["account"],
                     "User": row["user"],
                     "Partition": row.get("partition", ""),
+                    "QOS": allowed,
                     **plain,
                 }
             )

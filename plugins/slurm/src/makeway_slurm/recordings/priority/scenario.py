@@ -21,6 +21,7 @@ from makeway_slurm.readers.accounting import RESERVING
 from makeway_slurm.readers.conf import config_from_entries
 from makeway_slurm.readers.conf_parts import Record, Setting
 from makeway_slurm.readers.grammar import parse_conf
+from makeway_slurm.readers.limits import NAME as LIMITING
 from makeway_slurm.readers.priority import NAME
 from makeway_slurm.readers.sbatch_args import parse_sbatch
 from makeway_slurm.recordings.priority.database import Database
@@ -131,6 +132,11 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
             plugins=(*policy.plugins, RESERVING),
             settings={**policy.settings, RESERVING: complete},
         )
+    if LIMITING in policy.plugins:
+        enforced = _enforced(entries)
+        at_the_door = {key: key in enforced for key in ("associations", "qos")}
+        limits = {**policy.settings.get(LIMITING, {}), **at_the_door}
+        policy = attrs.evolve(policy, settings={**policy.settings, LIMITING: limits})
     if policy.priority is not None:
         own_settings = {**policy.settings.get(NAME, {}), "calc_phase": _phase_of(recording.decays)}
         policy = attrs.evolve(policy, settings={**policy.settings, NAME: own_settings})
@@ -141,6 +147,15 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
 
 def _switches(cluster: Mapping[str, Any], source: str) -> Sequence[Setting | Record]:
     return parse_conf(cluster["topology"], f"{source}:topology").entries if cluster.get("topology") else ()
+
+
+def _enforced(entries: Iterable[Setting | Record]) -> frozenset[str]:
+    """Return the words of AccountingStorageEnforce; ``limits`` and ``safe`` imply ``associations``."""
+    given = [
+        e.value for e in entries if isinstance(e, Setting) and e.canonical == "accountingstorageenforce"
+    ]
+    words = frozenset(word.strip().lower() for value in given for word in value.split(","))
+    return words | {"associations"} if words & {"limits", "safe"} else words
 
 
 def _joined(entries: Iterable[Setting | Record]) -> str:
