@@ -31,13 +31,13 @@ def busy(stage: Callable[..., Any]) -> Callable[..., Any]:
 
     def build(**settings: Any) -> Any:
         scene = stage(cluster(2, **FOUR_CORES), PLAIN, **settings)
-        for name, args in (
-            ("a", "-n2 -w n1 -t 0:01:00"),
-            ("b", "-n2 -w n2 -t 0:01:10"),
-            ("c", "-n2 -w n1 -t 0:05:00"),
-            ("d", "-n2 -w n2 -t 0:10:00"),
+        for name, args, limit in (
+            ("a", "-n2 -w n1", 60.0),
+            ("b", "-n2 -w n2", 70.0),
+            ("c", "-n2 -w n1", 300.0),
+            ("d", "-n2 -w n2", 600.0),
         ):
-            scene.submit(name, args)
+            scene.submit(name, args, time_limit=limit)
         return scene
 
     return build

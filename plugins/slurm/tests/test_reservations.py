@@ -12,7 +12,7 @@ import pytest
 
 from makeway.config import Config, build_cluster
 from makeway.errors import ConfigError
-from makeway.model import JobSpec
+from makeway.model import Exclusive, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Options, Run, replay
 from makeway_slurm.readers.sacctmgr import read_accounting
@@ -65,19 +65,22 @@ def test_x4_a_window_is_kept_clear_by_time_limits(kind: str) -> None:
 
 
 def test_jobs_wait_for_a_window_in_its_own_words() -> None:
-    """Maintenance of all nodes is named; beside a reservation of some nodes a job just waits (no. 2)."""
+    """Maintenance of all nodes is named; so is a reservation of some nodes where the others are idle and too few."""
     assert reason_at(50.0, site(reserved(Flags="MAINT"))) == "ReqNodeNotAvail,_Reserved_for_maintenance"
     assert reason_at(50.0, site(reserved())) == "ReqNodeNotAvail,_Reserved_for_maintenance"
-    assert reason_at(50.0, site(reserved(Nodes="n[1-2]"))) == "Resources"
+    few = site(reserved(Nodes="n[1-2]"))
+    assert reason_at(50.0, few) == "ReqNodeNotAvail,_May_be_reserved_for_other_job"
+    busy = job("busy", 0, 1, 80.0, exclusive=Exclusive.NODE)
+    assert reason_at(50.0, few, busy) == "Resources"
 
 
-def reason_at(at: float, config: Config) -> str:
+def reason_at(at: float, config: Config, *others: JobSpec) -> str:
     """Return why a job on three nodes waits."""
     found: list[str] = []
-    jobs = [job("wide", 7, 2, min_nodes=3)]
+    jobs = [*others, job("wide", 7, 2, min_nodes=3)]
     look = {at: lambda engine: found.append(engine.ledger.jobs["wide"].reason)}
     run = replay(config, jobs, (), Options(snapshots=look))
-    assert starts(run) == {"wide": 160.0}
+    assert starts(run)["wide"] == 160.0
     return found[0]
 
 

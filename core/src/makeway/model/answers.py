@@ -76,7 +76,7 @@ class Window:
     end: Seconds = math.inf
     """Until when."""
     reason: str = ""
-    """Pending reason where it leaves the job no node of its partition; empty: the usual one."""
+    """Pending reason where it leaves the job idle nodes of its partition only, and too few; empty: the usual one."""
 
     def closes(self, start: Seconds, length: Seconds) -> bool:
         """Whether a job that starts at `start` and may run for `length` seconds would run into it."""

@@ -211,11 +211,22 @@ class Prober:
         return attrs.evolve(found, reason=reason, detail=reason, ask_again_at=again)
 
     def _reason_of(self, job: Job, windows: Sequence[Window]) -> str:
-        left = job.partition.nodes & self._ledger.up & ~closed_by(windows, self._ledger.now, length_of(job))
-        return "" if left else next((window.reason for window in windows if window.reason), "")
+        """Return what a job waits for where windows leave it too few nodes, and none of those is busy."""
+        if not any(window.reason for window in windows):
+            return ""
+        ledger = self._ledger
+        left = job.partition.nodes & ledger.up & ~closed_by(windows, ledger.now, length_of(job))
+        busy = ledger.completing | (~ledger.idle if job.spec.exclusive else ledger.exclusive)
+        if left & busy or (left.bit_count() >= job.size and self.forecast(job, left) is not None):
+            return ""
+        return next(window.reason for window in windows if window.reason)
 
     def kept_by_windows(self, job: Job) -> str:
-        """Return the pending reason of a job to which windows leave no node now; empty: they leave some."""
+        """Return the pending reason of a job to which windows leave too few nodes; empty: it waits for others.
+
+        It waits for resources as long as a node that it is left is in use, if it cannot share that (recorded:
+        resv_idle_but_few, resv_partly_used, resv_too_few_cpus).
+        """
         if not self._windows:
             return ""
         windows = self._policies.windows(job, self._ledger)

@@ -175,6 +175,8 @@ class Strict:
             left = partition.nodes & allowed & self._ledger.up
             if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
                 self._ledger.wait_for(job, RESERVED)
+            if self._reserves and outcome is _BUSY and self._placer.prober.kept_by_windows(job):
+                return  # what is kept for others holds up nobody behind it
             if self._reserves and job.spec.reservation:
                 state.reservations.add(job.spec.reservation)  # it holds back nobody else
                 return

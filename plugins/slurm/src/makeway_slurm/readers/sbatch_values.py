@@ -93,8 +93,9 @@ def read_licenses(text: str) -> tuple[dict[str, int], bool]:
 
 
 def read_limit(text: str) -> int | None:
-    """Read a time limit; None: unlimited."""
-    return parse_time(text) or None
+    """Read a time limit, which Slurm keeps in whole minutes, rounded up (recorded: resv_maintenance_of_all); None: unlimited."""
+    seconds = parse_time(text)
+    return -(-seconds // 60) * 60 if seconds else None
 
 
 def read_begin(text: str) -> int:
