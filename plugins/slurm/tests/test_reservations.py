@@ -70,7 +70,7 @@ def test_jobs_wait_for_a_window_in_its_own_words() -> None:
     assert reason_at(50.0, site(reserved())) == "ReqNodeNotAvail,_Reserved_for_maintenance"
     few = site(reserved(Nodes="n[1-2]"))
     assert reason_at(50.0, few) == "ReqNodeNotAvail,_May_be_reserved_for_other_job"
-    busy = job("busy", 0, 1, 80.0, exclusive=Exclusive.NODE)
+    busy = job("busy", 0, 1, 80.0, exclusive=Exclusive.NODE, required_nodes=("n4",))
     assert reason_at(50.0, few, busy) == "Resources"
 
 

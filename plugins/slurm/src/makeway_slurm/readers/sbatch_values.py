@@ -93,7 +93,7 @@ def read_licenses(text: str) -> tuple[dict[str, int], bool]:
 
 
 def read_limit(text: str) -> int | None:
-    """Read a time limit, which Slurm keeps in whole minutes, rounded up (recorded: resv_maintenance_of_all); None: unlimited."""
+    """Read a time limit, which Slurm rounds up to minutes (recorded: resv_maintenance_of_all); None: unlimited."""
     seconds = parse_time(text)
     return -(-seconds // 60) * 60 if seconds else None
 
