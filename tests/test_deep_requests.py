@@ -11,7 +11,7 @@ import pytest
 
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
 from makeway.errors import PolicyError
-from makeway.hookspecs import by_request, hookimpl
+from makeway.hookspecs import Standing, by_request, hookimpl
 from makeway.model import Blocked, Candidates, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
@@ -203,6 +203,78 @@ def test_a_wrong_reason(in_vain: Callable[[Any], Any], message: str, monkeypatch
         replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False))
     assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("turned", "message"),
+    [
+        (lambda view: lambda: 5, "`turned`, which said 5; allowed: a list of Standing, or None"),
+        (lambda view: lambda: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_wrong_turn(turned: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons that were given before, or None, is what says which of them stand."""
+
+    class Wrong:
+        @hookimpl
+        @by_request(_always, lambda view: lambda job: Standing("Wait"), turned)
+        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
+            return {}
+
+        @hookimpl
+        @by_request(_always)
+        def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
+            return Candidates()
+
+    monkeypatch.setattr(Requests, "many", 2)
+    policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
+    config = attrs.evolve(_config(), policy=policy)
+    with pytest.raises(PolicyError) as caught:
+        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False, started=_ask))
+    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
+    assert message in caught.value.message
+
+
+def _ask(engine: Engine) -> None:
+    engine.policies.turned(engine.ledger)()
+
+
+class _Book:
+    """Knows in which state each active job is."""
+
+    def __init__(self, view: Any) -> None:
+        self.states: dict[str, str] = {}
+
+    def started(self, job: Any, view: Any) -> None:
+        self.states[job.id] = job.state.value
+
+    def left(self, job: Any, view: Any) -> None:
+        del self.states[job.id]
+
+    def stopped(self, job: Any, view: Any) -> None:
+        assert self.states[job.id] == "RUNNING"
+        self.states[job.id] = "SUSPENDED"
+
+    def resumed(self, job: Any, view: Any) -> None:
+        assert self.states[job.id] == "SUSPENDED"
+        self.states[job.id] = "RUNNING"
+
+    def altered(self, job: Any, view: Any) -> None:
+        assert job.id in self.states or job.state.value == "PENDING"
+
+
+def test_a_witness_knows_the_state_of_each_active_job() -> None:
+    """`makeway.model.Witness`: of all that start, stop, go on and leave."""
+    suspended = 0
+
+    def look(engine: Engine) -> None:
+        nonlocal suspended
+        states = engine.ledger.book(_Book).states
+        assert states == {job.id: job.state.value for job in engine.ledger.active}
+        suspended += "SUSPENDED" in states.values()
+
+    replay(_config(), _jobs(0), (), Options(keep=False, after_step=look))
+    assert suspended > 10
 
 
 def _always(view: Any) -> Callable[[Any], bool]:

@@ -6,7 +6,9 @@ like in `makeway.model.speed`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+
+import attrs
 
 from makeway.hookspecs.marks import F
 from makeway.model import ClusterView, Job
@@ -108,9 +110,23 @@ def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | N
     return mark
 
 
+@attrs.define(eq=False)
+class Standing:
+    """A reason for which jobs of a request would wait (`by_request`), for as long as its plugin says so.
+
+    .. versionadded:: 0.1
+    """
+
+    reason: str
+    """For which they wait; it never changes."""
+    stands: bool = True
+    """Whether they would now; the plugin sets it, and tells that by `turned`."""
+
+
 def by_request(
     holds: Callable[[ClusterView], Callable[[Job], bool] | None],
-    in_vain: Callable[[ClusterView], Callable[[Job], str | None] | None] | None = None,
+    in_vain: Callable[[ClusterView], Callable[[Job], str | Standing | None] | None] | None = None,
+    turned: Callable[[ClusterView], Callable[[], Iterable[Standing] | None]] | None = None,
 ) -> Callable[[F], F]:
     """Mark an implementation as one that answers about a pending job by what the job asks for, and by nothing else.
 
@@ -127,7 +143,11 @@ def by_request(
     :param in_vain: called like `holds`; only looked at on `makeway_admit`, and where no other plugin has a say about
         the job. The function that it returns gives the reason for which a pending job would wait if it were tried
         now, without anybody making way for it and without a wish to be asked again. The job then waits for that
-        reason, and is not tried. None, for a job or instead of a function: that is not known.
+        reason, and is not tried. None, for a job or instead of a function: that is not known. A `Standing` is a
+        reason that holds for all of the request for as long as it stands: nobody asks again meanwhile.
+    :param turned: called like `holds`; wanted where `in_vain` answers with a `Standing`. The function that it returns
+        is called before anybody is tried, and after each start. It returns those that no longer stand, or stand
+        again, since the last call. None: none of those that it ever gave stands any more.
 
     A limit for each user::
 
@@ -146,6 +166,7 @@ def by_request(
     def mark(function: F) -> F:
         function.makeway_by_request = holds  # type: ignore[attr-defined]
         function.makeway_in_vain = in_vain  # type: ignore[attr-defined]
+        function.makeway_turned = turned  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -53,7 +53,7 @@ from makeway.model.values import (
     Sharing,
     SuspendedBy,
 )
-from makeway.model.views import Attempt, Book, ClusterView, Cover, Roll
+from makeway.model.views import Attempt, Book, ClusterView, Cover, Roll, Witness
 from makeway.model.words import Grouping, Listing, StatusCommand, Vocabulary
 
 __all__ = [
@@ -114,6 +114,7 @@ __all__ = [
     "UserSignal",
     "Vocabulary",
     "Window",
+    "Witness",
     "maker",
     "submitted",
 ]

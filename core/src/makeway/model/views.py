@@ -37,6 +37,22 @@ class Roll(Book, Protocol):
         """Count it no longer: it has ended, or was refused."""
 
 
+class Witness(Book, Protocol):
+    """A book that is told as well of jobs that change; each stands as it does from then on."""
+
+    def stopped(self, job: Job, view: ClusterView) -> None:
+        """Count a running job as suspended."""
+
+    def resumed(self, job: Job, view: ClusterView) -> None:
+        """Count a suspended job as running."""
+
+    def altered(self, job: Job, view: ClusterView) -> None:
+        """Look at a job again.
+
+        It holds other cores of its nodes, has been told to make way, or was put into other partitions while it waits.
+        """
+
+
 class ClusterView(Protocol):
     """The cluster as of now; read-only, valid during the call."""
 

@@ -40,6 +40,8 @@ class Call:
     """Says when it answers by the request (`makeway.hookspecs.by_request`); None: it does not say."""
     in_vain: Callable[[ClusterView], Any] | None = None
     """Says beside that why a job would wait if it were tried; None: it does not say."""
+    turned: Callable[[ClusterView], Any] | None = None
+    """Says which of these reasons no longer stand, or stand again; None: none does for longer than a moment."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -68,6 +70,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_ranks") or marks.get("makeway_kinds"),
         marks.get("makeway_by_request"),
         marks.get("makeway_in_vain"),
+        marks.get("makeway_turned"),
     )
 
 

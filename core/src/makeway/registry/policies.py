@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,6 +13,7 @@ from makeway import vendors
 from makeway.config import Config
 from makeway.errors import Finding, OutOfTime, PluginError
 from makeway.foreign import Dialect
+from makeway.hookspecs.speed import Standing
 from makeway.model import (
     Attempt,
     Blocked,
@@ -40,7 +41,7 @@ from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
-from makeway.registry.quicker import by_request_of, in_vain_of, kind_of, rank_of
+from makeway.registry.quicker import by_request_of, in_vain_of, kind_of, rank_of, turned_of
 from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
@@ -185,9 +186,13 @@ class Policies(Room):
         """Return whether all answers about a pending job depend on its request alone; None: that is known of none."""
         return by_request_of(self, view)
 
-    def in_vain(self, view: ClusterView) -> Callable[[Job], str | None]:
+    def in_vain(self, view: ClusterView) -> Callable[[Job], str | Standing | None]:
         """Return what says why a pending job would wait if it were tried now, or None where nobody knows."""
         return in_vain_of(self, view)
+
+    def turned(self, view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
+        """Return what says which reasons of `in_vain` no longer stand, or stand again; None: none of them does."""
+        return turned_of(self, view)
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from makeway.hookspecs.speed import Standing
 from makeway.model import ClusterView, Job
 from makeway.registry.asking import Asker, shown
 
@@ -94,7 +95,7 @@ def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | No
     return lambda job: all(test(job) for test in tests)
 
 
-def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | None]:
+def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | Standing | None]:
     """Return what says why a job would wait if it were tried; None: that is not known, or others have a say as well.
 
     Others that answer `makeway_admit` about some jobs only have none about the rest. Nor has a search that is asked
@@ -112,16 +113,38 @@ def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | None]:
         return lambda job: None
     others = [call.about for call in asker.calls(hook) if call.about is not None]
 
-    def reason(job: Job) -> str | None:
+    def reason(job: Job) -> str | Standing | None:
         if others and any(test(job) for test in others):
             return None
         said: object = asker.asked_beside(plugin, hook, job, found, job)
+        if type(said) is Standing and type(said.reason) is str and said.reason:
+            return said
         if said is None or (isinstance(said, str) and said):
             return said
         text = f"is marked with `in_vain`, which said {shown(said)}; allowed: a reason, or None"
         raise asker.fault(hook, job, text)
 
     return reason
+
+
+def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
+    """Return what says which reasons of `in_vain_of` no longer stand, or stand again; None: none of them does."""
+    hook = "makeway_admit"
+    plugin, told = asker.who(hook), next((call.turned for call in asker.calls(hook)), None)
+    found = None if told is None else asker.asked_beside(plugin, hook, None, told, view)
+    if found is None:
+        return lambda: None
+
+    def turned() -> Iterable[Standing] | None:
+        said: object = asker.asked_beside(plugin, hook, None, found)
+        if said is None:
+            return None
+        if isinstance(said, list | tuple) and all(isinstance(each, Standing) for each in said):
+            return said
+        text = f"is marked with `turned`, which said {shown(said)}; allowed: a list of Standing, or None"
+        raise asker.fault(hook, None, text)
+
+    return turned
 
 
 def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
@@ -135,4 +158,4 @@ def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job
     return checked
 
 
-__all__ = ["by_request_of", "in_vain_of", "kind_of", "rank_of"]
+__all__ = ["by_request_of", "in_vain_of", "kind_of", "rank_of", "turned_of"]

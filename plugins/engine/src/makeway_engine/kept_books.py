@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from makeway.model import Book, Cluster, ClusterView, Job, Roll, Usage
+from makeway.model import Book, Cluster, ClusterView, Job, Roll, Usage, Witness
 from makeway_engine.usage import By, UsageBooks
 
 B = TypeVar("B", bound=Book)
@@ -23,6 +23,8 @@ class KeptBooks:
         """Whether there is any book: if not, nobody need be told of anything."""
         self._rolls: list[Roll] = []
         """Those of the books that want to know who comes and goes."""
+        self._witnesses: list[Witness] = []
+        """Those that want to know what becomes of active jobs."""
         self._books: dict[Any, Book] = {}
         """By kind."""
 
@@ -44,6 +46,8 @@ class KeptBooks:
                 for job in jobs:
                     roll.came(job, view)
                 self._rolls.append(roll)
+            if hasattr(found, "altered"):
+                self._witnesses.append(cast(Witness, found))
             for job in active:
                 found.started(job, view)
             self._books[kind] = found
@@ -72,11 +76,20 @@ class KeptBooks:
         """A job was suspended."""
         if self._usage is not None:
             self._usage.stopped(job)
+        for witness in self._witnesses:
+            witness.stopped(job, self._view)
 
     def resumed(self, job: Job) -> None:
         """A suspended job goes on."""
         if self._usage is not None:
             self._usage.resumed(job)
+        for witness in self._witnesses:
+            witness.resumed(job, self._view)
+
+    def altered(self, job: Job) -> None:
+        """A job holds something else of its nodes, was told to make way, or waits in other partitions."""
+        for witness in self._witnesses:
+            witness.altered(job, self._view)
 
     def left(self, job: Job) -> None:
         """A job gives its allocation back."""

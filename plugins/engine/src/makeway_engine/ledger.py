@@ -302,6 +302,22 @@ class Ledger:
             if self._on_reason is not None:
                 self._on_reason(job, self.now)
 
+    def let_all_wait(self, jobs: Sequence[Job], reason: str, known_to: object) -> None:
+        """Let `reason` be what several pending jobs wait for, who waited for another one.
+
+        :param known_to: the listener that need not be told.
+        """
+        self.reasons += len(jobs) * (reason != "Resources")
+        for job in jobs:
+            put_field(job, "reason", reason)
+        others = [listener for listener in self._listeners if listener is not known_to]
+        if others or self._on_reason is not None:
+            for job in jobs:
+                for listener in others:
+                    listener.waits(job)
+                if self._on_reason is not None:
+                    self._on_reason(job, self.now)
+
     def note_reason(self, job: Job, reason: str) -> None:
         """Let `reason` be what a pending job waits for, without news of it."""
         put_field(job, "reason", reason)
@@ -387,6 +403,20 @@ class Ledger:
         if job.allocation is not None and not job.allocation.shared:
             self._exclusive.add(job.allocation.nodes)
         self.version += 1
+
+    def rearrange(self, job: Job, allocation: Allocation) -> None:
+        """Let an active job hold other cores of its nodes."""
+        put_field(job, "allocation", allocation)
+        self._books.altered(job)
+
+    def moved(self, job: Job) -> None:
+        """Take note that a pending job may be in other partitions."""
+        self._books.altered(job)
+
+    def tell_to_leave(self, job: Job) -> None:
+        """Take note that an active job is told to make way now."""
+        put_field(job, "preempt_at", self.now)
+        self._books.altered(job)
 
     def release(self, job: Job, *, at_once: bool = False) -> None:
         """Take the allocation of an active job back.

@@ -163,7 +163,7 @@ class MakingWay:
         job = plan.job
         if self._moves.takes_turns:
             if self._ledger.rule("linear_suspend_keeps_deadline"):
-                put(job, preempt_at=self._ledger.now)
+                self._ledger.tell_to_leave(job)
         elif job.state is JobState.RUNNING:
             self._moves.displaced(job, preemptor, PreemptMode.SUSPEND, plan.because)
             if plan.hold_down:
@@ -194,7 +194,7 @@ class MakingWay:
         """Whether a victim has time left; the first time it is told."""
         job = plan.job
         if job.preempt_at is None:
-            put(job, preempt_at=self._ledger.now)
+            self._ledger.tell_to_leave(job)
             if plan.grace_time > 0:
                 self._begin_grace(plan, preemptor)
                 return True
@@ -224,7 +224,7 @@ class MakingWay:
             moves.displaced(job, preemptor, plan.mode, plan.because)
         for signal in plan.farewell:
             moves.signal(job, signal.name, steps_only=signal.steps_only)
-        put(job, preempt_at=self._ledger.now)
+        self._ledger.tell_to_leave(job)
         if plan.mode is PreemptMode.CHECKPOINT:
             moves.checkpoint(job)
         if plan.mode in (PreemptMode.REQUEUE, PreemptMode.CHECKPOINT):

@@ -109,6 +109,11 @@ class Submission:
 
         Return what is wrong with them, as at its submission; then it stays where it was. Empty: nothing is.
         """
+        problem = self._move(job, names)
+        self._ledger.moved(job)
+        return problem
+
+    def _move(self, job: Job, names: tuple[str, ...]) -> str:
         before = {
             name: getattr(job, name) for name in ("spec", "partitions", "partition", "time_limit", "reason")
         }

@@ -190,7 +190,7 @@ class Transitions(Moves):
         for job, _ in moves:
             self.selector.released(job)
         for job, new in moves:
-            put(job, allocation=new)
+            self.ledger.rearrange(job, new)
             self.selector.placed(job)
             self.selector.suspended(job)
 

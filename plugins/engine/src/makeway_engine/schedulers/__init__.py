@@ -104,8 +104,15 @@ class Schedulers:
         if self._glance_decides() and not limits_all:
             return None  # a glance costs less than a try
         alike = attempts.policies.by_request(attempts.ledger)
-        in_vain = attempts.policies.in_vain(attempts.ledger) if placer.preemption else _unknown
-        return None if alike is None else Requests(attempts.queue, alike, placer.beyond, in_vain)
+        if alike is None:
+            return None
+        if not placer.preemption:
+            return Requests(attempts.queue, alike, placer.beyond, _unknown)
+        in_vain, turned = (
+            attempts.policies.in_vain(attempts.ledger),
+            attempts.policies.turned(attempts.ledger),
+        )
+        return Requests(attempts.queue, alike, placer.beyond, in_vain, turned)
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.

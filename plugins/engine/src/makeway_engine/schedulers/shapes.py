@@ -121,8 +121,11 @@ class Shapes(DeepQueue):
         self._entry_of[job.index] = key, entry
         shape = self._kept.get(key)
         if shape is None:
-            shape = self._kept[key] = Shape(partition, job.size)
+            shape = self._kept[key] = self._new_shape(partition, job.size)
         shape.add(entry)
+
+    def _new_shape(self, partition: Partition, size: int) -> Shape:
+        return Shape(partition, size)
 
     def _drop(self, job: Job) -> None:
         known = self._entry_of.pop(job.index, None)
