@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.hookspecs import Standing
 from makeway.model import Job, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
@@ -82,7 +83,7 @@ def test_who_is_passed_over_would_wait_for_that_reason(seed: int, monkeypatch: p
     def noted(self: Requests, job: Job) -> None:
         reason = in_vain(self, job)
         if reason is not None:
-            said[job.id] = reason
+            said[job.id] = reason.reason if isinstance(reason, Standing) else reason
 
     def tried(self: Placer, question: Question) -> Outcome:
         job, version = question.job, self.ledger.version

@@ -157,7 +157,7 @@ MUTANTS: Sequence[Any] = [
     ),
     pytest.param(
         "test_limits_hold",
-        [("sums", "Sums.follow", _nothing)],
+        [("sums", "Sums._enter", _nothing)],
         id="nobody is counted",
     ),
     # ---- protections

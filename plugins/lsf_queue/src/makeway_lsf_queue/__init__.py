@@ -22,6 +22,7 @@ resources       shared resources, memory (8)
 gaps            the slots of suspended jobs (5.3)
 admission       what keeps pending and suspended jobs out; opening: windows of queues (6.1, 9.3)
 alike, vain     who is answered by what it asks for, and nothing else; who would be tried in vain
+presence        who of the active jobs changed; watching: whose answer may be another one by now
 requested       the limits about jobs that ask for the same, compiled
 pacing          hosts that have just been given a job (9.3)
 reserve         slot reservation and backfill (7)
@@ -66,7 +67,7 @@ from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
-from makeway_lsf_queue.vain import in_vain
+from makeway_lsf_queue.vain import in_vain, turned
 from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
 
@@ -104,7 +105,7 @@ def makeway_gang(view: ClusterView) -> Gang:
 
 
 @hookimpl
-@by_request(alike, in_vain)
+@by_request(alike, in_vain, turned)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whoever would break a job slot limit."""
     return admission.admit(jobs, view)

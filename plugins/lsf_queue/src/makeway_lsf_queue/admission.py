@@ -30,12 +30,13 @@ def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
         } | found
         listed = [job for job in listed if found[job.id] is None]
     if limits_of(site) or site.settings.resources:
-        counted = _counted(site, view)
-        found |= {job.id: _blocked(site, counted, job) for job in listed if found.get(job.id) is None}
+        now = counted(site, view)
+        found |= {job.id: _blocked(site, now, job) for job in listed if found.get(job.id) is None}
     return {job_id: why for job_id, why in found.items() if why is not None}
 
 
-def _counted(site: Site, view: ClusterView) -> Counted:
+def counted(site: Site, view: ClusterView) -> Counted:
+    """Return what active jobs take of limits."""
     return Counted.of(site, view, functools.partial(mode_of, site=site))
 
 
@@ -47,12 +48,12 @@ def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     """Return the hosts that limits, or suspended jobs, close to `job`."""
     site = site_of(view)
     kept = gaps.kept_hosts(job, site, view)
-    return kept | judging.closed(site, _counted(site, view), job) if limits_of(site) else kept
+    return kept | judging.closed(site, counted(site, view), job) if limits_of(site) else kept
 
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:
     """Return what active jobs take of limits, as things stand; None: more than active jobs counts."""
-    return None if site.anybody_reserves else _counted(site, view).brought()
+    return None if site.anybody_reserves else counted(site, view).brought()
 
 
 def keeps_stopped(
@@ -66,10 +67,10 @@ def keeps_stopped(
         return True
     if not limits_of(site) and not site.settings.resources:
         return False
-    counted = _counted(site, view)
-    stopped = judging.stopper(counted, job, known.pop(job.id, None) if known else None)
+    now = counted(site, view)
+    stopped = judging.stopper(now, job, known.pop(job.id, None) if known else None)
     if stopped is not None:
         if known is not None:
             known[job.id] = stopped
         return True
-    return resources.blocked(site, counted, job) is not None
+    return resources.blocked(site, now, job) is not None

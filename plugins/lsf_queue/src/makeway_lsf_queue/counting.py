@@ -20,6 +20,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Node, PreemptMode
 from makeway_lsf_queue import jobs, reserve
 from makeway_lsf_queue.limits import Counts, Limit
+from makeway_lsf_queue.presence import Presence, presence_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
 from makeway_lsf_queue.sums import Changed, Share, Sums, Without
@@ -61,6 +62,8 @@ class Counted:
     """The same as sums; shared with others, and brought to `summed` before each use."""
     summed: Sequence[tuple[Job, bool]] | None
     """None: `jobs`."""
+    presence: Presence | None = None
+    """Who changed since the sums were brought up to date; None: they follow `summed`."""
     changed: Changed = attrs.field(factory=dict)
     """Who makes way, where the sums are of the jobs as they are."""
     answers: dict[object, Any] = attrs.field(factory=dict)
@@ -78,10 +81,13 @@ class Counted:
     @classmethod
     def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         base = _MEMO.base(site, view)
+        if base is None and view.made_way:
+            return cls(site, view, modes, (), new_sums(site, modes), None)
+        presence = presence_of(view)
         if base is None:
-            return cls(site, view, modes, (), _MEMO.sums_of(site, modes), None)
+            return cls(site, view, modes, (), _sums_of(presence, site, modes), None, presence)
         changed = {job.id: modes(job) is PreemptMode.SUSPEND for job in view.made_way}
-        return cls(site, view, modes, (), base.sums, base.summed or base.jobs, changed)
+        return cls(site, view, modes, (), base.sums, None, presence, changed)
 
     @functools.cached_property
     def jobs(self) -> tuple[tuple[Job, bool], ...]:
@@ -93,7 +99,10 @@ class Counted:
 
     def brought(self) -> Sums:
         """Return the sums, of the jobs that they are to be of."""
-        self.sums.follow(self.jobs if self.summed is None else self.summed)
+        if self.presence is None:
+            self.sums.follow(self.jobs if self.summed is None else self.summed)
+        elif news := self.presence.news_for_sums():
+            self.sums.catch_up(news)
         return self.sums
 
     @functools.cached_property
@@ -148,7 +157,7 @@ class Counted:
         return found
 
     def _use(self, limit: Limit, besides: Job, running: float, stopped: float) -> Use:
-        if limit.suspended and not self._resumes_beside(limit, besides):
+        if limit.suspended and not self.resumes_beside(limit, besides):
             return Use(running + stopped, stopped)
         return Use(running)
 
@@ -171,7 +180,7 @@ class Counted:
         active = besides.allocation is not None
         if not self.is_summed(limit) or self.reserved or (active and self.changed):
             return None
-        with_stopped = limit.suspended and not self._resumes_beside(limit, besides)
+        with_stopped = limit.suspended and not self.resumes_beside(limit, besides)
         if active:
             return self.brought().taken_beside((limit, key), besides.id, with_stopped=with_stopped)
         on = self._on_hosts((limit, key), besides)
@@ -190,7 +199,7 @@ class Counted:
         known: Mapping[int, float] | None = self.answers.get(kind)
         if known is None:
             found = self._on_hosts((limit, key), besides)
-            if limit.suspended and not self._resumes_beside(limit, besides):
+            if limit.suspended and not self.resumes_beside(limit, besides):
                 known = {index: running + stopped for index, (running, stopped) in found.items()}
             else:
                 known = {index: running for index, (running, _) in found.items()}
@@ -227,12 +236,12 @@ class Counted:
 
     def _sharing(self, limit: Limit, key: str, besides: Job) -> Iterator[tuple[Job, bool]]:
         """Yield the other active jobs that the limit counts together with `besides`."""
-        counted = limit.suspended and not self._resumes_beside(limit, besides)
+        counted = limit.suspended and not self.resumes_beside(limit, besides)
         for job, suspended in self.jobs:
             if job.id != besides.id and (counted or not suspended) and limit.member(job) == key:
                 yield job, suspended
 
-    def _resumes_beside(self, limit: Limit, job: Job) -> bool:
+    def resumes_beside(self, limit: Limit, job: Job) -> bool:
         """Whether a JOBS limit leaves other suspended jobs out when `job`, one of them, is to go on (6.3)."""
         lenient = self.site.settings.jobs_limit_on_resume == "running"
         return lenient and limit.counts is Counts.JOBS and job.state is JobState.SUSPENDED
@@ -276,7 +285,6 @@ class _Memo:
         self._version = -1
         self._found: dict[tuple[int, ...], Counted] = {}
         """By the identities of those who make way."""
-        self._sums: Sums | None = None
 
     def get(self, site: Site, view: ClusterView) -> Counted | None:
         """Return what is known of `view`; None: nothing, or it is of another moment."""
@@ -301,14 +309,23 @@ class _Memo:
             return None
         return base if base.brought().knows(view.made_way) else None
 
-    def sums_of(self, site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
-        """Return the sums of a site, whoever they were of last."""
-        if self._sums is None or self._sums.site is not site:
-            self._sums = Sums(site, _amounts_of(site), lambda job: modes(job) is PreemptMode.SUSPEND)
-        return self._sums
-
 
 _MEMO = _Memo()
+
+
+def new_sums(site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
+    """Return the sums of nobody."""
+    return Sums(site, _amounts_of(site), lambda job: modes(job) is PreemptMode.SUSPEND)
+
+
+def _sums_of(presence: Presence, site: Site, modes: Callable[[Job], PreemptMode]) -> Sums:
+    """Return the sums of the active jobs of a run."""
+    sums: Sums | None = presence.sums
+    if sums is None or sums.site is not site:
+        sums = presence.sums = new_sums(site, modes)
+        presence.news_for_sums()
+        sums.catch_up(presence.active)
+    return sums
 
 
 def _amount(job: Job, limit: Limit, nodes: Sequence[Node]) -> float:

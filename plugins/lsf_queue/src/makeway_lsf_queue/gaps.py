@@ -15,7 +15,7 @@ from makeway.model import ClusterView, Job
 from makeway_lsf_queue import jobs
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import covered, held_on
-from makeway_lsf_queue.survey import Survey, survey_of
+from makeway_lsf_queue.survey import KeptSlots, Survey, survey_of
 
 
 def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
@@ -36,6 +36,13 @@ def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
 
 def not_offered(site: Site, survey: Survey, mine: str) -> NodeBits:
     """Return the first hosts of SSUSP jobs of queues of the same or a higher priority than `mine`."""
+    known = survey.not_offered.get(mine)
+    if known is None:
+        known = survey.not_offered[mine] = _not_offered(site, survey, mine)
+    return known
+
+
+def _not_offered(site: Site, survey: Survey, mine: str) -> NodeBits:
     if not site.settings.ssusp_closes_host:
         return 0
     priority = site.queues[mine].priority
@@ -63,13 +70,42 @@ def _between(site: Site, mine: str, below: str, other: Job) -> bool:
 
 def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
     """Return host -> slots of suspended jobs that are not for queue `mine`."""
-    known = survey.kept_slots.get(mine)
+    known = survey.kept.get(mine)
     if known is None:
-        known = survey.kept_slots[mine] = {}
-        for job in survey.suspended:
-            if may_use(site, view, mine, job):
-                continue
+        known = survey.kept[mine] = KeptSlots()
+    if known.stale:
+        _look_again(known, site, survey, view, mine)
+    return known.on
+
+
+def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
+    """Look at those jobs again on whose hosts anybody came, went, was stopped or goes on."""
+    stale, kept.stale = kept.stale, 0
+    on = kept.on
+    for job_id in [job_id for job_id, (hosts, _) in kept.by_job.items() if hosts & stale]:
+        for index, held in kept.by_job.pop(job_id)[1]:
+            left = on.get(index, 0) - held
+            if left:
+                on[index] = left
+            else:
+                on.pop(index, None)
+    for job in survey.suspended:
+        if job.nodes & stale and not may_use(site, view, mine, job):
+            nodes = survey.used.nodes
+            held_there = tuple(
+                (index, held_on(job, index, nodes[index].cpus)) for index in bitmap.indices(job.nodes)
+            )
+            kept.by_job[job.id] = job.nodes, held_there
+            for index, held in held_there:
+                on[index] = on.get(index, 0) + held
+
+
+def kept_at_length(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
+    """Return what `kept_slots` comes to, job by job."""
+    found: dict[int, int] = {}
+    for job in survey.suspended:
+        if not may_use(site, view, mine, job):
             for index in bitmap.indices(job.nodes):
                 held = held_on(job, index, survey.used.nodes[index].cpus)
-                known[index] = known.get(index, 0) + held
-    return known
+                found[index] = found.get(index, 0) + held
+    return found

@@ -15,7 +15,7 @@ from makeway_lsf_queue.counting import Counted, Use, amount_on
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import memory_on
-from makeway_lsf_queue.sums import Cell, Sums
+from makeway_lsf_queue.sums import Cell, Closed, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 Rows = Sequence[tuple[int, float, float]]
@@ -78,6 +78,21 @@ class Stopper:
     """What is taken of it."""
     version: int
     """That of `cell` by which it was found."""
+
+    def enough(self, counted: Counted, job: Job) -> float:
+        """Return how much may be taken at most before the job may go on; infinite: that is not all that counts."""
+        limit = self.limit
+        if (
+            limit.per_host
+            or counted.reserved
+            or not counted.is_summed(limit)
+            or counted.resumes_beside(limit, job)
+        ):
+            return math.inf
+        running, stopped = self.cell.total
+        level = running + stopped if limit.suspended else running
+        others = counted.used(limit, self.key, job).total
+        return self.bound - wanted_of(job, limit, counted) + (level - others)
 
     def still_stands(self, sums: Sums) -> bool:
         """Whether nobody came, went or was suspended since who counts in the limit; nobody collects slots."""
@@ -284,9 +299,31 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
         return _closed_rows(counted, limit, job, key, rows)
     cell = counted.brought().cell((limit, key))
     known = cell.closed.get(id(rows))  # `sums.rows` keeps them
-    if known is None or known[0] != cell.version:
-        known = cell.closed[id(rows)] = cell.version, _closed_rows(counted, limit, job, key, rows)
-    return known[1]
+    if known is None:
+        by_host = {index: (most, wanted) for index, most, wanted in rows}
+        known = cell.closed[id(rows)] = Closed(by_host, bitmap.of(list(by_host)))
+    if known.stale:
+        _look_again(known, cell, limit)
+    return known.bits
+
+
+def _look_again(closed: Closed, cell: Cell, limit: Limit) -> None:
+    """See which hosts a limit closes by now, where anybody came, went, was stopped or goes on."""
+    bits = closed.bits
+    for index in bitmap.indices(closed.stale):
+        row = closed.rows.get(index)
+        if row is None:
+            continue
+        most, wanted = row
+        running, stopped = cell.on.get(index, _NOBODY)
+        if (running + stopped if limit.suspended else running) + wanted > most:
+            bits |= 1 << index
+        else:
+            bits &= ~(1 << index)
+    closed.bits, closed.stale = bits, 0
+
+
+_NOBODY = (0.0, 0.0)
 
 
 def _closed_rows(counted: Counted, limit: Limit, job: Job, key: str, rows: Rows) -> NodeBits:

@@ -42,6 +42,20 @@ class Guard:
             *(rule for name, rule in by_level if name in set_anywhere),
         )
 
+        self.only_counts = set_anywhere <= {"most"}
+        """Whether of a job that was never preempted nothing counts but what it is."""
+
+    def is_about(self, job: Job) -> bool:
+        """Whether what a job is may protect it from anybody."""
+        site = self._site
+        return bool(
+            jobs.by_brun(job)
+            or jobs.is_exclusive(job)
+            or job.spec.attributes
+            or site.queue_of(job).backfill
+            or jobs.gpus(job)
+        )
+
     def reason(self, job: Job) -> str:
         """Return why `job` may not be preempted; empty: it may."""
         for rule in self._rules:

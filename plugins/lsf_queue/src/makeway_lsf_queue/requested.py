@@ -23,6 +23,8 @@ class Bound:
     key: str
     bound: float
     share: Share
+    sums: Sums
+    """Those that the cell is of."""
     cell: Cell
     """What is taken of it."""
     wanted: float
@@ -36,15 +38,15 @@ class Bound:
         if self.rows is None:
             running, stopped = self.cell.total
             return (running + stopped if suspended else running) + self.wanted <= self.bound
-        on = self.cell.on
-        for index, most, wanted in self.rows:
-            pair = on.get(index)
-            if pair is None:
-                if wanted <= most:
-                    return True
-            elif (pair[0] + pair[1] if suspended else pair[0]) + wanted <= most:
-                return True
-        return False
+        return any(map(self.has_room, self.rows))
+
+    def has_room(self, row: tuple[int, float, float]) -> bool:
+        """Whether a limit per host leaves room on the host of one of its rows."""
+        index, most, wanted = row
+        pair = self.cell.on.get(index)
+        if pair is None:
+            return wanted <= most
+        return (pair[0] + pair[1] if self.limit.suspended else pair[0]) + wanted <= most
 
     def reason(self, counted: Counted, job: Job) -> str:
         """Return the pending reason of a job that it keeps out."""
@@ -82,7 +84,7 @@ class Request:
             per_host = limit.per_host
             rows = judging.rows_of(counted, limit, job, bound) if per_host else None
             wanted = 0.0 if per_host else judging.wanted_of(job, limit, counted)
-            found.append(Bound(limit, key, bound, (limit, key), sums.cell((limit, key)), wanted, rows))
+            found.append(Bound(limit, key, bound, (limit, key), sums, sums.cell((limit, key)), wanted, rows))
         lasting = (
             each
             for each in found

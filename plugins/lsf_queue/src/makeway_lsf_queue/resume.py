@@ -17,6 +17,7 @@ from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, GangOrder, GangVerb, Job, JobState, PreemptMode, Seconds, Stay
 from makeway_lsf_queue import admission, jobs, judging, opening, reserve, staying
 from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.protection import Guard
 from makeway_lsf_queue.slots import Used, could_resume, rearranged
 from makeway_lsf_queue.sums import Sums
@@ -189,7 +190,12 @@ class Arbiter:
         yield from self._resuming(view)
 
     def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
-        survey = survey_of(self._site, view)
+        survey = self._survey(view)
+        if not survey.stopped:
+            return
+        asleep = len(survey.stuck) + len(survey.held) + len(survey.held_now)
+        if not self._preemptor and asleep == len(survey.stopped):
+            return
         waiting = self._in_order(survey)
         if not self._preemptor and all(self._stays_stopped(job, view, survey) for job in waiting):
             return
@@ -222,11 +228,19 @@ class Arbiter:
                 trades=trades,
                 why="its slots are free",
             )
-            survey = survey_of(self._site, view)
+            survey = self._survey(view)
+
+    def _survey(self, view: ClusterView) -> Survey:
+        """Return the survey of the cluster as it is; what stops a job is to be looked at again where it changed."""
+        survey = survey_of(self._site, view)
+        if survey.held and (sums := admission.sums_of(self._site, view)) is not None and sums.woken:
+            survey.held -= sums.woken
+            sums.woken.clear()
+        return survey
 
     def _stays_stopped(self, job: Job, view: ClusterView, survey: Survey) -> bool:
         """Whether nothing has changed of what was found to stop a job: its slots, or a limit."""
-        if job.id in survey.stuck or job.id in survey.held:
+        if job.id in survey.stuck or job.id in survey.held or job.id in survey.held_now:
             return True
         last = self._stoppers.get(job.id)
         if last is None:
@@ -235,14 +249,25 @@ class Arbiter:
             self._summed = survey, admission.sums_of(self._site, view)
         sums = self._summed[1]
         if sums is not None and last.still_stands(sums):
-            survey.held.add(job.id)
+            self._let_sleep(job, last, survey)
             return True
         return self._breaks_limit(job, view, survey)
+
+    def _let_sleep(self, job: Job, stopper: judging.Stopper, survey: Survey) -> None:
+        """Remember what stops a job: until somebody comes or goes who counts in it, or for this moment."""
+        if job.id in survey.stuck:
+            return
+        if not self._site.anybody_reserves and stopper.cell.version == stopper.version:
+            survey.held.add(job.id)
+            survey.held_now.discard(job.id)
+            stopper.cell.sleepers[job.id] = stopper.enough(admission.counted(self._site, self._view), job)
+        else:
+            survey.held_now.add(job.id)
 
     def _breaks_limit(self, job: Job, view: ClusterView, survey: Survey) -> bool:
         stops = admission.keeps_stopped(self._site, job, view, self._stoppers)
         if stops and job.id in self._stoppers:
-            survey.held.add(job.id)
+            self._let_sleep(job, self._stoppers[job.id], survey)
         return stops
 
     def _in_order(self, survey: Survey) -> Sequence[Job]:
@@ -259,16 +284,15 @@ class Arbiter:
             return []
         stopped = self._in_its_place(job, view, survey)
         if stopped is None and self._only_slots_count:
-            survey.stuck[job.id] = job.nodes
+            _note_stuck(job, survey)
         return stopped
 
     def _pending_hosts(self, view: ClusterView) -> dict[int, NodeBits]:
         """Return priority of a queue -> hosts that its pending jobs may go to."""
         found: dict[int, NodeBits] = {}
-        for job in view.pending:
-            if not job.held and job.eligible_at <= view.now:
-                priority = self._site.queue_of(job).priority
-                found[priority] = found.get(priority, 0) | jobs.hosts_of(job)
+        for name, hosts in presence_of(view).pending_hosts(view.now):
+            priority = self._site.queues[name].priority
+            found[priority] = found.get(priority, 0) | hosts
         return found
 
     def _order(self, job: Job) -> tuple[object, ...]:
@@ -310,7 +334,7 @@ class Arbiter:
         site = self._site
         below = self._below(job, view) if site.use_susp_slots and site.settings.take_back else []
         if not below:
-            survey.stuck[job.id] = job.nodes
+            _note_stuck(job, survey)
             return None
         guard = Guard(site, job, view, view.now)
         below = [other for other in below if not guard.reason(other)]
@@ -339,6 +363,12 @@ class Arbiter:
 
     def _suspended(self, view: ClusterView) -> Sequence[Job]:
         return survey_of(self._site, view).stopped
+
+
+def _note_stuck(job: Job, survey: Survey) -> None:
+    survey.stuck[job.id] = job.nodes
+    survey.held.discard(job.id)
+    survey.held_now.discard(job.id)
 
 
 _AFTER = 1e-3

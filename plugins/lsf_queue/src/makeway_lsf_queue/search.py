@@ -1,9 +1,10 @@
 """Choose victims: LSF's walk, MINI_JOB and OPTIMAL_MINI_JOB (spec lsf 3.4).
 
 Method of the walk: take candidates in order until the job fits (found by doubling and halving, so that few probes
-are needed), then give back, last one first, whoever is not needed. Without MINI_JOB parallel victims of a
-parallel preemptor are not given back on the hosts that it will use: LSF may suspend more of them than needed. All
-or nothing: if all candidates together do not make room, nobody is touched.
+are needed), then give back, last one first, whoever is not needed. Suspended jobs whose slots it may use are looked at
+before anybody else, as they cost nothing: whoever makes way never takes room away. Without MINI_JOB parallel victims of
+a parallel preemptor are not given back on the hosts that it will use: LSF may suspend more of them than needed. All or
+nothing: if all candidates together do not make room, nobody is touched.
 """
 
 from __future__ import annotations
@@ -52,13 +53,12 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     if request in survey.futile:
         return None
     prober = _Prober(attempt, candidates, site, view)
-    if prober.is_kept_out():
-        survey.futile.add(request)
-        return None
     everybody = list(range(len(candidates.jobs)))
     free = [at for at in everybody if jobs.is_suspended(candidates.jobs[at])]
     costly = everybody[len(free) :]
-    taken = _walk(prober, free, costly)
+    taken: list[int] | None = []
+    if prober.place(free) is None:
+        taken = None if prober.is_kept_out() else _walk(prober, free, costly)
     if taken is None:
         survey.futile.add(request)
         return None
@@ -103,9 +103,17 @@ class _Prober:
         self._modes = candidates.modes
         self._view = view
         self._frees_memory = resources.memory_is_preemptable(site)
+        self._places: dict[tuple[int, ...], Placement | None] = {}
+        """What was found, by who had made way."""
 
     def place(self, taken: Sequence[int]) -> Placement | None:
         """Return the place of the job once the candidates at the positions `taken` have made way."""
+        asked = tuple(taken)
+        if asked not in self._places:
+            self._places[asked] = self._place(asked)
+        return self._places[asked]
+
+    def _place(self, taken: Sequence[int]) -> Placement | None:
         attempt = self._attempt.fresh()
         for at in taken:
             attempt.remove(self.jobs[at], self._mode(at))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from makeway import bitmap
-from makeway.bitmap import CoreBits
+from makeway.bitmap import CoreBits, NodeBits
 from makeway.model import Allocation, ClusterView, Job, JobState
 from makeway_lsf_queue.jobs import slots_on
 
@@ -49,9 +49,11 @@ class Used:
             if job.state is JobState.RUNNING and id(job) not in gone
         )
 
-    def forget(self) -> None:
-        """Look again: somebody was stopped or continued."""
-        self._running.clear()
+    def forget_on(self, hosts: NodeBits) -> None:
+        """Look again on some hosts: somebody came, went, was stopped or continued."""
+        running = self._running
+        for index in bitmap.indices(hosts):
+            running.pop(index, None)
 
 
 def held_on(job: Job, index: int, whole: int) -> int:

@@ -8,11 +8,12 @@ that taking a job out again leaves no rounding behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import Allocation, Job
+from makeway.model import Allocation, Job, JobState
 from makeway_lsf_queue.limits import Limit, limits_of
 from makeway_lsf_queue.site import Site
 
@@ -41,6 +42,17 @@ class _Part:
 
 
 @attrs.define(eq=False)
+class Closed:
+    """The hosts that a limit per host closes to some jobs."""
+
+    rows: Mapping[int, tuple[float, float]]
+    """Host -> the bound there, and what a job takes there."""
+    stale: NodeBits
+    """Hosts that are to be looked at anew."""
+    bits: NodeBits = 0
+
+
+@attrs.define(eq=False)
 class Cell:
     """What active jobs take of one limit, for one key; it stays the same object for as long as the sums are kept."""
 
@@ -51,12 +63,18 @@ class Cell:
     """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
     others do that are suspended. Of limits per host: on all hosts.
     """
+    gates: list[Any] = attrs.field(factory=list)
+    """Where limits stand for jobs that wait, each a `watching.Gate`; kept by `vain`."""
+    sleepers: dict[str, float] = attrs.field(factory=dict)
+    """Suspended jobs that it was found to stop, each with how much may be taken before it may go on; who may then is
+    woken, and forgotten.
+    """
     version: int = 0
     """Grows whenever anybody comes or goes who counts in the limit, or is suspended."""
     parts: dict[str, _Part] = attrs.field(factory=dict)
     """Who counts in it, by id."""
-    closed: dict[int, tuple[int, NodeBits]] = attrs.field(factory=dict)
-    """By the identity of rows: the version, and the hosts that the limit closes then; filled by `judging`."""
+    closed: dict[int, Closed] = attrs.field(factory=dict)
+    """By the identity of rows: the hosts that the limit closes; filled by `judging`."""
 
     def among(self, changed: Changed) -> Iterator[tuple[_Part, bool]]:
         """Yield those of `changed` who count in it, each with whether it is then counted as suspended."""
@@ -81,6 +99,10 @@ class Sums:
         self._followed: Sequence[tuple[Job, bool]] | None = None
         self._parts: dict[str, _Part] = {}
         self._cells: dict[Share, Cell] = {}
+        self.touched: dict[int, Cell] = {}
+        """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
+        self.woken: set[str] = set()
+        """Suspended jobs of which what stopped them is to be looked at again."""
         self.rows: dict[object, list[tuple[int, float, float]]] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
@@ -122,8 +144,26 @@ class Sums:
             for job_id in [each for each in parts if each not in here]:
                 self._book(parts.pop(job_id), -1)
 
-    def _enter(self, job: Job, suspended: bool) -> None:
-        takes = {(limit, key): self._amounts(job, limit) for limit, key, _ in self.about(job)}
+    def catch_up(self, news: Mapping[str, Job | None]) -> None:
+        """Count those anew who changed; None: a job is no longer active."""
+        parts = self._parts
+        for job_id, job in news.items():
+            known = parts.pop(job_id, None)
+            if known is not None:
+                self._book(known, -1)
+            if job is not None:
+                suspended = job.state is JobState.SUSPENDED
+                same = known is not None and known.job is job and known.allocation is job.allocation
+                self._enter(job, suspended, known.takes if known is not None and same else None)
+
+    def _enter(
+        self,
+        job: Job,
+        suspended: bool,
+        takes: Mapping[Share, tuple[float, Mapping[int, float]]] | None = None,
+    ) -> None:
+        if takes is None:
+            takes = {(limit, key): self._amounts(job, limit) for limit, key, _ in self.about(job)}
         part = self._parts[job.id] = _Part(job, suspended, self._stops(job), job.allocation, takes)
         self._book(part, 1)
 
@@ -134,6 +174,10 @@ class Sums:
             cell = self.cell(share)
             cell.total[side] += sign * amount
             cell.version += 1
+            if cell.gates:
+                self.touched[id(cell)] = cell
+            if cell.sleepers:
+                self._wake(cell, share[0])
             if sign > 0:
                 cell.parts[part.job.id] = part
             else:
@@ -150,6 +194,19 @@ class Sums:
                 hosts = cell.on
                 for index, count in on.items():
                     hosts.setdefault(index, [0.0, 0.0])[side] += sign * count
+                if cell.closed:
+                    changed = part.job.nodes if part.allocation is None else part.allocation.nodes
+                    for closed in cell.closed.values():
+                        closed.stale |= changed
+
+    def _wake(self, cell: Cell, limit: Limit) -> None:
+        """Wake the suspended jobs that may go on by what is taken now."""
+        running, stopped = cell.total
+        level = running + stopped if limit.suspended else running
+        woken = [job_id for job_id, enough in cell.sleepers.items() if level <= enough]
+        for job_id in woken:
+            del cell.sleepers[job_id]
+        self.woken.update(woken)
 
     def knows(self, jobs: Sequence[Job]) -> bool:
         """Whether all of `jobs` are in the sums as they are now."""

@@ -1,112 +1,190 @@
-"""Look over the active jobs once, and remember it until one starts, stops, goes on or leaves."""
+"""Look over the active jobs, and remember it; who starts, stops, goes on or leaves is looked at again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+import operator
+from collections.abc import Container, Mapping
+
+import attrs
 
 from makeway.bitmap import NodeBits
-from makeway.model import Allocation, Candidates, ClusterView, Exclusive, Job, JobState, Seconds
+from makeway.model import Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode
 from makeway_lsf_queue import jobs, opening
+from makeway_lsf_queue.presence import News, Presence, presence_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import Used
 
-_Seen = tuple[Job, JobState, Allocation | None, Seconds | None, NodeBits]
-"""An active job as it was looked at: when it is to leave, if it is, and its hosts."""
+_by_index = operator.attrgetter("index")
+_SUSPENDED, _RUNNING = JobState.SUSPENDED, JobState.RUNNING
+
+
+class Seen:
+    """The active jobs as they were looked at last, from one survey to the next."""
+
+    def __init__(self, presence: Presence) -> None:
+        """Begin with nobody."""
+        self.hosts: dict[str, NodeBits] = {}
+        """Id of an active job -> its hosts."""
+        self.used = Used(presence.view)
+        self.running: dict[str, list[Job]] = {}
+        """Running jobs that nobody told to leave, by queue, in job-table order."""
+        self.suspended: list[Job] = []
+        """Jobs suspended by the system or by people, in job-table order."""
+        self.stopped: list[Job] = []
+        """Those suspended by the system."""
+        self.exclusive: dict[str, NodeBits] = {}
+        """Exclusive jobs, each with its hosts."""
+        self.modes: dict[str, PreemptMode] = {}
+        """Id of an active job -> how it would make way; filled by `victims`."""
+        self.guarded: dict[str, bool] = {}
+        """Id of an active job -> whether anything about it may protect it but how long or often it ran; likewise."""
+        self._listed: dict[str, tuple[Job, list[Job]]] = {}
+        """Id -> in which list of `running` or `suspended` a job stands."""
+
+    def look_at(self, job_id: str, job: Job | None) -> tuple[NodeBits, bool]:
+        """Look at a job again; return its hosts, then and now, and whether the suspended ones are others, or others'.
+
+        :param job: None: it is no longer active.
+        """
+        changed = self.hosts.pop(job_id, 0)
+        self.exclusive.pop(job_id, None)
+        known = self._listed.pop(job_id, None)
+        stops = False
+        if known is not None:
+            _strike_off(known[1], known[0])
+            if known[1] is self.suspended:
+                stops = True
+                _strike_off(self.stopped, known[0])
+        if job is None:
+            self.modes.pop(job_id, None)
+            self.guarded.pop(job_id, None)
+            return changed, stops
+        hosts = self.hosts[job_id] = job.nodes
+        if job.spec.exclusive is Exclusive.NODE:
+            self.exclusive[job_id] = hosts
+        if job.state is _SUSPENDED:
+            self._list(job, self.suspended)
+            if jobs.is_suspended(job):
+                bisect.insort(self.stopped, job, key=_by_index)
+            stops = True
+        elif job.state is _RUNNING and job.preempt_at is None:
+            name = job.partition.name
+            if name not in self.running:
+                self.running[name] = []
+            self._list(job, self.running[name])
+        return changed | hosts, stops
+
+    def _list(self, job: Job, listed: list[Job]) -> None:
+        bisect.insort(listed, job, key=_by_index)
+        self._listed[job.id] = job, listed
+
+
+def _strike_off(listed: list[Job], job: Job) -> None:
+    at = bisect.bisect_left(listed, job.index, key=_by_index)
+    if at < len(listed) and listed[at] is job:
+        del listed[at]
 
 
 class Survey:
     """What candidates are made of, whoever asks."""
 
-    def __init__(self, site: Site, view: ClusterView, before: Survey | None = None) -> None:
+    def __init__(
+        self, site: Site, version: int, seen: Seen, news: News, before: Survey | None = None
+    ) -> None:
         """Look over the active jobs.
 
-        :param before: the survey before this one; what it found out stays where nobody came, went or was stopped.
+        :param version: of the cluster.
+        :param news: who changed since the survey before.
+        :param before: that survey; what it found out stays where nobody came, went or was stopped.
         """
         self.site = site
-        self.version = view.version
-        self.used = Used(view)
-        self.running: dict[str, list[Job]] = {}
+        self.version = version
+        self.seen = seen
+        self.used = seen.used
+        self.running = seen.running
         """Running jobs that nobody told to leave, by queue, in job-table order."""
-        self.stopped: list[Job] = []
+        self.stopped = seen.stopped
         """Jobs suspended by the system, in job-table order."""
-        self.exclusive: NodeBits = 0
-        """Hosts of exclusive jobs."""
-        self.suspended: list[Job] = []
+        self.suspended = seen.suspended
         """Those, and jobs suspended by people."""
-        self.stopped_first: dict[str, NodeBits] = {}
-        """Queue -> the first hosts of its jobs that the system suspended."""
         self.stuck: dict[str, NodeBits] = {}
         """Suspended jobs that cannot have their slots, whoever they stop, with their hosts; filled by `resume`."""
         self.held: set[str] = set()
-        """Suspended jobs of which a limit was found to stop them; filled by `resume`."""
-        self.room: dict[str, Sequence[tuple[int, int]]] = {}
-        """Queue -> hosts with cores that no running jobs use save those that it may preempt; filled by `vain`."""
+        """Suspended jobs that a limit stops, until it is looked at again; filled by `resume`."""
+        self.held_now: set[str] = set()
+        """Suspended jobs that something else was found to stop at this moment; filled by `resume`."""
         self.lasting: dict[str, tuple[dict[int, int], NodeBits]] = {}
-        """Queue -> what `room` says of each host, and hosts where that is to be looked at anew; filled by `vain`."""
-        self.lacking: dict[object, bool] = {}
-        """Whether jobs of a queue lack slots on their hosts, whoever made way; filled by `vain`."""
-        self.roomy: dict[object, Sequence[tuple[int, int]]] = {}
-        """The hosts of `room` that jobs of a queue may use as suspended jobs keep slots; filled by `vain`."""
-        self.reasons: dict[object, str] = {}
-        """What stands in the way on hosts; filled by `vain`."""
-        self.kept_slots: dict[str, dict[int, int]] = {}
-        """Queue -> host -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
+        """Queue -> host -> how many cores no running jobs use save those that it may preempt; and hosts where that is
+        to be looked at anew; filled by `watching`."""
+        self.rooms: list[Room] = []
+        """Room for jobs that wait; kept by `vain`."""
+        self.not_offered: dict[str, NodeBits] = {}
+        """Queue -> first hosts of suspended jobs that are closed to it; filled by `gaps`."""
+        self.kept: dict[str, KeptSlots] = {}
+        """Queue -> slots of suspended jobs that are not for that queue; filled by `gaps`."""
         self.named: dict[object, Candidates] = {}
         """What was said at `futile_at` to jobs that may preempt the same others; filled by `victims`."""
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
-        self.futile_at = view.now
+        self.futile_at = -1.0
         self._ranks: dict[NodeBits, Mapping[int, int]] = {}
-        self._seen: dict[str, _Seen] = {}
-        known = before._seen if before is not None and before.site is site else {}
-        changed = self._look(view, known)
-        if before is not None and before.site is site:
-            self.stuck = {each: hosts for each, hosts in before.stuck.items() if not hosts & changed}
-            self.lasting = {queue: (free, old | changed) for queue, (free, old) in before.lasting.items()}
-
-    def _look(self, view: ClusterView, known: Mapping[str, _Seen]) -> NodeBits:
-        """Note the active jobs; return the hosts on which anybody came, went, was stopped, goes on or is to leave.
-
-        :param known: the active jobs as they were.
-        """
-        seen, running = self._seen, self.running
         changed: NodeBits = 0
-        for job in view.active:
-            state, allocation, leaves_at = job.state, job.allocation, job.preempt_at
-            was = known.get(job.id)
-            if was is None:
-                hosts = job.nodes
-                changed |= hosts
-                was = (job, state, allocation, leaves_at, hosts)
-            elif was[0] is not job or (
-                was[1] is not state or was[2] is not allocation or was[3] != leaves_at
-            ):
-                hosts = job.nodes
-                changed |= hosts | was[4]
-                was = (job, state, allocation, leaves_at, hosts)
-            seen[job.id] = was
-            if job.spec.exclusive is Exclusive.NODE:
-                self.exclusive |= was[4]
-            if state is JobState.SUSPENDED:
-                self._note_stopped(job)
-            elif state is JobState.RUNNING and leaves_at is None:
-                name = job.partition.name
-                if name in running:
-                    running[name].append(job)
-                else:
-                    running[name] = [job]
-        for job_id in known.keys() - seen.keys():
-            changed |= known[job_id][4]
-        return changed
+        stops = before is None
+        for job_id, job in news.items():
+            hosts, other = seen.look_at(job_id, job)
+            changed |= hosts
+            stops |= other
+        self.used.forget_on(changed)
+        self.exclusive: NodeBits = 0
+        """Hosts of exclusive jobs."""
+        for hosts in seen.exclusive.values():
+            self.exclusive |= hosts
+        self.stopped_first: dict[str, NodeBits] = (
+            self._first_hosts() if stops or before is None else before.stopped_first
+        )
+        """Queue -> the first hosts of its jobs that the system suspended."""
+        if before is not None:
+            self.stuck = before.stuck
+            self.held = before.held
+            self.held -= news.keys()
+            if self.stuck:
+                self.stuck = {each: hosts for each, hosts in self.stuck.items() if not hosts & changed}
+            self.lasting = {queue: (free, old | changed) for queue, (free, old) in before.lasting.items()}
+            self.not_offered = {} if stops else before.not_offered
+            self.kept = before.kept
+            for kept in self.kept.values():
+                kept.stale |= changed
+            self.rooms = before.rooms
+            if self.rooms and changed:
+                for job in self.suspended:
+                    if job.nodes & changed:
+                        changed |= job.nodes  # whose slots these are may be another matter now
+                for room in self.rooms:
+                    room.stale |= changed
 
-    def _note_stopped(self, job: Job) -> None:
-        self.suspended.append(job)
-        if jobs.is_suspended(job):
-            self.stopped.append(job)
-            if opening.by_window(self.site, job):
-                return  # closes no host (5.3)
-            name = job.partition.name
-            self.stopped_first[name] = self.stopped_first.get(name, 0) | (job.nodes & -job.nodes)
+    def _first_hosts(self) -> dict[str, NodeBits]:
+        found: dict[str, NodeBits] = {}
+        for job in self.stopped:
+            if not opening.by_window(self.site, job):  # else it closes no host (5.3)
+                name = job.partition.name
+                found[name] = found.get(name, 0) | (job.nodes & -job.nodes)
+        return found
+
+    def lasting_at(self, view: ClusterView, index: int, below: Container[str]) -> int:
+        """Return how many cores of a host no running jobs use save those of queues `below`, and who is to leave."""
+        busy = 0
+        for job in view.jobs_on(index):
+            held = job.allocation
+            if (
+                job.state is _RUNNING
+                and job.preempt_at is None
+                and job.partition.name not in below
+                and held is not None
+                and held.cores is not None
+            ):
+                busy |= held.cores[held.node_indices.index(index)]
+        return self.used.nodes[index].cores - busy.bit_count()
 
     def host_ranks(self, hosts: NodeBits) -> Mapping[int, int]:
         """Return host -> place in the order in which hosts are considered, least loaded first (3.3)."""
@@ -130,17 +208,44 @@ class Survey:
         return {index: at for at, index in enumerate(sorted(usable, key=load))}
 
 
-class _Memo:
-    """The last survey."""
+@attrs.define(eq=False)
+class Room:
+    """Slots that jobs of one queue could get, whoever made way for them; filled by `watching`."""
 
-    survey: Survey | None = None
+    free: dict[int, int] = attrs.field(factory=dict)
+    """By host; hosts without any are left out."""
+    total: int = 0
+    not_offered: NodeBits = 0
+    """Hosts that suspended jobs close."""
+    stale: NodeBits = -1
+    """Hosts where that is to be looked at anew."""
+
+
+class KeptSlots:
+    """Slots of suspended jobs that are not for one queue; filled by `gaps`."""
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self.on: dict[int, int] = {}
+        """By host; hosts without any are left out."""
+        self.by_job: dict[str, tuple[NodeBits, tuple[tuple[int, int], ...]]] = {}
+        """Suspended job -> its hosts, and what it keeps on each."""
+        self.stale: NodeBits = -1
+        """Hosts where that is to be looked at anew."""
 
 
 def survey_of(site: Site, view: ClusterView) -> Survey:
     """Return the survey of the cluster as it is."""
-    known = _Memo.survey
-    if known is None or known.site is not site or known.version != view.version:
-        known = _Memo.survey = Survey(site, view, known)
+    presence = presence_of(view)
+    known: Survey | None = presence.survey
+    version = view.version
+    if known is None or known.site is not site:
+        presence.news_for_survey()
+        in_order = sorted(presence.active.values(), key=_by_index)
+        everybody: News = {job.id: job for job in in_order}
+        known = presence.survey = Survey(site, version, Seen(presence), everybody)
+    elif known.version != version:
+        known = presence.survey = Survey(site, version, known.seen, presence.news_for_survey(), known)
     if known.futile_at != view.now:
         known.futile, known.named, known.futile_at = set(), {}, view.now
     return known

@@ -8,31 +8,50 @@ too few. What is said here is what a try comes to; `tests/test_in_vain.py` holds
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 import attrs
 
-from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job, JobSpec, JobState, ModeFlag, OverSubscribe, Partition
+from makeway.hookspecs import Standing
+from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts
+from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Cell, Sums
-from makeway_lsf_queue.survey import Survey, survey_of
-from makeway_lsf_queue.victims import mode_of, reason_on_hosts
+from makeway_lsf_queue.sums import Sums
+from makeway_lsf_queue.survey import Room, Survey, survey_of
+from makeway_lsf_queue.victims import mode_of
+from makeway_lsf_queue.vocabulary import PARALLEL
+from makeway_lsf_queue.watching import Gate, Hosts, Said, State, Watched, lasting_on, turn
 
 _MANY = 10_000
 """So many requests are kept compiled."""
 
 
-def in_vain(view: ClusterView) -> Callable[[Job], str | None] | None:
+def in_vain(view: ClusterView) -> Callable[[Job], str | Standing | None] | None:
     """Return what says why a job would wait if it were tried; None: more than limits and slots counts."""
-    site = site_of(view)
-    return None if site.settings.resources or _looks_at_time(site) else _Glance(site, view)
+    return _glance(site_of(view), view)
+
+
+def turned(view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
+    """Return what says which of these reasons no longer stand, or stand again."""
+    glance = _glance(site_of(view), view)
+    return lambda: None if glance is None else glance.turned()
+
+
+def _glance(site: Site, view: ClusterView) -> _Glance | None:
+    """Return what looks at the jobs of a run."""
+    if site.settings.resources or _looks_at_time(site):
+        return None
+    presence = presence_of(view)
+    known = presence.glance
+    if not isinstance(known, _Glance) or known.site is not site:
+        known = presence.glance = _Glance(site, view)
+    return known
 
 
 def _looks_at_time(site: Site) -> bool:
@@ -41,38 +60,6 @@ def _looks_at_time(site: Site) -> bool:
     return bool(
         site.anybody_reserves or site.has_windows or paced or any(level.interval for level in site.levels)
     )
-
-
-@attrs.define(eq=False)
-class _Said:
-    """What is known of the jobs of one request, and what was said of them last."""
-
-    request: Request
-    whose: tuple[str, NodeBits, int]
-    """Their queue, their hosts, how many slots they want."""
-    below: Container[str]
-    """Whose jobs they may preempt."""
-    never_lacks: bool
-    """Whether slots say nothing about them."""
-    version: int = -1
-    """Of the cluster, when they were asked about last."""
-    reason: str | None = None
-    taken: int = -1
-    """Of the limits about them, by which the rest was found."""
-    first: Bound | None = None
-    """The first limit that keeps them out."""
-    limit: str = ""
-    """The reason that it gives."""
-    stays: bool = False
-    """Whether a limit keeps them out whoever makes way."""
-    watched: tuple[Cell, ...] = ()
-    """If one does: what `limit` and `stays` depend on."""
-    watched_at: int = -1
-    """What their versions add up to."""
-    closed: NodeBits | None = None
-    """Hosts that limits close to them; None: not looked at yet."""
-    closed_for_good: NodeBits | None = None
-    """The same, whoever makes way."""
 
 
 @attrs.frozen
@@ -84,7 +71,7 @@ class _Asked:
     required: NodeBits
     excluded: NodeBits
     size: int
-    said: _Said | None
+    said: Said | None
     """None: its request is not all that counts."""
 
 
@@ -92,30 +79,143 @@ class _Glance:
     """Looks at the jobs of one run."""
 
     def __init__(self, site: Site, view: ClusterView) -> None:
-        self._site = site
+        self.site = self._site = site
         self._view = view
         shared = any(part.oversubscribe != OverSubscribe() for part in view.cluster.partitions)
         threads = any(node.cpus != node.cores for node in view.cluster.nodes)
         self._whole_cores = not (shared or threads or ModeFlag.GANG in view.preempt_mode.flags)
         self._asked: dict[str, _Asked] = {}
         """By the job's id."""
-        self._said: dict[object, _Said] = {}
+        self._said: dict[object, Said] = {}
         """By all that a request depends on."""
+        self._gates: dict[object, Gate] = {}
+        """By the limit, and all that it depends on where it stands."""
+        self._hosts: dict[tuple[str, NodeBits, int], Hosts] = {}
+        """By queue, hosts and slots."""
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = functools.partial(mode_of, site=site)
         self._counted: tuple[int, Counted] | None = None
         """What counts, at a version of the cluster."""
+        self._seen = -1
+        """Version of the cluster by which what stands was looked at."""
+        self._turned: dict[Standing, None] = {}
+        """Reasons that no longer stand, or stand again, to be told."""
 
-    def __call__(self, job: Job) -> str | None:
-        view, said = self._view, self._said_of(job)
+    def __call__(self, job: Job) -> str | Standing | None:
+        view = self._view
+        if self._seen != view.version:
+            self._look_again()
+        said = self._said_of(job)
         if said is None or view.heterogeneous:
             return None
+        if said.standing is not None and not said.otherwise:
+            return said.standing
         if said.version != view.version:
             said.reason = self._reason(said, job)
             said.version = view.version
-        return said.reason
+            self._let_stand(said)
+        standing: Standing | None = said.standing
+        return said.reason if standing is None else standing
 
-    def _said_of(self, job: Job) -> _Said | None:
+    def turned(self) -> list[Standing] | None:
+        """Return which reasons no longer stand, or stand again, since the last call; None: none of them does."""
+        view = self._view
+        if view.heterogeneous:
+            return None
+        if self._seen != view.version:
+            self._look_again()
+        found, self._turned = list(self._turned), {}
+        return found
+
+    # ----------------------------------------------------------------------------- watching
+    def _look_again(self) -> None:
+        """See which reasons stand no more: the limits or hosts that they rest on stand otherwise."""
+        view = self._view
+        self._seen = view.version
+        sums = self._counted_now().brought()
+        if sums.touched:
+            for cell in sums.touched.values():
+                for gate in cell.gates:
+                    state = gate.look()
+                    if state != gate.state:
+                        self._turn(gate, state)
+            sums.touched.clear()
+        survey = survey_of(self._site, view)
+        for hosts in self._hosts.values():
+            if hosts.watchers and (now := hosts.look(survey, view)) != hosts.state:
+                self._turn(hosts, now)
+
+    def _turn(self, watched: Watched, state: State) -> None:
+        for said, more in turn(watched, state):
+            before = said.otherwise
+            said.otherwise += more
+            if not before or not said.otherwise:
+                standing = said.standing
+                assert standing is not None
+                standing.stands = not said.otherwise
+                self._turned[standing] = None
+
+    def _let_stand(self, said: Said) -> None:
+        """Let the reason stand that was just found, if all that it depends on is watched."""
+        if said.standing is not None:
+            for watched, state in said.rests_on:
+                sharing = watched.watchers[state]
+                del sharing[said]
+                if not sharing:
+                    del watched.watchers[state]
+            said.rests_on.clear()
+            said.standing, said.otherwise = None, 0
+        if said.reason is None:
+            return
+        first, survey = said.first, survey_of(self._site, self._view)
+        if not said.stays:
+            lacks, closed, _ = said.hosts.state = said.hosts.look(survey, self._view)
+            if not lacks or (first is None and not closed):
+                return
+            if first is not None and first.rows is not None and first.limit.reason in PARALLEL:
+                return  # which host has most room says whether smaller jobs would be let in
+        bounds = said.request.bounds
+        until = len(bounds) if first is None else bounds.index(first) + 1
+        if said.stays and not self._kept(said.gates[until - 1]).state[2]:
+            return  # it is another limit that stays
+        said.standing = Standing(said.reason)
+        for gate in said.gates[:until]:
+            self._watch(said, self._kept(gate))
+        if not said.stays:
+            self._watch(said, said.hosts)
+
+    @staticmethod
+    def _watch(said: Said, watched: Watched) -> None:
+        state = watched.state
+        if state in watched.watchers:
+            watched.watchers[state][said] = None
+        else:
+            watched.watchers[state] = {said: None}
+        said.rests_on.append((watched, state))
+
+    @staticmethod
+    def _kept(gate: Gate) -> Gate:
+        """Return a gate once it is looked at whenever anything about its limit changes."""
+        if not gate.is_kept:
+            gate.is_kept = True
+            gate.bound.cell.gates.append(gate)
+            gate.state = gate.look()
+        return gate
+
+    def _gate(self, bound: Bound, queue: str, *, lasts: bool) -> Gate:
+        asked = bound.share, bound.bound, bound.wanted, id(bound.rows), queue if lasts else ""
+        known = self._gates.get(asked)
+        if known is None:
+            known = self._gates[asked] = Gate(bound, self._site.targets[queue] if lasts else None)
+        return known
+
+    def _counted_now(self) -> Counted:
+        version = self._view.version
+        if self._counted is None or self._counted[0] != version:
+            self._counted = version, Counted.of(self._site, self._view, self._modes)
+        return self._counted[1]
+
+    def _said_of(self, job: Job) -> Said | None:
         """Return what is known of the request of a job; None: more than its request counts."""
         known = self._asked.get(job.id)
         if (
@@ -133,7 +233,7 @@ class _Glance:
             self._asked[job.id] = known
         return known.said
 
-    def _new(self, job: Job) -> _Said | None:
+    def _new(self, job: Job) -> Said | None:
         spec, hosts = job.spec, jobs.hosts_of(job)
         beyond = spec.licenses or spec.licenses_any or spec.gres or spec.gres_total or spec.attributes
         if beyond or spec.exclusive is not None or self._is_refused(job) or not hosts:
@@ -145,46 +245,46 @@ class _Glance:
             if len(self._said) >= _MANY:
                 self._said.clear()
                 self._asked.clear()
-            queue = job.partition.name
-            known = self._said[asked] = _Said(
-                Request.of(counted, job),
-                (queue, hosts, spec.cpus),
+            counted.brought()
+            queue, request = job.partition.name, Request.of(counted, job)
+            known = self._said[asked] = Said(
+                request,
                 self._site.targets[queue],
                 not self._whole_cores or bool(spec.oversubscribe),
+                self._hosts_of(queue, hosts, job),
+                tuple(self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds),
             )
         return known
 
-    def _reason(self, said: _Said, job: Job) -> str | None:
-        version = self._view.version
-        if self._counted is None or self._counted[0] != version:
-            self._counted = version, Counted.of(self._site, self._view, self._modes)
-        counted = self._counted[1]
-        sums = counted.brought()
-        if said.request.sums is not sums:
-            said.request, said.taken, said.stays = Request.of(counted, job), -1, False
-        if said.stays and sum([cell.version for cell in said.watched]) == said.watched_at:
-            return said.limit
+    def _hosts_of(self, queue: str, hosts: NodeBits, job: Job) -> Hosts:
+        asked = queue, hosts, job.spec.cpus
+        known = self._hosts.get(asked)
+        if known is None:
+            survey, room = survey_of(self._site, self._view), Room()
+            survey.rooms.append(room)
+            known = self._hosts[asked] = Hosts(self._site, queue, hosts, job.spec.cpus, job, room)
+        return known
+
+    def _reason(self, said: Said, job: Job) -> str | None:
+        counted = self._counted_now()
+        counted.brought()
         self._look_at_limits(said, counted, job)
         if said.first is not None:
             return said.limit if said.stays or self._finds_no_room(said, counted, job) else None
         if not self._finds_no_room(said, counted, job):
             return None
         survey = survey_of(self._site, self._view)
-        queue, hosts, wanted = said.whose
+        where = said.hosts
         # While no host is closed, whoever could never run is told so when it is tried.
-        if not gaps.not_offered(self._site, survey, queue):
+        if not gaps.not_offered(self._site, survey, where.queue):
             if said.closed is None:
                 said.closed = judging.closed(self._site, counted, job)
             if not said.closed:
                 return None
-        asked = queue, hosts, wanted > 1
-        reason = survey.reasons.get(asked)
-        if reason is None:
-            reason = survey.reasons[asked] = reason_on_hosts(survey, job, self._view)
-        return reason
+        return where.look(survey, self._view)[2]
 
     @staticmethod
-    def _look_at_limits(said: _Said, counted: Counted, job: Job) -> None:
+    def _look_at_limits(said: Said, counted: Counted, job: Job) -> None:
         """Find the first limit that keeps jobs out, unless nothing was taken or given back since."""
         request = said.request
         taken = request.version()
@@ -193,53 +293,23 @@ class _Glance:
         first = said.first = request.first()
         said.limit = "" if first is None else first.reason(counted, job)
         said.stays = first is not None and _stays(request.sums, request, first, said.below)
-        if first is not None and said.stays:
-            alone = _stays_by(request.sums, request, first, said.below)
-            said.watched = request.until(first) if alone else request.cells
-            said.watched_at = sum([cell.version for cell in said.watched])
         said.closed = said.closed_for_good = None
         said.taken = taken
 
-    def _finds_no_room(self, said: _Said, counted: Counted, job: Job) -> bool:
+    def _finds_no_room(self, said: Said, counted: Counted, job: Job) -> bool:
         """Whether its hosts have too few slots for it, all together, whoever makes way."""
         if said.never_lacks:
             return False
-        survey = survey_of(self._site, self._view)
-        lacks = survey.lacking.get(said.whose)
-        if lacks is None:
-            lacks = survey.lacking[said.whose] = self._lacks_slots(survey, said, 0)
+        lacks, _, _ = said.hosts.look(survey_of(self._site, self._view), self._view)
         if lacks:
             return True
         closed = said.closed_for_good
         if closed is None:
             closed = said.closed_for_good = _closed_for_good(counted, job, said.below)
-        return bool(closed) and self._lacks_slots(survey, said, closed)
-
-    def _lacks_slots(self, survey: Survey, said: _Said, closed: NodeBits) -> bool:
-        """Whether too few slots are left on its hosts without those that are `closed`."""
-        wanted, left = said.whose[2], 0
-        for index, free in self._roomy(survey, said):
-            if not closed >> index & 1:
-                left += free
-                if left >= wanted:
-                    return False
-        return True
-
-    def _roomy(self, survey: Survey, said: _Said) -> Sequence[tuple[int, int]]:
-        """Return the hosts of `lasting_room` that such jobs may use, with how many slots."""
-        known = survey.roomy.get(said.whose)
-        if known is None:
-            queue, hosts, wanted = said.whose
-            kept = gaps.kept_slots(self._site, survey, self._view, queue)
-            hosts &= ~gaps.not_offered(self._site, survey, queue)
-            nodes = survey.used.nodes
-            known = survey.roomy[said.whose] = [
-                (index, free)
-                for index, free in lasting_room(survey, self._view, queue, said.below)
-                if hosts >> index & 1
-                and (not (held := kept.get(index, 0)) or free - held >= min(wanted, nodes[index].cpus))
-            ]
-        return known
+        if not closed:
+            return False
+        left = sum(free for index, free in said.hosts.room.free.items() if not closed >> index & 1)
+        return left < said.hosts.wanted
 
     def _is_refused(self, job: Job) -> bool:
         who = job.partition.name, job.user
@@ -280,32 +350,7 @@ def lasting_room(
 
     Only hosts on which anything has changed are looked at again; `room_at_length` looks at all of them.
     """
-    known = survey.room.get(queue)
-    if known is None:
-        kept, stale = survey.lasting.get(queue, ({}, -1))
-        if stale < 0:
-            kept = {node.index: 0 for node in survey.used.nodes}
-            stale = bitmap.of(list(kept))
-        for index in bitmap.indices(stale):
-            kept[index] = _lasting_on(survey, view, index, below)
-        survey.lasting[queue] = kept, 0
-        known = survey.room[queue] = [(index, free) for index, free in kept.items() if free]
-    return known
-
-
-def _lasting_on(survey: Survey, view: ClusterView, index: int, below: Container[str]) -> int:
-    busy = 0
-    for job in view.jobs_on(index):
-        held = job.allocation
-        if (
-            job.state is JobState.RUNNING
-            and job.preempt_at is None
-            and job.partition.name not in below
-            and held is not None
-            and held.cores is not None
-        ):
-            busy |= held.cores[held.node_indices.index(index)]
-    return survey.used.nodes[index].cores - busy.bit_count()
+    return [(index, free) for index, free in lasting_on(survey, view, queue, below).items() if free]
 
 
 def room_at_length(survey: Survey, below: Container[str]) -> Sequence[tuple[int, int]]:

@@ -5,7 +5,7 @@ Suspended jobs whose slots the preemptor may use come first: they cost nothing (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -61,7 +61,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     chosen = (*stopped, *running)
     return Candidates(
         jobs=chosen,
-        modes=tuple(mode_of(job, site) for job in chosen),
+        modes=_modes(survey, chosen),
         protected=protected,
         vacated=frozenset(job.id for job in stopped),
         note="" if running or protected else _nobody(site, preemptor),
@@ -103,17 +103,37 @@ def _running(
     survey: Survey, targets: Mapping[str, Rank], hosts: NodeBits, guard: Guard, protected: dict[str, str]
 ) -> list[Job]:
     """Return the running jobs of the target queues on `hosts` that nothing protects."""
-    found = []
+    found: list[Job] = []
+    guarded = survey.seen.guarded if guard.only_counts else None
     for name in targets:
         for job in survey.running.get(name, ()):
-            if not job.nodes & hosts:
+            if hosts != -1 and not job.nodes & hosts:
                 continue
+            if guarded is not None and not job.preemptions:
+                known = guarded.get(job.id)
+                if known is None:
+                    known = guarded[job.id] = guard.is_about(job)
+                if not known:
+                    found.append(job)
+                    continue
             why = guard.reason(job)
             if why:
                 protected[job.id] = why
             else:
                 found.append(job)
     return found
+
+
+def _modes(survey: Survey, chosen: Sequence[Job]) -> tuple[PreemptMode, ...]:
+    """Return how each of them would make way."""
+    modes, site = survey.seen.modes, survey.site
+    found = []
+    for job in chosen:
+        mode = modes.get(job.id)
+        if mode is None:
+            mode = modes[job.id] = mode_of(job, site)
+        found.append(mode)
+    return tuple(found)
 
 
 def _stopped(

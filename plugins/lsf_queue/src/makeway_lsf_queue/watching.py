@@ -1,0 +1,185 @@
+"""Know whose answer may be another one by now: limits that were crossed, and hosts that gained or lost room.
+
+What `vain` says of a request holds until one of these changes. Only who watches what changed is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+import attrs
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.hookspecs import Standing
+from makeway.model import ClusterView, Job
+from makeway_lsf_queue import gaps
+from makeway_lsf_queue.limits import Counts
+from makeway_lsf_queue.requested import Bound, Request
+from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.survey import Room, Survey
+from makeway_lsf_queue.victims import reason_on_hosts
+from makeway_lsf_queue.vocabulary import PARALLEL
+
+State = tuple[object, ...]
+
+
+class Gate:
+    """Where a limit stands for all who want as much of it: open or shut, and for how long."""
+
+    def __init__(self, bound: Bound, below: Container[str] | None) -> None:
+        """Look at a limit.
+
+        :param below: whose jobs they may preempt; None: it does not keep anybody out whoever makes way.
+        """
+        self.bound = bound
+        self.watchers: dict[State, dict[Said, None]] = {}
+        """Those whose answer rests on how it stood, by that."""
+        self._below = below
+        self._witness = 0
+        """Of a limit per host: place of a host with room in its rows."""
+        limit = bound.limit
+        self._tells_size = limit.counts is Counts.SLOTS and limit.reason in PARALLEL
+        self.state: State = self.look()
+        self.is_kept = False
+        """Whether `state` is how it stands: it is looked at when anything is taken or given back."""
+
+    def look(self) -> tuple[bool, bool, bool]:
+        """Return whether it lets jobs in, else whether smaller ones, else whether it would not whoever made way."""
+        bound = self.bound
+        cell = bound.cell
+        if bound.rows is not None:
+            return self._has_host(), False, False
+        running, stopped = cell.total
+        total = running + stopped if bound.limit.suspended else running
+        if total + bound.wanted <= bound.bound:
+            return True, True, False
+        below = self._below
+        stays = below is not None and bound.sums.lasting(bound.share, below) + bound.wanted > bound.bound
+        return False, self._tells_size and total + 1 <= bound.bound, stays
+
+    def _has_host(self) -> bool:
+        bound, rows = self.bound, self.bound.rows
+        assert rows is not None
+        if self._witness < len(rows) and bound.has_room(rows[self._witness]):
+            return True
+        for at, row in enumerate(rows):
+            if bound.has_room(row):
+                self._witness = at
+                return True
+        return False
+
+
+@attrs.define(eq=False)
+class Hosts:
+    """The hosts of jobs of a queue that want so many slots: whether these are enough, and what stands in the way."""
+
+    site: Site
+    queue: str
+    hosts: NodeBits
+    wanted: int
+    job: Job
+    """One of them."""
+    room: Room
+    watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
+    """Those whose answer rests on how they stood, by that."""
+    state: State = ()
+    _reason: tuple[NodeBits, NodeBits, str] = (-1, -1, "")
+    """The hosts that it depends on, and the reason."""
+
+    def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
+        """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
+        bring_up_to_date(self, survey, view)
+        closed = self.room.not_offered
+        exclusive, offered, reason = self._reason
+        if exclusive != survey.exclusive or offered != closed:
+            reason = reason_on_hosts(survey, self.job, view)
+            self._reason = survey.exclusive, closed, reason
+        return self.room.total < self.wanted, bool(closed), reason
+
+
+Watched = Gate | Hosts
+
+
+@attrs.define(eq=False)
+class Said:
+    """What is known of the jobs of one request, and what was said of them last."""
+
+    request: Request
+    below: Container[str]
+    """Whose jobs they may preempt."""
+    never_lacks: bool
+    """Whether slots say nothing about them."""
+    hosts: Hosts
+    """Their hosts, and how many slots they want there."""
+    gates: tuple[Gate, ...]
+    """Where each of the limits about them stands that may keep them out."""
+    version: int = -1
+    """Of the cluster, when they were asked about last."""
+    reason: str | None = None
+    taken: int = -1
+    """Of the limits about them, by which the rest was found."""
+    first: Bound | None = None
+    """The first limit that keeps them out."""
+    limit: str = ""
+    """The reason that it gives."""
+    stays: bool = False
+    """Whether a limit keeps them out whoever makes way."""
+    closed: NodeBits | None = None
+    """Hosts that limits close to them; None: not looked at yet."""
+    closed_for_good: NodeBits | None = None
+    """The same, whoever makes way."""
+    standing: Standing | None = None
+    """The reason that stands while all of `rests_on` stand as they do in there; None: none does."""
+    rests_on: list[tuple[Watched, State]] = attrs.field(factory=list)
+    otherwise: int = 0
+    """How many of them stand otherwise now."""
+
+
+def turn(watched: Watched, state: State) -> Iterator[tuple[Said, int]]:
+    """Let what is watched stand otherwise; yield whose answer rested on how it was (1), or on how it is (-1)."""
+    before, watched.state = watched.state, state
+    watchers = watched.watchers
+    for said in watchers.get(before, ()):
+        yield said, 1
+    for said in watchers.get(state, ()):
+        yield said, -1
+
+
+def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
+    """Look again at hosts where anybody came, went, was stopped or goes on."""
+    room, mine = of.room, of.queue
+    offered = gaps.not_offered(of.site, survey, mine)
+    stale = (room.stale | (offered ^ room.not_offered)) & of.hosts
+    room.stale, room.not_offered = 0, offered
+    if not stale:
+        return
+    lasting = lasting_on(survey, view, mine, of.site.targets[mine])
+    kept = gaps.kept_slots(of.site, survey, view, mine)
+    nodes, free_on = survey.used.nodes, room.free
+    for index in bitmap.indices(stale):
+        free = 0
+        if not offered >> index & 1:
+            free = lasting[index]
+            held = kept.get(index, 0)
+            if held and free - held < min(of.wanted, nodes[index].cpus):
+                free = 0
+        room.total += free - free_on.pop(index, 0)
+        if free:
+            free_on[index] = free
+
+
+def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[str]) -> dict[int, int]:
+    """Return host -> how many cores jobs of `queue` could get there, whoever made way for them.
+
+    Only hosts on which anything has changed are looked at again.
+    """
+    kept, stale = survey.lasting.get(queue, ({}, -1))
+    if stale < 0:
+        kept = {node.index: 0 for node in survey.used.nodes}
+        stale = bitmap.of(list(kept))
+    if stale:
+        for index in bitmap.indices(stale):
+            kept[index] = survey.lasting_at(view, index, below)
+        survey.lasting[queue] = kept, 0
+    return kept

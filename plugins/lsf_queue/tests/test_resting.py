@@ -1,0 +1,209 @@
+"""Hold what is kept from one moment to the next to looking at everything anew, on sites drawn by chance.
+
+Requests that rest, hosts that suspended jobs keep, and hosts of those who wait: each is worked out in full after each
+step. Then whole runs: where nobody rests and everybody is tried, each step leaves the same of every job.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from makeway.bitmap import NodeBits
+from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.model import JobSpec
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
+from makeway_engine.schedulers import Schedulers
+from makeway_engine.schedulers.requests import Requests
+from makeway_lsf_queue import gaps, judging, vain
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.counting import Counted
+from makeway_lsf_queue.jobs import hosts_of
+from makeway_lsf_queue.presence import presence_of
+from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.survey import survey_of
+from makeway_lsf_queue.victims import mode_of
+from makeway_lsf_queue.watching import lasting_on
+
+QUEUES = {"top": 80, "mid": 60, "low": 40, "idle": 20}
+LINES = ("PREEMPTABLE", "PREEMPTIVE PREEMPTABLE", "PREEMPTIVE", "PREEMPTIVE[low+1 mid]", "")
+LIMITS: tuple[dict[str, str], ...] = (
+    {"PER_USER": "all", "SLOTS": "8"},
+    {"QUEUES": "low", "JOBS": "6"},
+    {"PER_USER": "all", "JOBS": "7"},
+    {"PER_HOST": "all", "SLOTS": "4"},
+    {"HOSTS": "h0 h1", "SLOTS": "5"},
+    {"USERS": "g", "SLOTS": "9"},
+    {"PER_USER": "all", "PER_HOST": "all", "SLOTS": "3"},
+    {"PER_QUEUE": "all", "PER_HOST": "all", "SLOTS_PER_PROCESSOR": "0.8"},
+)
+OPTIONS: dict[str, Any] = {
+    "chain": False,
+    "jobs_limit_on_resume": "running",
+    "resume": "preemptor",
+    "ssusp_closes_host": False,
+    "take_back": False,
+    "ties": "oldest",
+}
+
+
+def _queue(chance: Random, name: str, tier: int) -> PartitionTable:
+    line = "PREEMPTIVE" if name == "top" else chance.choice(LINES)
+    said = {"PREEMPTION": line} if line else {}
+    for key, most in (("QJOB_LIMIT", 20), ("UJOB_LIMIT", 9), ("HJOB_LIMIT", 5), ("PJOB_LIMIT", 2)):
+        if chance.random() < 0.4:
+            said[key] = str(chance.randint(1, most))
+    if chance.random() < 0.2:
+        said["TERMINATE_WHEN"] = "PREEMPT"
+    if chance.random() < 0.2:
+        said["MAX_JOB_PREEMPT"] = str(chance.randint(1, 3))
+    return PartitionTable(name=name, priority_tier=tier, attributes=said)
+
+
+def _site(chance: Random) -> Config:
+    words = [
+        word for word in ("MINI_JOB", "LEAST_RUN_TIME", "GROUP_MAX", "HOST_JLU") if chance.random() < 0.4
+    ]
+    params = {"PREEMPT_FOR": " ".join(words)} if words else {}
+    users = {"u1": {"MAX_JOBS": str(chance.randint(2, 9))}, "g": {"MAX_JOBS": str(chance.randint(4, 14))}}
+    own: dict[str, Any] = {
+        "params": params | ({"USE_SUSP_SLOTS": "N"} if chance.random() < 0.2 else {}),
+        "user_groups": {"g": ["u1", "u2"]},
+        "users": users if chance.random() < 0.5 else {},
+        "limits": [{"NAME": f"l{at}", **each} for at, each in enumerate(LIMITS) if chance.random() < 0.25],
+        **{name: value for name, value in OPTIONS.items() if chance.random() < 0.15},
+    }
+    return Config(
+        node=tuple(
+            NodeTable(name=f"h{at}", cpus=chance.randint(1, 8), attributes={"JL/U": chance.randint(2, 6)})
+            for at in range(chance.randint(2, 8))
+        ),
+        partition=tuple(_queue(chance, name, tier) for name, tier in QUEUES.items()),
+        policy=PolicyTable(
+            select="select/cons_tres",
+            select_parameters=("CR_Core",),
+            preempt="lsf/queue",
+            preempt_mode=("suspend",),
+            settings={"lsf/queue": own},
+        ),
+        scheduler=SchedulerTable(type="greedy", clockwork={"requeue_delay": 1.0}),
+    )
+
+
+def _jobs(chance: Random, count: int) -> list[JobSpec]:
+    span = chance.choice((1, 600))
+    return [
+        JobSpec(
+            id=str(at + 1),
+            partitions=(chance.choice(tuple(QUEUES)),),
+            user=chance.choice(("u1", "u2", "u3")),
+            submit_at=instant,
+            run_time=float(chance.randint(5, 300)),
+            tasks=chance.choice((1, 1, 1, 2, 3, 6)),
+        )
+        for at, instant in enumerate(sorted(float(chance.randint(0, span)) for _ in range(count)))
+    ]
+
+
+class _Witness:
+    """Works out after each step what is kept."""
+
+    def __init__(self) -> None:
+        self.seen = Counter[str]()
+
+    def __call__(self, engine: Engine) -> None:
+        ledger = engine.ledger
+        site, survey = site_of(ledger), survey_of(site_of(ledger), ledger)
+        active = [job for job in ledger.active if job.state.value == "SUSPENDED"]
+        assert survey.suspended == active
+        assert dict(presence_of(ledger).active) == {job.id: job for job in ledger.active}
+        assert survey.stopped_first == survey._first_hosts()
+        for queue, below in site.targets.items():
+            room = {index: free for index, free in lasting_on(survey, ledger, queue, below).items() if free}
+            assert room == dict(vain.room_at_length(survey, below))
+            kept = gaps.kept_slots(site, survey, ledger, queue)
+            assert kept == gaps.kept_at_length(site, survey, ledger, queue)
+            self.seen["slots kept"] += len(kept)
+        self._hosts_of_the_waiting(site, engine)
+        glance = vain._glance(site, ledger)
+        if glance is not None:
+            self._those_who_rest(glance, engine)
+        self._stopped_by_limits(site, engine)
+
+    def _hosts_of_the_waiting(self, site: Site, engine: Engine) -> None:
+        ledger = engine.ledger
+        at_length: dict[str, NodeBits] = {}
+        for job in ledger.pending:
+            if not job.held and job.eligible_at <= ledger.now:
+                at_length[job.partition.name] = at_length.get(job.partition.name, 0) | hosts_of(job)
+        found: dict[str, NodeBits] = {}
+        for name, hosts in presence_of(ledger).pending_hosts(ledger.now):
+            found[name] = found.get(name, 0) | hosts
+        assert found == at_length
+
+    def _those_who_rest(self, glance: vain._Glance, engine: Engine) -> None:
+        """What was said once is what looking at limits and hosts anew comes to."""
+        glance.turned()
+        for job in engine.ledger.pending:
+            said = glance._said_of(job)
+            if said is None or said.standing is None or said.otherwise:
+                continue
+            assert said.standing.stands
+            said.taken = -1
+            assert glance._reason(said, job) == said.standing.reason
+            self.seen[said.standing.reason] += 1
+
+    def _stopped_by_limits(self, site: Site, engine: Engine) -> None:
+        """Whoever is left asleep by a limit is kept from going on by one."""
+        ledger = engine.ledger
+        survey = survey_of(site, ledger)
+        counted = Counted.of(site, ledger, functools.partial(mode_of, site=site))
+        woken = counted.brought().woken
+        for job in survey.stopped:
+            if job.id in survey.held and job.id not in woken:
+                assert judging.stopper(counted, job) is not None
+                self.seen["held"] += 1
+
+
+def test_what_is_kept_is_what_looking_anew_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On thirty sites, after each step."""
+    monkeypatch.setattr(Requests, "many", 2)
+    witness = _Witness()
+    for seed in range(30):
+        chance = Random(seed)
+        replay(_site(chance), _jobs(chance, 50), (), Options(keep=False, after_step=witness))
+    assert witness.seen["slots kept"] > 100
+    assert witness.seen["held"] > 20
+    assert len(witness.seen) > 8
+
+
+def _steps(config: Config, jobs: list[JobSpec]) -> list[object]:
+    found: list[object] = []
+
+    def look(engine: Engine) -> None:
+        for job in engine.ledger.jobs.values():
+            held = job.allocation
+            where = None if held is None else (held.node_indices, held.cpus, held.cores)
+            found.append((engine.ledger.now, job.id, job.state, job.reason, where, job.preemptions))
+
+    replay(config, jobs, (), Options(keep=False, after_step=look))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_is_decided_otherwise_where_everybody_is_tried(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step leaves the same of every job as trying one after the other, without any index."""
+    chance = Random(1000 + seed)
+    config, jobs = _site(chance), _jobs(chance, 60)
+    monkeypatch.setattr(Requests, "many", 2)
+    quick = _steps(config, jobs)
+    monkeypatch.setattr(Schedulers, "_requests", lambda self: None)
+    same = _steps(config, jobs) == quick
+    assert same
