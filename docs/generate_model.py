@@ -67,6 +67,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ForecastingSelector",
         "ForesightedSelector",
         "ScreeningSelector",
+        "Turns",
     ),
 }
 

@@ -135,6 +135,7 @@ def plugin(name: str, hook: str = "") -> types.ModuleType:
         ranked_by=hookspecs.ranked_by,
         alike_by=hookspecs.alike_by,
         by_request=hookspecs.by_request,
+        one_by_one=hookspecs.one_by_one,
         Counter=Counter,
         Dialect=Dialect,
         Finding=Finding,

@@ -17,14 +17,17 @@ SETTINGS = {
 }
 
 
-def test_ended_jobs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("select", ["select/linear", "moab/tasks"])
+def test_ended_jobs_are_forgotten(select: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """600 jobs come on two nodes, each third one while both are in use: it makes the low ones make way."""
     monkeypatch.setattr(forgetting, "_FEWEST", 20)
     config = Config(
         node=(NodeTable(name="n[1-2]", cpus=1),),
         partition=(PartitionTable(name="batch", default=True),),
         qos=(QosTable(name="high"), QosTable(name="low")),
-        policy=PolicyTable(preempt="moab/qos", preempt_mode=("requeue",), settings={"moab/qos": SETTINGS}),
+        policy=PolicyTable(
+            select=select, preempt="moab/qos", preempt_mode=("requeue",), settings={"moab/qos": SETTINGS}
+        ),
         scheduler=SchedulerTable(type="greedy"),
     )
     jobs = [
@@ -41,5 +44,5 @@ def test_ended_jobs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.recorder.metrics.preemptions
     memo = settings_of(run.engine.ledger).memo
     tables = {name: len(memo[name]) for name in forgetting._BY_JOB if name in memo}
-    assert {"access", "qos_of", "flags"} <= tables.keys()
+    assert {"access", "qos_of", "flags", *(("requests",) if select == "moab/tasks" else ())} <= tables.keys()
     assert max(tables.values()) <= 40

@@ -144,7 +144,7 @@ def _looked_for_anew(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(conditions, "board", anew)
     patch.setattr(
-        reservations, "_suspended", lambda view: [j for j in view.active if j.state is JobState.SUSPENDED]
+        reservations, "suspended", lambda view: [j for j in view.active if j.state is JobState.SUSPENDED]
     )
 
 

@@ -14,6 +14,7 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.entries import Entry
 from makeway_engine.schedulers.greedy import Greedy
+from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_moab_qos import order
 from makeway_moab_qos.limits import added_up, are_beyond_soft, beyond_soft, limits_of, used
 from makeway_moab_qos.priority import start_priorities, start_priority
@@ -115,6 +116,7 @@ def test_who_stands_before_is_listed_as_it_was_tried(seed: int, monkeypatch: pyt
         listed.append(len(found))
         return found
 
+    monkeypatch.setattr(OneByOne, "begins", lambda self: False)
     monkeypatch.setattr(Greedy, "_before", noted)
     replay(_config(), _jobs(seed), (), Options(keep=False))
     assert max(listed) > 5
@@ -134,6 +136,7 @@ def test_the_whole_queue_is_ranked_as_job_by_job(
         compared.append(len(jobs))
         return found
 
+    monkeypatch.setattr(OneByOne, "begins", lambda self: False)
     monkeypatch.setattr(order, "start_priorities", ranked)
     config = _config()
     settings = dict(config.policy.settings["moab/qos"]) | {"weights": weights}

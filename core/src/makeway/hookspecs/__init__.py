@@ -61,7 +61,7 @@ from makeway.hookspecs.passing import (
 )
 from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
-from makeway.hookspecs.speed import Nobody, Standing, about, alike_by, by_request, ranked_by
+from makeway.hookspecs.speed import Nobody, Standing, about, alike_by, by_request, one_by_one, ranked_by
 
 __all__ = [
     "CONTRACT_VERSION",
@@ -111,5 +111,6 @@ __all__ = [
     "makeway_workload_readers",
     "makeway_world",
     "of_selector",
+    "one_by_one",
     "ranked_by",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 import attrs
 
 from makeway.hookspecs.marks import F
-from makeway.model import ClusterView, Job
+from makeway.model import ClusterView, Job, Turns
 
 
 def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
@@ -57,6 +57,61 @@ def ranked_by(ranks: Callable[[ClusterView], Callable[[Job], int | None] | None]
 
     def mark(function: F) -> F:
         function.makeway_ranks = ranks  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def one_by_one(turns: Callable[[ClusterView], Turns | None]) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_queue_order` with what names one job after the other, instead of all at once.
+
+    Goes below ``@hookimpl``. The scheduler ``greedy`` then tries those who are named, and leaves all others as they
+    are: a deep queue need not be ordered, nor gone through, for each pass. Not looked at where attempts are recorded
+    or traced, where suspended jobs wait in the queue, or where another plugin may have a say: one that orders the queue
+    first, one whose `makeway_admit` is about all jobs, or one that wants to know who was tried before. While a job
+    waits that another limit is about, or one that waits in several partitions, the hook is asked.
+
+    :param turns: called once per run with the cluster before the first job. Returns a `makeway.model.Turns`. None:
+        the hook is asked.
+
+    First come, first served::
+
+        class InLine:
+            def __init__(self):
+                self.waiting, self.to_try = {}, iter(())
+
+            def forget(self):
+                self.waiting.clear()
+
+            def came(self, job):
+                self.waiting[job.index] = job
+
+            def left(self, job):
+                del self.waiting[job.index]
+
+            def waits(self, job):
+                pass
+
+            def begin(self, *, alone):
+                self.to_try = iter(sorted(self.waiting.values(), key=lambda job: job.index))
+                return True
+
+            def next(self):
+                return next(self.to_try, None)
+
+            def kind(self, job):
+                return None
+
+        @hookimpl
+        @one_by_one(lambda view: InLine())
+        def makeway_queue_order(pending):
+            return sorted(pending, key=lambda job: job.index)
+
+    .. versionadded:: 0.1
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_turns = turns  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -40,7 +40,7 @@ from makeway.model.jobs import (
     submitted,
 )
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
-from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector
+from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector, Turns
 from makeway.model.values import (
     NOTHING,
     PREEMPTIONS_KEPT,
@@ -110,6 +110,7 @@ __all__ = [
     "Stay",
     "SuspendedBy",
     "TellingGang",
+    "Turns",
     "Usage",
     "UserSignal",
     "Vocabulary",

@@ -57,3 +57,43 @@ class ForecastingSelector(Selector, Protocol):
         where, depends on the nodes that no running job keeps to itself; later starts are ends of jobs. Jobs that were
         told the same once are told the same later on, or nothing. None: that does not hold for it.
         """
+
+
+class Turns(Protocol):
+    """Names who is tried next in a pass, for `makeway.hookspecs.one_by_one`; built once per run.
+
+    It hears of eligible jobs only, each of which waits in one partition.
+    """
+
+    def forget(self) -> None:
+        """Nobody waits; those who do come again, one by one."""
+
+    def came(self, job: Job) -> None:
+        """A pending job is eligible from now on; during a pass, from the next one on."""
+
+    def left(self, job: Job) -> None:
+        """An eligible job is so no more: it started, ended, or is held."""
+
+    def waits(self, job: Job) -> None:
+        """An eligible job waits for another reason than before (``job.reason``)."""
+
+    def begin(self, *, alone: bool) -> bool:
+        """A pass begins; say whether jobs are to be named for it. If not, `makeway_queue_order` is asked.
+
+        :param alone: whether all pending jobs are eligible.
+        """
+
+    def next(self) -> Job | None:
+        """Return the eligible job to be tried next; None: the pass is over. Whoever was named before has been tried.
+
+        Jobs are named in the order that `makeway_queue_order` would have them in. Whoever is passed over would wait
+        for the reason that it has already, if it were tried.
+        """
+
+    def kind(self, job: Job) -> Hashable | None:
+        """Return what is the same for jobs of one request to which the plugin gives the same room; None: not known.
+
+        Asked about the job that was just named, if it found no room before. No limit keeps it out now. It displaces
+        nobody, whoever is there, and only what was given back closes fewer nodes to it. Where the selector
+        says the same (`Selector`, ``ignores_time_limits``), one job of a kind is tried until something is given back.
+        """

@@ -42,6 +42,8 @@ class Call:
     """Says beside that why a job would wait if it were tried; None: it does not say."""
     turned: Callable[[ClusterView], Any] | None = None
     """Says which of these reasons no longer stand, or stand again; None: none does for longer than a moment."""
+    turns: Callable[[ClusterView], Any] | None = None
+    """Names jobs one by one (`makeway.hookspecs.one_by_one`); None: the queue is ordered as a whole."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -71,6 +73,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_by_request"),
         marks.get("makeway_in_vain"),
         marks.get("makeway_turned"),
+        marks.get("makeway_turns"),
     )
 
 
@@ -193,7 +196,7 @@ class Asker:
         except Exception as error:
             self._blame(hook, job, f"returned {shown(answer)}; allowed: a sequence ({error})", error)
 
-    def _keep(self, built: Any, hook: str) -> None:
+    def keep(self, built: Any, hook: str) -> None:
         """Remember who built an object whose methods the engine calls."""
         self._built[id(built)] = (built, self._answered[hook], hook)
 

@@ -30,6 +30,7 @@ from makeway.model import (
     PreemptMode,
     Protection,
     Selector,
+    Turns,
     Vocabulary,
 )
 from makeway.priorities import Prioritizer
@@ -41,7 +42,7 @@ from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
-from makeway.registry.quicker import by_request_of, in_vain_of, kind_of, rank_of, turned_of
+from makeway.registry.quicker import by_request_of, in_vain_of, kind_of, rank_of, turned_of, turns_of
 from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
@@ -126,7 +127,7 @@ class Policies(Room):
         ):
             if not callable(getattr(found, verb, None)):
                 self._blame("makeway_selector", None, f"its selector has no method {verb!r}")
-        self._keep(found, "makeway_selector")
+        self.keep(found, "makeway_selector")
         selector: Selector = found
         return selector
 
@@ -137,7 +138,7 @@ class Policies(Room):
             for verb in ("started", "ended", "held", "tick", "before_pass"):
                 if not callable(getattr(found, verb, None)):
                     self._blame("makeway_gang", None, f"its arbiter has no method {verb!r}")
-            self._keep(found, "makeway_gang")
+            self.keep(found, "makeway_gang")
         return found
 
     def priorities(self, view: ClusterView) -> Prioritizer | None:
@@ -148,7 +149,7 @@ class Policies(Room):
             for verb in ("fresh", "again"):
                 if not callable(getattr(found, verb, None)):
                     self._blame(hook, None, f"its prioritizer has no method {verb!r}")
-            self._keep(found, hook)
+            self.keep(found, hook)
         return found
 
     def queue_order(self, pending: Sequence[Job], view: ClusterView) -> Sequence[Job] | None:
@@ -177,6 +178,10 @@ class Policies(Room):
     def queue_rank(self, view: ClusterView) -> Callable[[Job], int | None] | None:
         """Return what ranks jobs for the queue; None: the queue is ordered anew for each pass."""
         return rank_of(self, view)
+
+    def turns(self, view: ClusterView) -> tuple[Turns, Callable[[Job], bool]] | None:
+        """Return what names jobs one by one, and about whom others have a say; None: nothing does."""
+        return turns_of(self, view)
 
     def preemptor_kind(self, view: ClusterView) -> Callable[[Job], Hashable | None] | None:
         """Return what tells jobs apart that may displace different others; None: each is asked about by itself."""

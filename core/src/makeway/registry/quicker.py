@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from makeway.hookspecs.speed import Standing
-from makeway.model import ClusterView, Job
+from makeway.hookspecs.speed import ClusterView, Job, Standing
+from makeway.model import ClusterView, Turns
 from makeway.registry.asking import Asker, shown
 
 Told = Callable[[Job], Any]
@@ -147,6 +147,47 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
     return turned
 
 
+_TURNS = ("forget", "came", "left", "waits", "begin", "next", "kind")
+"""Methods of `makeway.model.Turns`."""
+
+
+def turns_of(asker: Asker, view: ClusterView) -> tuple[Turns, Callable[[Job], bool]] | None:
+    """Return what names jobs one by one, and about which jobs others have a say; None: the queue is ordered as a whole.
+
+    Others must not order the queue first, keep anybody out beyond the jobs that they are about, or look at who was
+    tried before: whoever is passed over is not among these.
+    """
+    hook = "makeway_queue_order"
+    first = next(iter(asker.calls(hook)), None)
+    if first is None or first.turns is None:
+        return None
+    tests: list[Callable[[Job], bool]] = []
+    for each in ("makeway_admit", "makeway_closed_nodes"):
+        for call in asker.calls(each):
+            if call.plugin == first.plugin:
+                continue
+            if "before" in (*call.positional, *call.named):
+                return None
+            if each == "makeway_admit":
+                if call.about is None:
+                    return None
+                tests.append(call.about)
+    found = asker.asked_beside(first.plugin, hook, None, first.turns, view)
+    if found is None:
+        return None
+    lacking = [name for name in _TURNS if not callable(getattr(found, name, None))]
+    if lacking:
+        raise asker.fault(
+            hook, None, f"is marked with a function that returned {shown(found)}: no {lacking[0]}()"
+        )
+    asker.keep(found, hook)
+    return found, (lambda job: any(test(job) for test in tests)) if tests else _of_nobody
+
+
+def _of_nobody(job: Job) -> bool:
+    return False
+
+
 def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
     def checked(job: Job) -> bool:
         found: object = asker.asked_beside(plugin, hook, job, holds, job)
@@ -158,4 +199,4 @@ def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job
     return checked
 
 
-__all__ = ["by_request_of", "in_vain_of", "kind_of", "rank_of", "turned_of"]
+__all__ = ["by_request_of", "in_vain_of", "kind_of", "rank_of", "turned_of", "turns_of"]

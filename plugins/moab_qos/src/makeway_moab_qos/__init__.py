@@ -14,6 +14,8 @@ settings       what was read, and what the documents leave open (15.1)
 credentials    a job's QoS and flags (1, 3.3); `limits`: soft and hard (X2)
 priority       start and run priority (4.2, 8)
 order          the queue; marks of backfilled jobs (7.3)
+turns          who is tried next, without ordering the whole queue; `streams`
+               keeps it for that, and `plain` says of whom only room decides
 conditions     who may preempt whom: conditions, context, guards (3, 6)
 board          who may be displaced by any preemptor, while nothing changes
 victims        order of the candidates and search (4)
@@ -43,7 +45,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import hookimpl, one_by_one
 from makeway.model import (
     Attempt,
     Blocked,
@@ -74,6 +76,7 @@ from makeway_moab_qos import (
     recordings,
     resume,
     status,
+    turns,
     victims,
 )
 from makeway_moab_qos.reader import MoabReader
@@ -118,6 +121,7 @@ def makeway_gang(view: ClusterView) -> Gang | None:
 
 
 @hookimpl
+@one_by_one(turns.turns)
 def makeway_queue_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> Sequence[Job]:
     """Order the queue by computed priority."""
     return order.in_order(pending, view, now)

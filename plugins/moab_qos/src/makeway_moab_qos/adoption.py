@@ -14,6 +14,7 @@ from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.fairshare import Usage, is_on, usage_of
 from makeway_moab_qos.priority import frozen_as
 from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.turns import Turns
 
 
 def hand_over(view: ClusterView) -> dict[str, Any] | None:
@@ -29,7 +30,11 @@ def hand_over(view: ClusterView) -> dict[str, Any] | None:
     found["bypassed"] = {job_id: count for job_id, count in counts.items() if view.job(job_id) is not None}
     if "order" in memo:
         made, ordered = memo["order"]
-        found["order"] = [made, list(ordered)]
+        named: Turns | None = memo.get("turns")
+        if made is None and named is not None and (again := named.ordered(view.now)) is not None:
+            made, ordered = view.now, again
+        if made is not None:
+            found["order"] = [made, list(ordered)]
     if "monday" in memo.get("calendar", {}):
         found["monday"] = memo["calendar"]["monday"]
     return {key: value for key, value in found.items() if value not in ({}, [])} or None

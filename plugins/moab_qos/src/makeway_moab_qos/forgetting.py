@@ -7,7 +7,17 @@ from typing import Any
 from makeway.model import ClusterView
 from makeway_moab_qos.credentials import settings_of
 
-_BY_JOB = ("access", "qos_of", "flags", "parts", "frozen", "bypassed")
+_BY_JOB = (
+    "access",
+    "qos_of",
+    "flags",
+    "parts",
+    "frozen",
+    "bypassed",
+    "never_displaces",
+    "requests",
+    "possible",
+)
 """Tables of `Settings.memo` whose keys are the id of a job, or begin with it."""
 _FEWEST = 1000
 """How many jobs a table may know before anybody is forgotten."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
-from makeway.model import Allocation, Blocked, ClusterView, Job, Seconds
+from makeway.model import Blocked, ClusterView, Job, Seconds
 from makeway_moab_qos.credentials import (
     DEFAULT,
     access,
@@ -26,7 +26,7 @@ from makeway_moab_qos.priority import processors, start_priority
 from makeway_moab_qos.settings import Credential, Settings
 
 KINDS = ("max_job", "max_proc", "max_node")
-_REASON = "PolicyLimit"
+REASON = "PolicyLimit"
 _MOST_KNOWN = 100_000
 
 
@@ -106,7 +106,7 @@ def _is_limited(settings: Settings) -> bool:
     return known
 
 
-def _amount(job: Job, kind: str) -> int:
+def amount_of(job: Job, kind: str) -> int:
     if kind == "max_job":
         return 1
     if kind == "max_proc":
@@ -122,59 +122,81 @@ def _in_group(job: Job, limit: Limit, view: ClusterView) -> bool:
 def used(limit: Limit, jobs: Sequence[Job], view: ClusterView) -> int:
     """Return what `jobs` use of a limit."""
     if jobs is view.active and not view.made_way:
-        return _sums(view).of(view, jobs)[limit.kind].get(limit.group, 0)
+        return view.book(InUse).cell(limit.kind, *limit.group).used
     return added_up(limit, jobs, view)
-
-
-def _sums(view: ClusterView) -> Sums:
-    memo = settings_of(view).memo
-    sums: Sums | None = memo.get("in_use")
-    if sums is None:
-        sums = memo["in_use"] = Sums()
-    return sums
 
 
 def added_up(limit: Limit, jobs: Sequence[Job], view: ClusterView) -> int:
     """Return the same, job by job."""
-    return sum(_amount(job, limit.kind) for job in jobs if _in_group(job, limit, view))
+    return sum(amount_of(job, limit.kind) for job in jobs if _in_group(job, limit, view))
 
 
-class Sums:
-    """What all active jobs use of each kind of limit, by credential; kept as jobs come and go."""
+@attrs.define(eq=False)
+class Cell:
+    """What all active jobs use of one kind of limit of one credential."""
 
-    def __init__(self) -> None:
-        self._of: Sequence[Job] = ()
+    used: int = 0
+
+
+class InUse:
+    """What all active jobs use of each limit, kept as they come and go. A book (`makeway.model.Book`)."""
+
+    def __init__(self, view: ClusterView) -> None:
         self.said: dict[object, str] = {}
-        """What was said of these jobs to those who want the same; filled by `_beyond`."""
+        """What was said of the active jobs to those who want the same; filled by `_said`."""
+        self.gone = 0
+        """How many active jobs have left."""
+        self.unmarked: list[Job] = []
+        """Jobs that have started since somebody last took note."""
+        self.changed: dict[Cell, None] = {}
+        """Cells that have changed since it was last emptied."""
+        self.before: dict[Cell, int] = {}
+        """What cells had before they were changed, since it was last emptied."""
         self._wants: dict[int, tuple[tuple[object, ...], tuple[int, ...]]] = {}
         """By place in the job table: what it depends on, and what `wants_of` said."""
-        self._parts: dict[str, _Part] = {}
-        self._sums: dict[str, dict[tuple[str, str | None], int]] = {kind: {} for kind in KINDS}
+        self._cells: dict[tuple[str, str, str | None], Cell] = {}
+        self._parts: dict[str, list[tuple[Cell, int]]] = {}
+        """What each active job adds, by its id."""
+        settings = settings_of(view)
+        tables = {name: getattr(settings, name) for name in ("user", "group", "account", "klass", "qos")}
+        self._counted = {
+            name: [kind for kind in KINDS if any(getattr(each, kind) for each in table.values())]
+            for name, table in tables.items()
+        }
+        """Kind of credential -> the kinds of limits that any of them has."""
 
-    def of(
-        self, view: ClusterView, jobs: Sequence[Job]
-    ) -> Mapping[str, Mapping[tuple[str, str | None], int]]:
-        """Return kind of limit -> credential -> sum; only who came or went since the last call is counted."""
-        if jobs is self._of:
-            return self._sums
-        self._of = jobs
+    def cell(self, kind: str, whose: str, name: str | None) -> Cell:
+        """Return what is used of a kind of limit of one credential."""
+        key = kind, whose, name
+        found = self._cells.get(key)
+        if found is None:
+            found = self._cells[key] = Cell()
+        return found
+
+    def started(self, job: Job, view: ClusterView) -> None:
+        """Count a job that has been given its nodes."""
+        self.unmarked.append(job)
+        part = self._parts[job.id] = []
+        before, changed = self.before, self.changed
+        for whose, name in (*names_of(job).items(), ("qos", qos_name(job, view))):
+            for kind in self._counted[whose]:
+                cell, amount = self.cell(kind, whose, name), amount_of(job, kind)
+                before.setdefault(cell, cell.used)
+                cell.used += amount
+                changed[cell] = None
+                part.append((cell, amount))
         self.said.clear()
-        parts = self._parts
-        for job in jobs:
-            known = parts.get(job.id)
-            if known is not None:
-                if known.job is job and known.allocation is job.allocation:
-                    continue
-                self._book(known, -1)
-            amounts = {kind: _amount(job, kind) for kind in KINDS}
-            whose = (*names_of(job).items(), ("qos", qos_name(job, view)))
-            part = parts[job.id] = _Part(job, job.allocation, whose, amounts)
-            self._book(part, 1)
-        if len(parts) > len(jobs):
-            here = {job.id for job in jobs}
-            for job_id in [each for each in parts if each not in here]:
-                self._book(parts.pop(job_id), -1)
-        return self._sums
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Count it no longer."""
+        del view
+        before, changed = self.before, self.changed
+        for cell, amount in self._parts.pop(job.id):
+            before.setdefault(cell, cell.used)
+            cell.used -= amount
+            changed[cell] = None
+        self.gone += 1
+        self.said.clear()
 
     def wants_of(self, job: Job, view: ClusterView) -> tuple[int, ...]:
         """Return the same for jobs that fall under the same limits and want as much."""
@@ -184,26 +206,9 @@ class Sums:
             return known[1]
         if len(self._wants) > _MOST_KNOWN:
             self._wants.clear()
-        found = (id(limits_of(job, view)), *(_amount(job, kind) for kind in KINDS))
+        found = (id(limits_of(job, view)), *(amount_of(job, kind) for kind in KINDS))
         self._wants[job.index] = by, found
         return found
-
-    def _book(self, part: _Part, sign: int) -> None:
-        for kind, amount in part.amounts.items():
-            sums = self._sums[kind]
-            for group in part.whose:
-                sums[group] = sums.get(group, 0) + sign * amount
-
-
-@attrs.frozen
-class _Part:
-    """What one active job adds to the sums."""
-
-    job: Job
-    allocation: Allocation | None
-    whose: tuple[tuple[str, str | None], ...]
-    """Kind and name of each of its credentials."""
-    amounts: Mapping[str, int]
 
 
 def beyond_soft(job: Job, view: ClusterView) -> str:
@@ -217,26 +222,23 @@ def are_beyond_soft(jobs: Sequence[Job], view: ClusterView) -> Iterator[bool]:
     if view.made_way:
         yield from (bool(_first_beyond(job, active, view, hard=False)) for job in jobs)
         return
-    sums = _sums(view)
-    sums.of(view, active)
+    book = view.book(InUse)
     for job in jobs:
-        yield bool(_said(job, sums, active, view, hard=False))
+        yield bool(_said(job, book, active, view, hard=False))
 
 
 def _beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
     if jobs is not view.active or view.made_way:
         return _first_beyond(job, jobs, view, hard=hard)
-    sums = _sums(view)
-    sums.of(view, jobs)
-    return _said(job, sums, jobs, view, hard=hard)
+    return _said(job, view.book(InUse), jobs, view, hard=hard)
 
 
-def _said(job: Job, sums: Sums, active: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
+def _said(job: Job, book: InUse, active: Sequence[Job], view: ClusterView, *, hard: bool) -> str:
     """Return the same for all who fall under the same limits and want as much, until somebody comes or goes."""
-    key = hard, sums.wants_of(job, view)
-    found = sums.said.get(key)
+    key = hard, book.wants_of(job, view)
+    found = book.said.get(key)
     if found is None:
-        found = sums.said[key] = _first_beyond(job, active, view, hard=hard)
+        found = book.said[key] = _first_beyond(job, active, view, hard=hard)
     return found
 
 
@@ -244,7 +246,7 @@ def _first_beyond(job: Job, jobs: Sequence[Job], view: ClusterView, *, hard: boo
     for limit in limits_of(job, view):
         most = limit.hard if hard else limit.soft
         taken = used(limit, jobs, view)
-        if taken + _amount(job, limit.kind) > most:
+        if taken + amount_of(job, limit.kind) > most:
             return f"{limit.whose}: {taken} of {most} in use"
     return ""
 
@@ -292,7 +294,7 @@ def _kept_out(job: Job, view: ClusterView, now: Seconds) -> Blocked | None:
 @functools.lru_cache(maxsize=1000)
 def _answer(detail: str) -> Blocked:
     """Return what those hear who are beyond a limit: many hear the same."""
-    return Blocked(reason=_REASON, resource="policy", detail=detail)
+    return Blocked(reason=REASON, resource="policy", detail=detail)
 
 
 def deferred_until(job: Job, view: ClusterView) -> Seconds | None:

@@ -16,9 +16,10 @@ from makeway_moab_qos.board import forget
 from makeway_moab_qos.credentials import qos_name, qos_of, settings_of
 from makeway_moab_qos.fairshare import book, is_on, violation
 from makeway_moab_qos.forgetting import forget_ended
-from makeway_moab_qos.limits import any_limits, are_beyond_soft, violates
+from makeway_moab_qos.limits import InUse, any_limits, are_beyond_soft, violates
 from makeway_moab_qos.priority import processors, start_priorities, start_priority
 from makeway_moab_qos.settings import Settings
+from makeway_moab_qos.turns import Turns
 
 
 def in_order(pending: Sequence[Job], view: ClusterView, now: Seconds) -> list[Job]:
@@ -63,7 +64,14 @@ def place_in_backfill(job: Job, first: Job, view: ClusterView) -> int:
 
 def ahead_of(job: Job, view: ClusterView, now: Seconds) -> Iterator[Job]:
     """Yield the jobs that are tried before `job` in this pass and still wait, in order."""
-    made, ordered = settings_of(view).memo.get("order", (None, ()))
+    memo = settings_of(view).memo
+    named: Turns | None = memo.get("turns")
+    if named is not None and (tried := named.ahead_of(job)) is not None:
+        yield from tried
+        return
+    made, ordered = memo.get("order", (None, ()))
+    if made is None and named is not None:
+        made, ordered = now, named.ordered(now) or ()
     if made != now or job.id not in ordered:
         ahead = [other for other in view.pending if other.id != job.id and precedes(other, job, view, now)]
         ordered = [other.id for other in sorted(ahead, key=lambda other: _rank(other, view, now))]
@@ -140,7 +148,7 @@ def _keep_reservations(view: ClusterView, now: Seconds) -> None:
 # ------------------------------------------------------------------------------------------ marks
 def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
     """Return the jobs whose marks change; for the hook."""
-    settings = settings_of(view)
+    settings, use = settings_of(view), view.book(InUse)
     forget(settings)
     forget_ended(view)
     book(view, now)
@@ -148,7 +156,8 @@ def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
         _keep_reservations(view, now)
     changed: dict[str, frozenset[str]] = {}
     highest: int | None = None
-    for job in view.active:
+    started, use.unmarked = use.unmarked, []
+    for job in view.active if settings.maui or settings.optimistic else _still_active(started):
         found = job.marks
         if "RANKED" not in found and job.started_at is not None:
             found |= _at_start(job, view, now)
@@ -161,7 +170,16 @@ def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
                 found -= {"PREEMPTEE"}
         if found != job.marks:
             changed[job.id] = found
+    named: Turns | None = settings.memo.get("turns")
+    if named is not None:
+        named.current = False
     return changed
+
+
+def _still_active(started: Sequence[Job]) -> Sequence[Job]:
+    """Return those of them that are active still, in job-table order."""
+    there = {job.index: job for job in started if job.state in (JobState.RUNNING, JobState.SUSPENDED)}
+    return [there[index] for index in sorted(there)]
 
 
 def _at_start(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
@@ -173,19 +191,27 @@ def _at_start(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
 
 
 def _ranked(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
+    settings = settings_of(view)
+    named: Turns | None = settings.memo.get("turns")
+    if named is not None and (known := named.preceded(job, _rank(job, view, now))) is not None:
+        return _marked(known, settings)
     started = job.started_at or 0.0
     waiting = (
         other
         for other in view.pending
         if other.submit_at <= started and other.eligible_at <= started and not other.held
     )
-    settings = settings_of(view)
     ahead = (other for other in waiting if precedes(other, job, view, now))
     passed = list(ahead if settings.weights.bypass else itertools.islice(ahead, 1))
     if settings.weights.bypass:
         counts: dict[str, int] = settings.memo.setdefault("bypassed", {})
         for other in passed:
             counts[other.id] = counts.get(other.id, 0) + 1
+    return _marked(bool(passed), settings)
+
+
+def _marked(passed: bool, settings: Settings) -> frozenset[str]:
+    """Return the marks of a job that was started while others waited that rank higher, or not."""
     if not passed:
         return frozenset({"RANKED"})
     if settings.optimistic:

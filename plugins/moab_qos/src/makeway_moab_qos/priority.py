@@ -6,18 +6,19 @@ No document says how the TARGET terms grow; here they are the part of the target
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from makeway.clockwork import Clockwork
 from makeway.model import ClusterView, Job, JobState, Seconds
-from makeway_moab_qos.credentials import DEFAULT, credential, flags, names_of, qos_of, settings_of
+from makeway_moab_qos.credentials import DEFAULT, credential, flags, names_of, qos_name, qos_of, settings_of
 from makeway_moab_qos.fairshare import distances, is_on
 from makeway_moab_qos.settings import Settings, Weights
 
 CAP = 1_000_000_000
+_MOST = float(CAP)
 _HANDED_OUT = 4_000_000_000
 """The engine hands out priorities above this to jobs that are not given one."""
 _NEVER = 1e9
@@ -250,6 +251,60 @@ def _varies(view: ClusterView, settings: Settings) -> bool:
     weights = settings.weights
     varies = weights.target_queue_time or weights.target_xfactor or weights.sp_violation or weights.bypass
     return bool(weights.caps or varies or _by_fairshare(view))
+
+
+def grows_with_time(settings: Settings) -> bool:
+    """Whether priorities of waiting jobs change by time and usage alone, and grow while their slopes are positive."""
+    weights = settings.weights
+    return not (weights.bypass or weights.sp_violation) and weights.serv >= 0 and weights.target >= 0
+
+
+@attrs.frozen(eq=False)
+class Slope:
+    """How the priorities of some waiting jobs grow: whichever was submitted first never has less than the others."""
+
+    key: Hashable
+    """The same for all of these jobs."""
+    line: tuple[_Parts, float] | None
+    """What a priority is made of, with the weight of the service component; None: it is computed in full."""
+    floor: bool
+    """Whether it is at least 1."""
+
+    def at(self, job: Job, view: ClusterView, now: Seconds) -> int:
+        """Return the start priority of one of the jobs now, as `start_priority` does."""
+        if self.line is None:
+            return start_priority(job, view, now)
+        (fixed, minutes, factor, base), weight = self.line
+        waited = max(0.0, now - job.submit_at)
+        serv = minutes * waited / 60.0
+        if factor:
+            serv += factor * ((waited + base[0]) / base[1] if base is not _NO_LIMIT else 1.0)
+        value = fixed + weight * serv
+        if self.floor and value < 1.0:
+            value = 1.0
+        return int(value if value < _MOST else _MOST)
+
+
+def slope_of(job: Job, view: ClusterView, settings: Settings) -> Slope:
+    """Return how the priority of a waiting job grows, where `grows_with_time` holds."""
+    weights, qos, given = settings.weights, qos_of(job, view), job.spec.attributes
+    begins = settings.maui or _begins_with_submission(settings) or not job.spec.begin_at
+    slopes = (weights.queue_time + qos.qt_weight, weights.xfactor + qos.xf_weight)
+    targets = (weights.target_queue_time, weights.target_xfactor, qos.qt_target, qos.xf_target)
+    floor = not (settings.enable_negative_priority or settings.reject_negative_priority)
+    if not begins or min(*slopes, *targets) < 0:
+        return Slope((job.index,), None, floor)  # it grows in a way of its own
+    by_hand = job.priority if job.spec.priority is None and 0 < job.priority < _HANDED_OUT else None
+    added = given.get("system_priority"), given.get("relative_priority"), by_hand, "RUNNOW" in qos.flags
+    if not _varies(view, settings):
+        parts = _parts(job, view, settings)
+        plain = not settings.maui and added == (None, None, None, False)
+        told_apart = parts if parts[2] else parts[:2]  # limits count where there is an expansion factor
+        return Slope((told_apart, added), (parts, weights.serv) if plain else None, floor)
+    spec = job.spec
+    asked = spec.cpus, job.size, spec.memory_mb_per_cpu, spec.memory_mb_per_node, job.time_limit
+    asked_beside = given.get("swap_mb"), given.get("disk_mb")
+    return Slope((*names_of(job).values(), qos_name(job, view), asked, asked_beside, added), None, floor)
 
 
 _NO_LIMIT = (0.0, 1.0)

@@ -8,16 +8,16 @@ preemptor that waits for its victims (GUARANTEEDPREEMPTION), and a suspended job
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway_moab_qos.credentials import flags, names_of, qos_name, settings_of
 from makeway_moab_qos.hosts import matching
 from makeway_moab_qos.periods import concerns, is_active, next_change
+from makeway_moab_qos.plain import suspended
 from makeway_moab_qos.priority import start_priority
 from makeway_moab_qos.settings import Standing
+from makeway_moab_qos.turns import Turns
 
 _KIND = {"USER": "user", "GROUP": "group", "ACCT": "account", "CLASS": "klass"}
 
@@ -98,10 +98,12 @@ def is_locked(job: Job, view: ClusterView, now: Seconds) -> bool:
 def closed_nodes(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
     """Return the nodes that `job` must leave alone, reservations of waiting jobs apart."""
     closed = 0
-    for other in view.pending:
+    settings = settings_of(view)
+    named: Turns | None = settings.memo.get("turns")
+    waiting = named.askers.values() if named is not None and named.passing else view.pending
+    for other in waiting:
         if other.asked_nodes and other.id != job.id and is_locked(other, view, now):
             closed |= other.asked_nodes
-    settings = settings_of(view)
     for standing in settings.standing:
         if not may_use(job, standing, view) and concerns(standing, view, now, job.time_limit):
             closed |= nodes_of(standing, view)
@@ -114,22 +116,9 @@ def _under_higher(job: Job, view: ClusterView, now: Seconds) -> NodeBits:
     """Return the nodes that hold a suspended job of higher priority (7.4)."""
     mine: int | None = None
     closed = 0
-    for other in _suspended(view):
+    for other in suspended(view):
         if mine is None:
             mine = start_priority(job, view, now)
         if start_priority(other, view, now) > mine:
             closed |= other.nodes
     return closed
-
-
-def _suspended(view: ClusterView) -> Sequence[Job]:
-    """Return the suspended jobs; looked for once while nobody starts, stops or goes on."""
-    if view.made_way:
-        gone = {id(job) for job in view.made_way}
-        return [job for job in view.active if job.state is JobState.SUSPENDED and id(job) not in gone]
-    memo = settings_of(view).memo
-    known: tuple[int, list[Job]] | None = memo.get("suspended")
-    if known is None or known[0] != view.version:
-        found = [job for job in view.active if job.state is JobState.SUSPENDED]
-        known = memo["suspended"] = (view.version, found)
-    return known[1]

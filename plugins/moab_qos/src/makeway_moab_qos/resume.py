@@ -30,6 +30,7 @@ from makeway_moab_qos.priority import start_priority
 from makeway_moab_qos.settings import path
 from makeway_moab_qos.tasks.suspended import kept_when_suspended
 
+_SUSPENDED = JobState.SUSPENDED
 _TINY = 1e-6
 _RESUME_MANUAL = path("choices", "resume_manual")
 
@@ -49,7 +50,9 @@ class Resumer:
     def next_tick(self) -> Seconds | None:
         """When the next hold-down ends."""
         now = self._view.now
-        ends = [self._held_until(job) for job in self._view.active if self._waits(job)]
+        ends = [
+            self._held_until(job) for job in self._view.active if job.state is _SUSPENDED and self._waits(job)
+        ]
         later = [end for end in ends if end > now + _TINY]
         if not later:
             return None
@@ -85,7 +88,7 @@ class Resumer:
     def before_pass(self, view: ClusterView) -> Sequence[GangOrder]:
         """Resume all whose nodes are free."""
         self._view = view
-        waiting = [job for job in view.active if self._waits(job)]
+        waiting = [job for job in view.active if job.state is _SUSPENDED and self._waits(job)]
         if not waiting:
             return ()
         now = view.now
@@ -177,7 +180,7 @@ class Resumer:
 
     # ----------------------------------------------------------------------------- asking
     def _waits(self, job: Job) -> bool:
-        if job.state is not JobState.SUSPENDED or job.id in self._missed:
+        if job.state is not _SUSPENDED or job.id in self._missed:
             return False
         return job.suspended_by is SuspendedBy.POLICY or self._settings.choices.resume_manual
 

@@ -33,6 +33,8 @@ _MOST_KINDS_OF_PREEMPTORS = 32
 class ConsSelector(Known):
     """The selector of one run. See `makeway.model.Selector`."""
 
+    ignores_time_limits = True
+
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
         self._beside = Beside(self.books, self.mode)

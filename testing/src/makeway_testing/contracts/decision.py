@@ -22,6 +22,7 @@ from makeway_testing.failures import BreachError
 from makeway_testing.profile import profile
 from makeway_testing.relay import relay
 from makeway_testing.strategies import Scenario
+from makeway_testing.unrecorded import difference
 from makeway_testing.watching import Call, changes, plain, short, snapshot
 
 Check = Callable[[Call], str | None]
@@ -91,6 +92,18 @@ class DecisionContract(Contract):
         def rule(scenario: Scenario) -> None:
             first = self._record(scenario)
             _compare(first, self._record(scenario), "when it was run again")
+
+        self.hold(rule)
+
+    def test_recording_changes_nothing(self) -> None:
+        """A run that nobody records comes to the same: naming jobs `one_by_one` changes no decision."""
+        if not hasattr(getattr(self._plugin(), "makeway_queue_order", None), "makeway_turns"):
+            self.skip("it does not name jobs one by one")
+
+        def rule(scenario: Scenario) -> None:
+            found = difference(scenario, {**self.companions, self.plugin: self._plugin()})
+            if found:
+                raise BreachError(found)
 
         self.hold(rule)
 

@@ -22,6 +22,7 @@ from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.greedy import Greedy
 from makeway_engine.schedulers.het import HetStarter
 from makeway_engine.schedulers.lanes import Lanes
+from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Requests
 from makeway_engine.schedulers.shapes import Shapes
 from makeway_engine.schedulers.strict import Strict, walks_raw
@@ -67,7 +68,8 @@ class Schedulers:
         requests = self._requests() if greedy else None
         without_room = self._without_room() if greedy and requests is None else None
         self.strict = Strict(self.attempts, lanes)
-        self.greedy = Greedy(self.attempts, ahead, without_room, requests)
+        turns = self._turns() if greedy else None
+        self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
@@ -75,6 +77,14 @@ class Schedulers:
         self._het = scheduler.type == "builtin"
         self.alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
         """Makes whole passes by itself; None: `strict` does, and backfill behind it."""
+
+    def _turns(self) -> OneByOne | None:
+        """Return what asks a policy for one job after the other; None: no policy names them, or passes look at all."""
+        attempts = self.attempts
+        if attempts.raw or attempts.turns or attempts.placer.telling.notes or not attempts.custom_order:
+            return None
+        found = attempts.policies.turns(attempts.ledger)
+        return None if found is None else OneByOne(attempts.queue, attempts.policies, *found)
 
     def _without_room(self) -> Shapes | None:
         """Return the index of those that found no room, where a glance is all that decides about them."""

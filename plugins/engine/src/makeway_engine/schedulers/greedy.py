@@ -13,6 +13,7 @@ from makeway_engine.queue import entry_of_plain, entry_to_plain
 from makeway_engine.rulings import Ahead
 from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import FutileTries
+from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Heads, Requests
 from makeway_engine.schedulers.shapes import Shapes, glance, in_turn
 
@@ -33,12 +34,14 @@ class Greedy:
         ahead: Ahead,
         shapes: Shapes | None = None,
         requests: Requests | None = None,
+        turns: OneByOne | None = None,
     ) -> None:
         """Be there for one run.
 
         :param ahead: who stands before the one that is tried, to be kept for policies that ask.
         :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
         :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
+        :param turns: asks a policy that orders the queue for one job after the other; None: it orders it as a whole.
         """
         self._attempts = attempts
         self._ahead = ahead
@@ -47,6 +50,7 @@ class Greedy:
         self._placer = attempts.placer
         policies = attempts.policies
         self._requests = requests
+        self._turns = turns
         looks = policies.closes or policies.takes("makeway_admit", "before")
         self._wants_before = looks and requests is None
         self._settled = -1
@@ -74,7 +78,9 @@ class Greedy:
         own_order = attempts.custom_order or attempts.turns
         if own_order or attempts.again or self._settled != self._ledger.freed:
             self._waiting = []
-            if self._shapes is not None and not own_order and self._shapes.complete():
+            if self._turns is not None and not self._placer.forgives and self._turns.begins():
+                self._turns.go_through(attempts, self._ahead)
+            elif self._shapes is not None and not own_order and self._shapes.complete():
                 self._go_through_shapes(self._shapes)
             elif (
                 self._requests is not None

@@ -28,7 +28,7 @@ _NOT_ASKED = frozenset(
         *("array_task", "command", "priority", "nice"),
     )
 )
-_ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not in _NOT_ASKED)
+ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not in _NOT_ASKED)
 
 
 class Requests(Shapes):
@@ -197,7 +197,7 @@ class Requests(Shapes):
         """Return all that a job asks for, and why it waits."""
         known = self._asked.get(job.index)
         if known is None or known[0] is not job.spec:
-            asked = tuple(_hashable(getattr(job.spec, name)) for name in _ASKED)
+            asked = tuple(hashable(getattr(job.spec, name)) for name in ASKED)
             known = self._asked[job.index] = job.spec, asked
         asked = (
             job.time_limit,
@@ -245,7 +245,7 @@ class _Alike(Shape):
         del self.entries[bisect.bisect_left(self.entries, entry)]
 
 
-def _hashable(value: Any) -> Hashable:
+def hashable(value: Any) -> Hashable:
     return repr(sorted(value.items())) if isinstance(value, Mapping) else value
 
 
@@ -269,4 +269,4 @@ class Heads:
             heapq.heappush(self._heads, (listed[at], listed))
 
 
-__all__ = ["Heads", "Requests"]
+__all__ = ["ASKED", "Heads", "Requests", "hashable"]

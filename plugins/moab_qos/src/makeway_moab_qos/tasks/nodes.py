@@ -45,8 +45,9 @@ class TaskNodes:
         self._one_task = settings.node_access_policy == "SINGLETASK"
         self.books = self._new_books()
         self._order = _allocation_order(settings.node_allocation_policy, view.cluster)
-        self._requests: dict[str, Request] = {}
-        self._possible: dict[tuple[str, str], Blocked | None] = {}
+        # In the memo, where those who have ended are forgotten.
+        self._requests: dict[str, Request] = self._memo.setdefault("requests", {})
+        self._possible: dict[tuple[str, str], Blocked | None] = self._memo.setdefault("possible", {})
         self.most_threads = max(self.books.threads, default=1)
         self.counts_alone = self.most_threads == 1 and not self._one_user
         """Whether room is a matter of counting free cores: of one thread each, whoever is beside."""

@@ -14,6 +14,9 @@ from makeway_moab_qos.tasks.promises import Promises
 class TaskSelector(TaskNodes):
     """The selector of one run. See `makeway.model.Selector`."""
 
+    ignores_time_limits = True
+    """Where nothing is promised to anybody; `makeway_moab_qos.turns` names no kinds of jobs elsewhere."""
+
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
         self.promises = Promises(self)

@@ -1,0 +1,173 @@
+"""Let a policy name who is tried next, instead of ordering a deep queue for each pass (`makeway.hookspecs.one_by_one`).
+
+The policy hears who is eligible, and passes over whoever would wait for the reason that it has already. `Greedy` says
+what a pass comes to without this, and `tests/test_one_by_one.py` holds one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from makeway.bitmap import NodeBits
+from makeway.model import Job, JobSpec, JobState, ModeFlag, Turns
+from makeway.registry import Policies
+from makeway_engine.entries import Entry
+from makeway_engine.placing import Outcome
+from makeway_engine.queue import Queue
+from makeway_engine.rulings import Ahead
+from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.deep import DeepQueue
+from makeway_engine.schedulers.futile import NO_ROOM
+from makeway_engine.schedulers.requests import ASKED, hashable
+
+_HOOK = "makeway_queue_order"
+_PENDING = JobState.PENDING
+_BUSY = Outcome.BUSY
+_STARTED = Outcome.STARTED
+
+
+class _Vain:
+    """Knows which kinds of jobs have found no room since anything was given back."""
+
+    def __init__(self, attempts: Attempts, turns: Turns) -> None:
+        placer, policies = attempts.placer, attempts.policies
+        first = policies.who(_HOOK)
+        others = any(call.plugin != first for call in policies.calls("makeway_closed_nodes"))
+        others = others or any(map(policies.implements, ("makeway_windows", "makeway_node_sets")))
+        gang = ModeFlag.GANG in attempts.ledger.preempt_mode.flags
+        self.on = bool(getattr(placer.selector, "ignores_time_limits", False)) and not (others or gang)
+        """Whether the selector, and the policy that names jobs, are all that decides about room."""
+        self._ledger = attempts.ledger
+        self._turns = turns
+        self._stamp: tuple[int, NodeBits] = (-1, 0)
+        self._kinds: set[Hashable] = set()
+        self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
+        """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
+
+    def forget(self, job: Job) -> None:
+        """A job is no longer eligible."""
+        self._asked.pop(job.index, None)
+
+    def kind(self, job: Job, *, again: bool) -> Hashable | None:
+        """Return the kind of a job that found no room when it was tried last; None: others say nothing about it.
+
+        :param again: whether all are to be tried in this pass.
+        """
+        stamp = self._ledger.freed, self._ledger.completing
+        if again or stamp != self._stamp:
+            self._stamp = stamp
+            self._kinds.clear()
+        if job.reason != NO_ROOM or job.size > 1 or job.required or job.spec.max_nodes is not None:
+            return None
+        kind = self._turns.kind(job)
+        if kind is None:
+            return None
+        known = self._asked.get(job.index)
+        if known is None or known[0] is not job.spec:
+            asked = tuple(hashable(getattr(job.spec, name)) for name in _ASKED)
+            known = self._asked[job.index] = job.spec, asked
+        return kind, job.partition.index, id(job.qos), job.account, job.excluded, job.marks, known[1]
+
+    def is_in(self, kind: Hashable) -> bool:
+        """Whether a job of a kind has found no room."""
+        return kind in self._kinds
+
+    def add(self, kind: Hashable) -> None:
+        """A job of a kind found no room."""
+        if self._stamp == (self._ledger.freed, self._ledger.completing):
+            self._kinds.add(kind)
+
+
+_ASKED = tuple(name for name in ASKED if name != "time_limit")
+
+
+class OneByOne(DeepQueue):
+    """Tells a policy about the eligible entries of a queue, and asks it for one after the other."""
+
+    many = 2
+
+    def __init__(
+        self, queue: Queue, policies: Policies, turns: Turns, concerns_others: Callable[[Job], bool]
+    ) -> None:
+        """Be there for one run.
+
+        :param concerns_others: whether another plugin has a say about a job, beyond the one that names jobs.
+        """
+        super().__init__(queue)
+        self._policies = policies
+        self._turns = turns
+        self._concerns_others = concerns_others
+        self._entry_of: dict[int, Entry] = {}
+        """By the place of a job in the job table."""
+        self._vain: _Vain | None = None
+        """None: nobody has been tried yet."""
+
+    def begins(self) -> bool:
+        """Begin a pass; say whether jobs are named one by one in it."""
+        if not self.complete():
+            return False
+        return self._turns.begin(alone=len(self._queue) == len(self._entry_of)) is True
+
+    def go_through(self, attempts: Attempts, ahead: Ahead) -> None:
+        """Try those who are named, until nobody is.
+
+        :param ahead: gets those who were tried and have to wait.
+        """
+        waiting: list[Job] = []
+        ahead.jobs = waiting
+        arrivals, entry_of, turns = self._queue.arrivals, self._entry_of, self._turns
+        vain = self._vain = self._vain or _Vain(attempts, turns)
+        while (job := turns.next()) is not None:
+            entry = entry_of.get(getattr(job, "index", -1))
+            if entry is None or entry[1] is not job or job.state is not _PENDING:
+                text = f"its next() named {job!r:.80}; allowed: jobs that came and have not left"
+                raise self._policies.fault(_HOOK, None, text)
+            if arrivals and entry in arrivals:
+                continue  # it became eligible in this very pass
+            kind = vain.kind(job, again=attempts.again) if vain.on else None
+            if kind is not None and vain.is_in(kind):
+                waiting.append(job)
+                continue
+            outcome = attempts.try_entry(entry)
+            if outcome is not _STARTED:
+                waiting.append(job)
+                if kind is not None and outcome is _BUSY and job.reason == NO_ROOM:
+                    vain.add(kind)
+
+    # ------------------------------------------------------------------------ listening to the queue
+    def came(self, entry: Entry) -> None:
+        """An entry was added to the queue."""
+        if not self._stale and (entry[1].partition is not entry[2] or self._concerns_others(entry[1])):
+            self._several += 1
+            return
+        super().came(entry)
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out, if it had any."""
+        if not self._stale and job.index not in self._entry_of and self._several:
+            self._stale = True
+            return
+        super().left(job)
+
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
+        if not self._stale and job.index in self._entry_of:
+            self._turns.waits(job)
+
+    # ------------------------------------------------------------------------------------ the index
+    def _forget(self) -> None:
+        self._entry_of.clear()
+        self._turns.forget()
+
+    def _keep(self, entry: Entry) -> None:
+        self._entry_of[entry[1].index] = entry
+        self._turns.came(entry[1])
+
+    def _drop(self, job: Job) -> None:
+        if self._entry_of.pop(job.index, None) is not None:
+            self._turns.left(job)
+            if self._vain is not None:
+                self._vain.forget(job)
+
+
+__all__ = ["OneByOne"]
