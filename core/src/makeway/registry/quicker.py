@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from makeway.hookspecs.speed import ClusterView, Job, Standing
-from makeway.model import ClusterView, Turns
+from makeway.hookspecs.speed import Standing
+from makeway.model import ClusterView, Job, Turns
 from makeway.registry.asking import Asker, shown
 
 Told = Callable[[Job], Any]
