@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from makeway.bitmap import NodeBits
-from makeway.model.answers import Candidates
+from makeway.model.answers import Candidates, Placement
 from makeway.model.jobs import Job
 from makeway.model.parts import Selector
 from makeway.model.views import ClusterView
@@ -56,4 +56,28 @@ class ForecastingSelector(Selector, Protocol):
         nodes or on some of them. Whom `removable` names makes nobody start later. Whether a job may start now, and
         where, depends on the nodes that no running job keeps to itself; later starts are ends of jobs. Jobs that were
         told the same once are told the same later on, or nothing. None: that does not hold for it.
+        """
+
+
+class CountingSelector(Selector, Protocol):
+    """A selector to which most jobs are a number of nodes, so that they start and wait without an attempt.
+
+    For such a job `attempt` comes to what `place` says, and `screen` keeps it if its size is no more than there are
+    idle nodes.
+    """
+
+    def wants(self, job: Job) -> int | None:
+        """Return how many idle nodes of its partition `job` takes, whichever they are; None: it is not that simple.
+
+        It never changes while request and partition stay the same. `possible` has nothing against such a job, and
+        its `attempt` never has while its partition is in service.
+        """
+
+    def idle(self, nodes: NodeBits) -> NodeBits | None:
+        """Return those of `nodes` that may be taken now; None: it is not that simple, since jobs share some."""
+
+    def place(self, idle: NodeBits, wanted: int) -> Placement | None:
+        """Return where a job starts that wants so many of these idle nodes; None: there are too few.
+
+        Nobody else is displaced, and no feature alternative is chosen.
         """

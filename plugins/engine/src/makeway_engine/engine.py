@@ -49,6 +49,7 @@ from makeway_engine.commands import Commands
 from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
+from makeway_engine.express import express_of
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
@@ -185,6 +186,8 @@ class Engine:
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
         self._patient = self._unheard = False
+        self.express = express_of(self, self.endings, self.rhythm, self._handle)
+        """The short way for plain jobs; None: there is none in this run."""
 
     def be_patient(self, *, unheard: bool = False) -> None:
         """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps.
@@ -220,6 +223,15 @@ class Engine:
         :raises RunnerError: time runs backwards.
         :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
+        if self.express is not None and now > self.ledger.now:
+            actions = self.express.step(now, events)
+            if actions is not None:
+                self._instant_steps = 0
+                return actions
+        return self._step(now, events)
+
+    def _step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
+        """Do so the plain way."""
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         rhythm, forgiveness = self.rhythm, self.forgiveness
         if self.priorities.steady_until is not None:

@@ -140,6 +140,8 @@ class Ledger:
         self.preempt = preempt
         self.preempt_basis = preempt_basis
         self._books = KeptBooks(cluster, cast(ClusterView, self))
+        self.express = self._jobs_active, self._held, self._exclusive, self._books
+        """What `makeway_engine.express` changes at one go."""
 
     # ------------------------------------------------------------------------ ClusterView
     @property

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Forecast, Job, PreemptMode
-from makeway_select_linear.attempt import LinearAttempt
+from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode
+from makeway_select_linear.attempt import IDLE, LinearAttempt, placement_on
+from makeway_select_linear.best_fit import like_nodes
 from makeway_select_linear.forecast import forecast, forecast_around, forecast_key, nodes_of
 from makeway_select_linear.nodes import LinearNodes
+from makeway_select_linear.request import Request
 
 
 class LinearSelector(LinearNodes):
     """The selector of one run. See `makeway.model.Selector`."""
 
     shares_whole_nodes = True
+
+    def __init__(self, view: ClusterView) -> None:
+        super().__init__(view)
+        self._wanted: dict[Request, int | None] = {}
+        """How many nodes jobs take that are nothing but a number of nodes, by their requests."""
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
         """Begin an attempt; required nodes are usable while another job is still being cleaned from them."""
@@ -23,6 +30,40 @@ class LinearSelector(LinearNodes):
         if self.spares_off:
             nodes &= ~nodes_of(self.spared(job, view))
         return LinearAttempt(self, job, nodes, view)
+
+    # ----------------------------------------------------------------- jobs that are a number of nodes
+    def wants(self, job: Job) -> int | None:
+        """Return how many idle nodes a job takes, whichever; None: which ones matters (`CountingSelector`)."""
+        if job.required or job.excluded or job.spec.features:
+            return None
+        request = self.request(job)
+        try:
+            return self._wanted[request]
+        except KeyError:
+            wanted = self._wanted[request] = self._count(job, request)
+            return wanted
+
+    def _count(self, job: Job, request: Request) -> int | None:
+        counts = (
+            self.plain
+            and not self.spares_off
+            and request.limit == 1
+            and request.cpus_per_node <= 1
+            and not request.too_small
+            and self.possible(job, self.view) is None
+        )
+        return request.alike if counts else None
+
+    def idle(self, nodes: NodeBits) -> NodeBits | None:
+        """Return the nodes on which nobody runs; None: jobs share some."""
+        books = self.books
+        busy = books.running.over[0]
+        return nodes & ~busy if busy == books.exclusive.over[0] else None
+
+    def place(self, idle: NodeBits, wanted: int) -> Placement | None:
+        """Return where a job starts that wants so many idle nodes; None: there are too few."""
+        nodes = like_nodes(idle, wanted, None)
+        return None if nodes is None else placement_on(nodes, False, IDLE)
 
     def forecast(
         self,
