@@ -26,6 +26,7 @@ class ExpressRecord:
         self._histories = recorder.histories
         self._metrics = recorder.metrics
         self._cpus_held = recorder.shapes.cpus_held
+        self._cores = recorder.shapes.same_cores
 
     def entered(self, job: Job, now: Seconds) -> None:
         """A job was submitted."""
@@ -76,7 +77,11 @@ class ExpressRecord:
         since, allocation = history.since, history.allocation
         history.intervals.append((_RUNNING, since, now, allocation, job.restarts))
         metrics = self._metrics
-        metrics.core_seconds_used += (now - since) * self._cpus_held(allocation)
+        if self._cores is None or allocation is None or allocation.cpus is not None:
+            cpus = self._cpus_held(allocation)
+        else:
+            cpus = self._cores * len(allocation.node_indices)
+        metrics.core_seconds_used += (now - since) * cpus
         history.since = history.ended_at = now
         history.state = history.final_state = state
         if now > metrics.last_end:

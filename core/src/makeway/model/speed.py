@@ -66,6 +66,9 @@ class CountingSelector(Selector, Protocol):
     idle nodes.
     """
 
+    counts_ahead: bool
+    """Whether `forecast` says of such a job when so many nodes of its partition will be idle, and how many more."""
+
     def wants(self, job: Job) -> int | None:
         """Return how many idle nodes of its partition `job` takes, whichever they are; None: it is not that simple.
 

@@ -215,6 +215,7 @@ class Engine:
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""
         self.forgiveness.begin()
+        self.express = None
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -223,11 +224,12 @@ class Engine:
         :raises RunnerError: time runs backwards.
         :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
-        if self.express is not None and now > self.ledger.now:
-            actions = self.express.step(now, events)
-            if actions is not None:
+        express = self.express
+        if express is not None:
+            if now > self.ledger.now and (actions := express.step(now, events)) is not None:
                 self._instant_steps = 0
                 return actions
+            express.calm = False
         return self._step(now, events)
 
     def _step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -395,6 +397,12 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
+        if self.express is not None and self.express.calm:
+            ends = self.ledger.by_end
+            if not ends or not self._enforce:
+                return None
+            if ends[0][0] > now:
+                return ends[0][0]
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         queue, rhythm = self.queue, self.rhythm

@@ -1,67 +1,27 @@
 """Take plain jobs the short way: submit, start and end them with few calls, and the same in the books.
 
 A plain job asks for a number of nodes and for nothing else: no licences, features, named nodes, begin time, array or
-components; it is not shared, and ends by itself. `Submission`, `Queue`, `Placer`, `Moves`, `Ledger` and `Endings` say
-what happens to it. Here the same is done at one go where nothing unusual is under way: nobody is leaving his nodes, no
-timer is due, no arbiter and no prioritizer is there. Everything else goes the plain way, event by event.
-`tests/test_express.py` holds one way to the other.
+components. `Submission`, `Queue`, `Placer`, `Moves`, `Ledger`, `Endings` and `Easy` say what becomes of it. Here the
+same is done at one go while all is calm: no job is leaving its nodes, no timer runs, nobody is told to make way. All
+else goes the plain way, step by step or event by event. `tests/test_express.py` holds one way to the other.
 """
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from makeway import licences
-from makeway.bitmap import NodeBits
-from makeway.config import McsTable, SchedulerTable
-from makeway.model import (
-    CountingSelector,
-    Exclusive,
-    Job,
-    JobDraft,
-    JobSpec,
-    JobState,
-    ModeFlag,
-    Partition,
-    Placement,
-    Seconds,
-)
-from makeway.record_express import ExpressRecord
-from makeway.worlds.events import Action, Event, Finished, Start, Submitted
+from makeway.config import McsTable
+from makeway.model import CountingSelector, Exclusive, Job, JobDraft, JobSpec, ModeFlag, Partition, Seconds
+from makeway.worlds.events import Action, Event, Finished, Submitted
 from makeway_engine.endings import Endings
+from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
-from makeway_engine.ledger import put_field
 from makeway_engine.parts import Parts
-from makeway_engine.queue import key_of
 from makeway_engine.rhythm import Rhythm
 
-_new = tuple.__new__
-_COMPLETED = JobState.COMPLETED
-_PENDING = JobState.PENDING
-_RUNNING = JobState.RUNNING
-_ENDS = (_COMPLETED, JobState.FAILED, JobState.CANCELLED)
 _USER = Exclusive.USER
-_HOOK = "makeway_selector"
-_MOST_SOUND = 1 << 14
-"""Placements that are remembered as sound."""
-
-
-class _Door:
-    """What a job comes to that names certain partitions and asks for nothing unusual."""
-
-    __slots__ = ("least", "limit", "longest", "most", "partition", "partitions", "tier")
-
-    def __init__(self, partitions: tuple[Partition, ...]) -> None:
-        self.partitions = partitions
-        self.partition = partition = partitions[0]
-        self.tier = -partition.priority_tier
-        there = partition.nodes.bit_count()
-        self.least = partition.min_nodes
-        self.most = there if partition.max_nodes is None else min(there, partition.max_nodes)
-        self.longest = partition.max_time
-        self.limit = partition.default_time if partition.default_time is not None else partition.max_time
 
 
 class Express:
@@ -74,104 +34,138 @@ class Express:
 
         :param handle: takes an event the plain way.
         """
-        self._parts = parts
         self._endings = endings
         self._rhythm = rhythm
         self._handle = handle
-        self._ledger = ledger = parts.ledger
+        self._ledger = parts.ledger
+        self._by_end = parts.ledger.by_end
         self._queue = parts.queue
-        self._transitions = transitions = parts.transitions
+        self._transitions = parts.transitions
         self._placer = placer = parts.placer
         self._submission = parts.submission
         self._reports = parts.reports
         self._deeds = parts.deeds
-        self._retries = transitions.making_way
-        self._selector = transitions.selector
-        self._scheduler: SchedulerTable = parts.config.scheduler
-        self._left_nodes = parts.clockwork.pass_on_own_end
-        self._first = transitions.priorities.first
-        self._record = ExpressRecord(parts.recorder)
-        selector = cast(CountingSelector, parts.selector)
-        self._wants = selector.wants
-        self._free = selector.idle
-        self._place = selector.place
+        self._requeue = parts.config.scheduler.requeue
+        self._priority_of = parts.transitions.priorities.first
+        self._wants = cast(CountingSelector, parts.selector).wants
         limited = placer.rulings.limited
         self._limited = None if limited is licences.wants else limited
-        self._forgiveness = placer.forgiveness
-        self._attempts = parts.schedulers.attempts
-        self._easy = parts.schedulers.easy if self._scheduler.type == "easy" else None
+        """Says which jobs a limit is about; None: only those that ask for licences."""
+        self._moves = ExpressMoves(parts)
+        easy = parts.config.scheduler.type == "easy"
+        self._easy = parts.schedulers.easy if easy else None
+        """Makes all passes; None: another scheduler does."""
         self._passes: ExpressPasses | None = None
         if self._easy is not None and not placer.preemption and parts.recorder.traced is None:
-            self._passes = ExpressPasses(self._easy, self, self._wanted_by)
+            self._passes = ExpressPasses(self._easy, self._moves, self._wanted_by)
         self._doors: dict[tuple[str, ...], _Door | None] = {}
-        self._sound: dict[NodeBits, Placement] = {}
-        """Placements that were looked at, by their nodes."""
-        self._active, self._held, self._exclusive, self._books = ledger.express
+        """By the partitions that jobs name; None: with these nothing is plain."""
+        self.calm = False
+        """Whether nothing unusual is under way, and nothing went the plain way since that was seen."""
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action] | None:
         """Make a step later than the last one; None: it has to go the plain way, and nothing was done yet."""
-        ledger, transitions, queue = self._ledger, self._transitions, self._queue
-        by_end, timers = ledger.by_end, self._reports.timers
-        if (
-            (by_end and by_end[0][0] <= now)
-            or queue.later
-            or queue.bounced
-            or transitions.graces
-            or transitions.survived_grace
-            or self._retries.retries
-            or self._forgiveness.on
-            or (timers and timers[0][0] <= now)
-            or not events
-        ):
-            if self._passes is not None:
-                self._passes.stale = True
+        by_end = self._by_end
+        if (by_end and by_end[0][0] <= now) or not (self.calm or self._look_around()):
+            self.calm = False
             return None
-        for event in events:
-            if type(event) is not Finished and type(event) is not Submitted:
-                if self._passes is not None:
-                    self._passes.stale = True
-                return None
-        ledger.now = now
-        transitions.actions = []
-        alone = len(events) == 1 and not queue.entries and not transitions.changed
-        for event in events:
+        transitions, ledger = self._transitions, self._ledger
+        if len(events) == 1:
+            event = events[0]
             if type(event) is Finished:
-                self._finish(event, now)
+                ledger.now = now
+                transitions.actions = []
+                if not self._moves.finish(event, now):
+                    self._finish_plainly(event)
+                    self._pass_plainly(now)
+                elif self._queue.entries and (self._passes is None or not self._passes.run(now)):
+                    transitions.changed = True
+                    self._pass_plainly(now)
+            elif type(event) is Submitted:
+                ledger.now = now
+                transitions.actions = []
+                if not self._submit(event, now):
+                    self._pass_plainly(now)
             else:
-                self._submit(cast(Submitted, event), now, alone=alone)
-        if not queue.entries:
-            transitions.changed = False
-        elif transitions.changed and (self._passes is None or not self._passes.run(now)):
-            if self._passes is not None:
-                self._passes.stale = True
-            self._rhythm.run(now)
+                self.calm = False
+                return None
+        elif events and all(type(event) in _PLAIN_EVENTS for event in events):
+            ledger.now = now
+            transitions.actions = []
+            self._take(events, now)
+        else:
+            self.calm = False
+            return None
         if ledger.gone:
             self._reports.ended(ledger.gone)
         if self._deeds is not None and transitions.actions:
             return self._deeds.number(transitions.actions)
         return transitions.actions
 
-    # ------------------------------------------------------------------------------ come
-    def _submit(self, event: Submitted, now: Seconds, *, alone: bool) -> None:
-        """Enter a job, and start it if nobody else waits and there is room.
+    def _take(self, events: Sequence[Event], now: Seconds) -> None:
+        """Take several things that happened at one instant; each may go either way."""
+        for event in events:
+            if type(event) is Submitted:
+                self._submit_plainly(event)
+            elif not self.calm or not self._moves.finish(cast(Finished, event), now):
+                self._finish_plainly(cast(Finished, event))
+            else:
+                self._transitions.changed = True
+        self._pass_plainly(now)
 
-        :param alone: whether nothing else happened in this step, and nobody waits.
-        """
-        spec, ledger, submission = event.spec, self._ledger, self._submission
-        door = self._doors[spec.partitions] if spec.partitions in self._doors else self._find_door(spec)
-        if door is None or not _is_plain(spec) or spec.id in ledger.jobs:
+    def _look_around(self) -> bool:
+        """Say whether all is calm."""
+        ledger, queue, placer, transitions = self._ledger, self._queue, self._placer, self._transitions
+        self.calm = (
+            not (
+                ledger.completing
+                or ledger.anyone_exclusive
+                or queue.later
+                or queue.bounced
+                or transitions.changed
+                or transitions.graces
+                or transitions.survived_grace
+                or transitions.making_way.retries
+                or self._reports.timers
+                or placer.beyond
+                or placer.kept.claims
+                or placer.forgives
+            )
+            and self._moves.look_around()
+        )
+        if self._passes is not None:
+            self._passes.stale = True
+        return self.calm
+
+    def _pass_plainly(self, now: Seconds) -> None:
+        self.calm = False
+        self._rhythm.run(now)
+
+    def _finish_plainly(self, event: Finished) -> None:
+        self.calm = False
+        self._endings.finished(event)
+
+    def _submit_plainly(self, event: Submitted) -> None:
+        self.calm = False
+        if self._deeds is None:
+            self._submission.submit(event.spec)
+        else:
+            self._handle(event)
+
+    # ------------------------------------------------------------------------------ come
+    def _submit(self, event: Submitted, now: Seconds) -> bool:
+        """Take a job in, and let it start or wait; False: a pass has still to be made, the plain way."""
+        spec, ledger, doors = event.spec, self._ledger, self._doors
+        door = doors[spec.partitions] if spec.partitions in doors else self._find_door(spec)
+        if door is None or spec.id in ledger.jobs or not _comes_plainly(spec):
             self._submit_plainly(event)
-            return
+            return False
         limit = spec.time_limit
         if limit is None:
             limit = door.limit
         size = spec.min_nodes if spec.min_nodes > 1 else 1
-        if not door.least <= size <= door.most or (
-            door.longest is not None and limit is not None and limit > door.longest
-        ):
-            self._submit_plainly(event)
-            return
+        submission, partition = self._submission, door.partition
         draft: Any = JobDraft(  # in the order of its fields: names take three times as long
             spec,
             spec.id,
@@ -179,274 +173,141 @@ class Express:
             spec.user,
             spec.account,
             door.partitions,
-            door.partition,
+            partition,
             None,
             now,  # submitted
             now,  # eligible
             limit,
             0,  # priority
-            spec.batch and (spec.requeue if spec.requeue is not None else self._scheduler.requeue),
+            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
             size,
+            now,  # eligible since then
         )
         wanted = self._wants(draft)
         if (
             wanted is None
+            or not door.least <= size <= door.most
+            or (door.longest is not None and limit is not None and limit > door.longest)
             or (self._limited is not None and self._limited(draft))
             or (self._deeds is not None and self._reports.has_ended(spec.id))
         ):
             self._submit_plainly(event)
-            return
+            return False
         submission.last_index += 1
-        draft.priority = self._first(draft)
-        draft.eligible_since = now
+        draft.priority = self._priority_of(draft)
         draft.__class__ = Job
         job: Job = draft
         ledger.jobs[job.id] = job
-        if self._books.kept:
-            self._books.came(job)
-        self._record.entered(job, now)
-        if alone and self._easy is not None:
-            idle = self.idle()
-            if idle is not None and (found := self.find(job, idle & door.partition.nodes, wanted)):
-                self.start(job, found, now, waits=False)
-                self._easy.passed()
-                return
-        self._enqueue(job, door, wanted)
+        moves, easy, passes = self._moves, self._easy, self._passes
+        if moves.books.kept:
+            moves.books.came(job)
+        moves.record.entered(job, now)
+        if not self._queue.entries and easy is not None:
+            found = moves.find(job, partition, wanted)
+            if found is not None:
+                moves.start(job, found, now)
+                ledger.searches = 0
+                self._transitions.left_nodes = False
+                easy.passed()
+                return True
+        elif passes is not None and passes.arrive(job, partition, wanted, now):
+            return True
+        self._queue.add(job, now)
+        if passes is not None:
+            passes.wanted[job.index] = wanted
+            if passes.run(now):
+                return True
         self._transitions.changed = True
-
-    def _submit_plainly(self, event: Submitted) -> None:
-        if self._passes is not None:
-            self._passes.stale = True
-        if self._deeds is None:
-            self._submission.submit(event.spec)
-        else:
-            self._handle(event)
+        return False
 
     def _find_door(self, spec: JobSpec) -> _Door | None:
-        """Return the door for these partitions; None: what they come to is not that simple."""
+        """Return the door for the partitions of a job; None: it is not that simple."""
         partitions, problem = self._submission.partitions_of(spec)
         partition = partitions[0]
         door = None
-        if not (
-            problem or len(partitions) > 1 or partition.exclusive_user or not (partition.up and partition.accepts)
-        ):
+        open_to_all = partition.up and partition.accepts and not partition.exclusive_user
+        if not problem and len(partitions) == 1 and open_to_all:
             door = _Door(partitions)
         self._doors[spec.partitions] = door
         return door
 
-    def _enqueue(self, job: Job, door: _Door, wanted: int) -> None:
-        """Let an eligible job wait."""
-        queue, ledger = self._queue, self._ledger
-        queue.waiting[job.id] = job
-        ledger.pending_now = None
-        key = (0, door.tier, -job.priority, job.submit_at, job.index, door.partition.index)
-        if queue.key_of is not key_of:
-            key = queue.key_of(job, door.partition)
-        entry = (key, job, door.partition)
-        entries = queue.entries
-        if not entries or entries[-1][0] < key:
-            entries.append(entry)
-        else:
-            bisect.insort(entries, entry)
-        queue.arrivals.append(entry)
-        for listener in queue.listeners.all:
-            listener.came(entry)
-        if len(entries) > 1:
-            ledger.wait_for(job, "Priority")
-        if self._passes is not None:
-            self._passes.wanted[job.index] = wanted
-
     def _wanted_by(self, job: Job) -> int | None:
         """Return how many nodes a job wants that waits; None: it is not plain."""
-        door = self._doors[job.spec.partitions] if job.spec.partitions in self._doors else self._find_door(job.spec)
+        spec = job.spec
         if (
-            door is None
+            not _asks_plainly(spec)
             or len(job.partitions) > 1
-            or job.partition is not door.partition
-            or not _is_plain(job.spec)
+            or job.partition is not job.partitions[0]
+            or job.partition.exclusive_user
             or (self._limited is not None and self._limited(job))
         ):
             return None
         return self._wants(job)
 
-    # ----------------------------------------------------------------------------- start
-    def idle(self) -> NodeBits | None:
-        """Return the nodes that plain jobs may take now; None: something unusual is under way."""
-        ledger, placer = self._ledger, self._placer
-        if ledger.completing or ledger.anyone_exclusive or placer.beyond or placer.kept.claims:
-            return None
-        idle = self._free(ledger.up)
-        return None if idle is None or idle & self._held.any else idle
 
-    def find(self, job: Job, idle: NodeBits, wanted: int) -> Placement | None:
-        """Return where a job starts on these nodes of its partition; None: there are too few.
+class _Door:
+    """What a job comes to that names certain partitions and asks for nothing unusual."""
 
-        :raises PolicyError: the selector answers what it may not answer.
-        """
-        found = self._place(idle, wanted)
-        if found is None:
-            return None
-        nodes = found.allocation.nodes
-        if self._sound.get(nodes) is not found:
-            self._look_at(job, found)
-        if nodes & ~idle or len(found.allocation.node_indices) < job.size:
-            self._placer.prober.check(job, found, _HOOK)
-            raise self._placer.policies.fault(_HOOK, job, "placed it on nodes that are not idle")
-        return found
+    __slots__ = ("least", "limit", "longest", "most", "partition", "partitions")
 
-    def _look_at(self, job: Job, found: Placement) -> None:
-        """Check a placement that is a new one."""
-        self._placer.prober.check(job, found, _HOOK)
-        allocation = found.allocation
-        if found.alternative or found.overlays or allocation.licenses or allocation.shared:
-            raise self._placer.policies.fault(_HOOK, job, "placed it otherwise than on nodes of its own")
-        if len(self._sound) >= _MOST_SOUND:
-            self._sound.clear()
-        self._sound[allocation.nodes] = found
-
-    def start(self, job: Job, found: Placement, now: Seconds, *, waits: bool = True) -> None:
-        """Start a plain job.
-
-        :param waits: whether it stands in the queue.
-        """
-        ledger, allocation = self._ledger, found.allocation
-        if self._placer.telling.notes:
-            self._placer.telling.starts(job, found)
-        if waits:
-            queue = self._queue
-            del queue.waiting[job.id]
-            for listener in queue.listeners.all:
-                listener.left(job)
-            entries = queue.entries
-            if entries[0][1] is job:
-                del entries[0]
-            else:
-                del entries[bisect.bisect_left(entries, (queue.key_of(job, job.partition),))]
-        ledger.pending_now = None
-        put_field(job, "__class__", JobDraft)  # many fields are set sooner while nothing forbids it
-        draft: JobDraft = job
-        draft.allocation = allocation
-        draft.state = _RUNNING
-        draft.reason = "None"
-        draft.starts += 1
-        draft.started_at = draft.resumed_at = now
-        if draft.restarts or draft.preemptions:
-            draft.ran = draft.stopped = 0.0
-            draft.preemptions_before = draft.preemptions
-        limit = draft.time_limit
-        if limit is not None:
-            draft.end_at = now + limit
-            bisect.insort(ledger.by_end, (draft.end_at, draft.index, job))
-        draft.__class__ = Job
-        self._active.add(job)
-        nodes = allocation.nodes
-        self._held.add(nodes)
-        self._exclusive.add(nodes)
-        if self._books.kept:
-            self._books.started(job)
-        ledger.version += 1
-        self._selector.placed(job)
-        self._transitions.actions.append(_new(Start, (job, 0, 0, (), allocation, False)))
-        self._record.started(job, now)
-
-    # ------------------------------------------------------------------------------- end
-    def _finish(self, event: Finished, now: Seconds) -> None:
-        """Let a plain job end."""
-        ledger, transitions = self._ledger, self._transitions
-        job = self._active.by_id.get(event.job_id)
-        state = event.state
-        if (
-            job is None
-            or not event.cleaned
-            or (event.incarnation != job.starts and event.incarnation)
-            or (state is not _COMPLETED and state not in _ENDS)
-            or job.state is not _RUNNING
-            or job.begun_with
-            or job.resumed_at is None
-            or (allocation := job.allocation) is None
-            or allocation.licenses
-            or allocation.shared
-            or ledger.anyone_exclusive
-            or job.spec.het_id is not None
-        ):
-            if self._passes is not None:
-                self._passes.stale = True
-            self._endings.finished(event)
-            return
-        end_at = job.end_at
-        if end_at is not None:
-            if end_at < now:
-                if self._passes is not None:
-                    self._passes.stale = True
-                self._endings.finished(event)
-                return
-            by_end = ledger.by_end
-            at = bisect.bisect_left(by_end, (end_at, job.index))
-            if at < len(by_end) and by_end[at][2] is job:
-                del by_end[at]
-        ran = job.ran + now - job.resumed_at
-        self._selector.released(job)
-        if self._books.kept:
-            self._books.left(job)
-        self._active.remove(job)
-        nodes = allocation.nodes
-        self._held.remove(nodes)
-        self._exclusive.remove(nodes)
-        ledger.version += 1
-        ledger.freed += 1
-        transitions.changed = True
-        if self._left_nodes:
-            transitions.left_nodes = True
-        put_field(job, "state", state)
-        self._record.ended(job, state, ran, now)
-        put_field(job, "allocation", None)
-        ledger.forget(job)
-        queue = self._queue
-        if queue.dependents or queue.throttle:
-            if self._passes is not None:
-                self._passes.stale = True
-            queue.ended(job, now)
+    def __init__(self, partitions: tuple[Partition, ...]) -> None:
+        self.partitions = partitions
+        self.partition = partition = partitions[0]
+        there = partition.nodes.bit_count()
+        self.least = partition.min_nodes
+        self.most = there if partition.max_nodes is None else min(there, partition.max_nodes)
+        self.longest = partition.max_time
+        self.limit = partition.default_time if partition.default_time is not None else partition.max_time
 
 
-def _is_plain(spec: JobSpec) -> bool:
-    """Whether a job asks for nothing that concerns more than the selector."""
+def _asks_plainly(spec: JobSpec) -> bool:
+    """Whether a job that may start concerns the selector alone."""
     return (
-        spec.qos is None
-        and spec.begin_at is None
-        and not spec.features
+        not spec.features
         and not spec.licenses
         and spec.het_id is None
-        and spec.array_id is None
-        and not spec.depends_on
         and not spec.required_nodes
         and not spec.excluded_nodes
-        and spec.priority is None
-        and not spec.nice
         and spec.exclusive is not _USER
         and spec.reservation is None
     )
+
+
+def _comes_plainly(spec: JobSpec) -> bool:
+    """Whether the same holds of a job that is submitted, and nothing keeps it from starting."""
+    return (
+        spec.qos is None
+        and spec.begin_at is None
+        and spec.array_id is None
+        and not spec.depends_on
+        and spec.priority is None
+        and not spec.nice
+        and _asks_plainly(spec)
+    )
+
+
+_PLAIN_EVENTS = (Finished, Submitted)
 
 
 def express_of(
     parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
 ) -> Express | None:
     """Return the short way for a run; None: with these plugins and this configuration there is none."""
-    policies, selector = parts.policies, parts.selector
-    ledger, priorities = parts.ledger, parts.transitions.priorities
+    policies, ledger = parts.policies, parts.ledger
     hooks = (
         *("makeway_accept", "makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
         *("makeway_overdue", "makeway_queue_order", "makeway_windows"),
     )
     simple = (
         parts.gang is None
-        and priorities.prioritizer is None
+        and parts.transitions.priorities.prioritizer is None
         and not rhythm.periodic
         and not rhythm.on_grids
         and parts.config.scheduler.enforce_part_limits
         and ledger.settings(McsTable).label == "none"
         and ModeFlag.GANG not in ledger.preempt_mode.flags
         and not any(map(policies.implements, hooks))
-        and all(hasattr(selector, verb) for verb in ("wants", "idle", "place"))
+        and all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
     )
     return Express(parts, endings, rhythm, handle) if simple else None
 

@@ -1,45 +1,32 @@
 """Make passes of EASY over a short queue of plain jobs, without an attempt for each look.
 
-`Easy` says what a pass comes to; its reservation is the one that counts here too, so that each pass may go either way.
+`Easy` says what a pass comes to. Its reservation counts here too, so that each pass may go either way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import cast
 
-from makeway.bitmap import NodeBits
-from makeway.model import Job, Partition, Placement, Seconds
+from makeway.model import CountingSelector, Forecast, Job, Partition, Placement, Seconds
 from makeway_engine.entries import Entry
+from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.placing import Question
 from makeway_engine.schedulers.easy import Easy, Reserved
 
 _NO_ROOM = "Resources"
 
 
-class Starter(Protocol):
-    """Finds nodes for plain jobs, and starts them."""
-
-    def idle(self) -> NodeBits | None:
-        """Return the nodes that plain jobs may take now; None: something unusual is under way."""
-
-    def find(self, job: Job, idle: NodeBits, wanted: int) -> Placement | None:
-        """Return where a job starts on these nodes of its partition; None: too few, or it is not that simple."""
-
-    def start(self, job: Job, found: Placement, now: Seconds, *, waits: bool = True) -> None:
-        """Start a job."""
-
-
 class ExpressPasses:
     """Passes of EASY over the queue of one run, while all who wait are plain and few."""
 
-    def __init__(self, easy: Easy, starter: Starter, wanted_by: Callable[[Job], int | None]) -> None:
+    def __init__(self, easy: Easy, moves: ExpressMoves, wanted_by: Callable[[Job], int | None]) -> None:
         """Be ready for the first pass.
 
         :param wanted_by: says how many nodes a job wants that waits; None: it is not plain.
         """
         self._easy = easy
-        self._starter = starter
+        self._moves = moves
         self._wanted_by = wanted_by
         attempts = easy.attempts
         self._attempts = attempts
@@ -48,6 +35,7 @@ class ExpressPasses:
         self._placer = attempts.placer
         self._transitions = attempts.placer.transitions
         self._shapes = easy.shapes
+        self._counts_ahead = cast(CountingSelector, easy.selector).counts_ahead
         self.stale = True
         """Whether others may stand in the queue than those who are known."""
         self.wanted: dict[int, int | None] = {}
@@ -55,16 +43,16 @@ class ExpressPasses:
 
     def run(self, now: Seconds) -> bool:
         """Make a pass; False: it has to go the plain way, and nothing was done yet."""
-        queue, ledger, easy, attempts = self._queue, self._ledger, self._easy, self._attempts
+        queue = self._queue
         entries = queue.entries
         shapes = self._shapes
         if shapes is not None and (not shapes.stale or len(entries) >= shapes.many):
             return False
-        idle = self._starter.idle()
-        if idle is None or (self.stale and not self._look_anew(entries)):
+        if (self.stale or len(self.wanted) != len(entries)) and not self._look_anew(entries):
             return False
+        ledger, easy, attempts, moves = self._ledger, self._easy, self._attempts, self._moves
         ledger.searches = 0
-        self._transitions.changed = self._transitions.left_nodes = False
+        self._transitions.left_nodes = False
         again, attempts.again = attempts.again, False
         arrivals = queue.take_arrivals()
         reserved = easy.reserved
@@ -72,82 +60,159 @@ class ExpressPasses:
             reserved.doubtful = False
             if not arrivals:
                 return True
-            if reserved.entry < (arrivals[0] if len(arrivals) == 1 else min(arrivals)):
-                self._follow(arrivals, reserved, idle, now)
+            if reserved.entry < min(arrivals):
+                self._follow(arrivals, reserved, now)
                 return True
         easy.reserved = None
-        size = idle.bit_count()
         while entries:
             head = entries[0]
             _, job, partition = head
-            if job.size <= size or job.reason != _NO_ROOM:
-                found = self._try(job, partition, idle, now)
-                if found is not None:
-                    idle &= ~found.allocation.nodes
-                    size = idle.bit_count()
-                    continue
-            reserved = easy.reserved = Reserved(head, ledger)
-            if len(entries) > 1:
-                self._follow(entries[1:], reserved, idle, now)
-            break
+            if job.reason == _NO_ROOM and job.size > moves.idle.bit_count():
+                found = None
+            else:
+                found = self._try(head, job, partition, now)
+            if found is None:
+                reserved = easy.reserved = Reserved(head, ledger)
+                if len(entries) > 1:
+                    self._follow(entries[1:], reserved, now)
+                break
         return True
 
-    def _try(self, job: Job, partition: Partition, idle: NodeBits, now: Seconds) -> Placement | None:
-        """Start a job, or let it wait; return where it started."""
+    def _try(self, entry: Entry, job: Job, partition: Partition, now: Seconds) -> Placement | None:
+        """Start a job that waits, or let it wait on; return where it started."""
         wanted = self.wanted[job.index]
         assert wanted is not None
-        found = self._starter.find(job, idle & partition.nodes, wanted)
+        found = self._moves.find(job, partition, wanted)
         if found is not None:
             del self.wanted[job.index]
-            self._starter.start(job, found, now)
+            self._moves.start(job, found, now, entry)
         elif self._placer.telling.notes:
-            question = Question(job, partition, self._ledger.all_nodes)
-            self._placer.try_start(question)
+            self._placer.try_start(Question(job, partition, self._ledger.all_nodes))
         else:
             self._ledger.wait_for(job, _NO_ROOM)
         return found
 
-    def _follow(self, entries: Sequence[Entry], reserved: Reserved, idle: NodeBits, now: Seconds) -> None:
+    def _follow(self, entries: Sequence[Entry], reserved: Reserved, now: Seconds) -> None:
         """Start those of `entries` that do not delay the reserved job."""
-        size = idle.bit_count()
-        for at, (_, job, partition) in enumerate(entries):
-            if job.size > size:
+        moves = self._moves
+        size = moves.idle.bit_count()
+        fitting = [entry for entry in entries if entry[1].size <= size]
+        if not fitting:
+            return
+        if not reserved.settled:
+            self._settle(reserved, now)
+        forecast = reserved.forecast
+        eligible, at, spare = 0, now, 0
+        if forecast is not None:
+            if reserved.spare is None:
+                self._easy.backfill(fitting, reserved)
+                return
+            eligible, at, spare = forecast.eligible, max(forecast.at, now), reserved.spare
+        for entry in fitting:
+            _, job, partition = entry
+            nodes = job.size
+            if nodes > size:
                 continue
+            long = False
+            if forecast is not None:
+                limit = job.time_limit
+                long = limit is None or now + limit > at
+                if long and nodes > spare and not partition.nodes & ~eligible:
+                    continue
+            found = self._try(entry, job, partition, now)
+            if found is not None:
+                reserved.passed_by(self._ledger)
+                size = moves.idle.bit_count()
+                if long:
+                    reserved.spare = spare = spare - (found.allocation.nodes & eligible).bit_count()
+
+    def _settle(self, reserved: Reserved, now: Seconds) -> None:
+        """Look ahead, now that somebody might be in the way: count the nodes that come free, end by end."""
+        _, job, partition = reserved.entry
+        wanted, ledger = self.wanted[job.index], self._ledger
+        if wanted is None or not self._counts_ahead:
+            self._easy.settle(reserved)
+            return
+        eligible = partition.nodes & ledger.up
+        have, at = (eligible & self._moves.idle).bit_count(), now
+        ends = iter(ledger.by_end)
+        if have < wanted:
+            for end, _, other in ends:
+                have += (other.allocation.nodes & eligible).bit_count()  # type: ignore[union-attr]
+                if have >= wanted:
+                    at = end if end > now else now
+                    break
+            else:
+                reserved.settle(None)
+                return
+            for end, _, other in ends:
+                if end > at:
+                    break
+                have += (other.allocation.nodes & eligible).bit_count()  # type: ignore[union-attr]
+        reserved.settle(Forecast(at=at, nodes=0, eligible=eligible, spare=have - wanted))
+
+    def arrive(self, job: Job, partition: Partition, wanted: int, now: Seconds) -> bool:
+        """Let a job that comes behind others start at once, or wait behind them; False: make a pass for it.
+
+        Nothing has changed since the last pass but that it came, so nobody else is tried.
+        """
+        easy, ledger, queue, shapes = self._easy, self._ledger, self._queue, self._shapes
+        reserved = easy.reserved
+        if (
+            reserved is None
+            or self.stale
+            or self._attempts.again
+            or queue.arrivals
+            or self._placer.telling.notes
+            or (shapes is not None and (not shapes.stale or len(queue.entries) + 1 >= shapes.many))
+            or not reserved.holds(ledger)
+            or queue.place(job, partition) < reserved.entry[0]
+        ):
+            return False
+        nodes, moves = job.size, self._moves
+        tried = False
+        if nodes <= moves.idle.bit_count():
             if not reserved.settled:
-                self._easy.settle(reserved)
+                self._settle(reserved, now)
             forecast, spare = reserved.forecast, reserved.spare
             long = False
             if forecast is not None:
                 if spare is None:
-                    self._easy.backfill(entries[at:], reserved)
-                    return
+                    return False
                 limit = job.time_limit
-                long = limit is None or now + limit > reserved.shadow(self._ledger)
-                if long and job.size > spare and not partition.nodes & ~forecast.eligible:
-                    continue
-            found = self._try(job, partition, idle, now)
-            if found is None:
-                continue
-            nodes = found.allocation.nodes
-            idle &= ~nodes
-            size = idle.bit_count()
-            reserved.passed_by(self._ledger)
-            if long and spare is not None and forecast is not None:
-                reserved.spare = spare - (nodes & forecast.eligible).bit_count()
+                long = limit is None or now + limit > max(forecast.at, now)
+                tried = not long or nodes <= spare or bool(partition.nodes & ~forecast.eligible)
+            else:
+                tried = True
+            found = moves.find(job, partition, wanted) if tried else None
+            if found is not None:
+                ledger.reasons += 1  # it waited for others, if not for long
+                moves.start(job, found, now)
+                reserved.passed_by(ledger)
+                if long and spare is not None and forecast is not None:
+                    reserved.spare = spare - (found.allocation.nodes & forecast.eligible).bit_count()
+                ledger.searches = 0
+                self._transitions.left_nodes = False
+                return True
+        ledger.searches = 0
+        self._transitions.left_nodes = False
+        reserved.doubtful = False
+        queue.add(job, now)
+        queue.arrivals.clear()
+        self.wanted[job.index] = wanted
+        if tried:
+            ledger.wait_for(job, _NO_ROOM)
+        return True
 
     def _look_anew(self, entries: Sequence[Entry]) -> bool:
         """Learn what those who wait want; say whether all of them are plain."""
-        wanted = self.wanted
-        if len(wanted) > 2 * len(entries) + 100:
-            wanted.clear()
+        known = self.wanted
+        self.wanted = wanted = {}
         for _, job, _ in entries:
             index = job.index
-            if index not in wanted:
-                wanted[index] = self._wanted_by(job)
-            if wanted[index] is None:
-                return False
-        self.stale = False
-        return True
+            wanted[index] = known[index] if index in known else self._wanted_by(job)
+        self.stale = None in wanted.values()
+        return not self.stale
 
 
-__all__ = ["ExpressPasses", "Starter"]
+__all__ = ["ExpressPasses"]

@@ -122,7 +122,7 @@ class LinearNodes:
         known = self._requests.get(job.id)
         if known is not None and known[0] is job.partition and known[1] is job.spec:
             return known[2]
-        key = _shape(job)
+        key = shape_of(job)
         request = self._by_shape.get(key)
         if request is None:
             if len(self._by_shape) > 100_000:
@@ -320,7 +320,7 @@ class LinearNodes:
         return nodes
 
 
-def _shape(job: Job) -> tuple[object, ...]:
+def shape_of(job: Job) -> tuple[object, ...]:
     """Return all that the request of `job` depends on."""
     spec = job.spec
     return (

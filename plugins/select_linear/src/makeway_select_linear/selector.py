@@ -9,7 +9,7 @@ from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode
 from makeway_select_linear.attempt import IDLE, LinearAttempt, placement_on
 from makeway_select_linear.best_fit import like_nodes
 from makeway_select_linear.forecast import forecast, forecast_around, forecast_key, nodes_of
-from makeway_select_linear.nodes import LinearNodes
+from makeway_select_linear.nodes import LinearNodes, shape_of
 from makeway_select_linear.request import Request
 
 
@@ -20,8 +20,9 @@ class LinearSelector(LinearNodes):
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
-        self._wanted: dict[Request, int | None] = {}
-        """How many nodes jobs take that are nothing but a number of nodes, by their requests."""
+        self._wanted: dict[tuple[object, ...], int | None] = {}
+        """How many nodes jobs take that are nothing but a number of nodes, by what they ask for."""
+        self.counts_ahead = not view.rule("linear_forecast_tolerates_one")
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
         """Begin an attempt; required nodes are usable while another job is still being cleaned from them."""
@@ -36,12 +37,14 @@ class LinearSelector(LinearNodes):
         """Return how many idle nodes a job takes, whichever; None: which ones matters (`CountingSelector`)."""
         if job.required or job.excluded or job.spec.features:
             return None
-        request = self.request(job)
-        try:
-            return self._wanted[request]
-        except KeyError:
-            wanted = self._wanted[request] = self._count(job, request)
-            return wanted
+        key = shape_of(job)
+        known = self._wanted
+        if key in known:
+            return known[key]
+        if len(known) > 100_000:
+            known.clear()
+        wanted = known[key] = self._count(job, self.request(job))
+        return wanted
 
     def _count(self, job: Job, request: Request) -> int | None:
         counts = (

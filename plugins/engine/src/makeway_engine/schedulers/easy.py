@@ -40,7 +40,8 @@ class Easy:
         self._ledger = attempts.ledger
         self._queue = attempts.queue
         self._placer = attempts.placer
-        self._screen = attempts.placer.selector.screen
+        self.selector = attempts.placer.selector
+        self._screen = self.selector.screen
         self.reserved: Reserved | None = None
         """Of the last pass; None: everybody started."""
         self._by_shape = attempts.placer.recorder.traced is None
@@ -354,7 +355,9 @@ class Reserved:
 
 def _forecast_to_plain(found: Forecast) -> dict[str, Any]:
     # Sets of nodes as hexadecimal text: decimal numbers of such a length are neither quick nor welcome everywhere.
-    return attrs.asdict(found) | {"nodes": hex(found.nodes), "eligible": hex(found.eligible)}
+    # Which nodes are promised does not matter where only their number does.
+    nodes = found.nodes if found.spare is None else 0
+    return attrs.asdict(found) | {"nodes": hex(nodes), "eligible": hex(found.eligible)}
 
 
 def _forecast_of_plain(plain: Mapping[str, Any]) -> Forecast:
