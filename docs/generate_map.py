@@ -159,7 +159,9 @@ def distributions() -> list[str]:
     """Return the distributions that stand on the core, by name."""
     settings = [ROOT / "testing/pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
     names = [tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"] for path in settings]
-    return sorted(name.removeprefix("makeway-") for name in names if name not in ("makeway", "makeway-engine"))
+    return sorted(
+        name.removeprefix("makeway-") for name in names if name not in ("makeway", "makeway-engine")
+    )
 
 
 def render() -> str:

@@ -282,7 +282,14 @@ def _comes_plainly(spec: JobSpec) -> bool:
         and not spec.depends_on
         and spec.priority is None
         and not spec.nice
-        and _asks_plainly(spec)
+        # as above, without a call
+        and not spec.features
+        and not spec.licenses
+        and spec.het_id is None
+        and not spec.required_nodes
+        and not spec.excluded_nodes
+        and spec.exclusive is not _USER
+        and spec.reservation is None
     )
 
 

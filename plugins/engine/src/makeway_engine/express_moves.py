@@ -58,6 +58,16 @@ class ExpressMoves:
         self.idle = idle
         return True
 
+    def wait(self, job: Job, entry: Entry) -> None:
+        """Let an eligible job wait behind others; it has been tried."""
+        queue = self._queue
+        queue.waiting[job.id] = job
+        self._ledger.pending_now = None
+        bisect.insort(queue.entries, entry)
+        for listener in queue.listeners.all:
+            listener.came(entry)
+        self._ledger.wait_for(job, "Priority")
+
     # ----------------------------------------------------------------------------- start
     def find(self, job: Job, partition: Partition, wanted: int) -> Placement | None:
         """Return where a job starts that wants so many nodes; None: there are too few.
@@ -113,7 +123,12 @@ class ExpressMoves:
             end_at = draft.end_at = now + limit
             bisect.insort(ledger.by_end, (end_at, draft.index, job))
         draft.__class__ = Job
-        self._active.add(job)
+        active = self._active
+        if active.listed:
+            active.add(job)
+        else:
+            active.by_id[job.id] = job
+            active.now = None
         nodes = allocation.nodes
         held, exclusive = self._held, self._exclusive
         held.odd |= nodes
@@ -142,7 +157,8 @@ class ExpressMoves:
     # ------------------------------------------------------------------------------- end
     def finish(self, event: Finished, now: Seconds) -> bool:
         """Let a plain job end that has ended by itself; False: it is none, and nothing was done."""
-        job = self._active.by_id.get(event.job_id)
+        active = self._active
+        job = active.by_id.get(event.job_id)
         state, ledger = event.state, self._ledger
         if (
             job is None
@@ -172,7 +188,11 @@ class ExpressMoves:
         self._selector.released(job)
         if self.books.kept:
             self.books.left(job)
-        self._active.remove(job)
+        if active.listed:
+            active.remove(job)
+        else:
+            del active.by_id[job.id]
+            active.now = None
         nodes = allocation.nodes
         held, exclusive = self._held, self._exclusive
         held.odd = held.any = held.odd ^ nodes

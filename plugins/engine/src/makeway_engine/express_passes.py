@@ -54,9 +54,9 @@ class ExpressPasses:
         ledger.searches = 0
         self._transitions.left_nodes = False
         again, attempts.again = attempts.again, False
-        arrivals = queue.take_arrivals()
+        arrivals = queue.take_arrivals() if queue.arrivals else ()
         reserved = easy.reserved
-        if reserved is not None and not again and reserved.holds(ledger):
+        if reserved is not None and not again and reserved.freed == ledger.freed and reserved.holds(ledger):
             reserved.doubtful = False
             if not arrivals:
                 return True
@@ -166,8 +166,10 @@ class ExpressPasses:
             or self._placer.telling.notes
             or (shapes is not None and (not shapes.stale or len(queue.entries) + 1 >= shapes.many))
             or not reserved.holds(ledger)
-            or queue.place(job, partition) < reserved.entry[0]
         ):
+            return False
+        key = queue.place(job, partition)
+        if key < reserved.entry[0]:
             return False
         nodes, moves = job.size, self._moves
         tried = False
@@ -197,8 +199,7 @@ class ExpressPasses:
         ledger.searches = 0
         self._transitions.left_nodes = False
         reserved.doubtful = False
-        queue.add(job, now)
-        queue.arrivals.clear()
+        moves.wait(job, (key, job, partition))
         self.wanted[job.index] = wanted
         if tried:
             ledger.wait_for(job, _NO_ROOM)

@@ -210,7 +210,8 @@ class LinearAttempt(Asked):
     def _placement(self, nodes: NodeBits, why: str) -> Placement:
         selector, spec = self.selector, self.job.spec
         if selector.plain and not spec.licenses:
-            return placement_on(nodes, self.request.shares, why)
+            known = remembered if nodes.bit_length() <= SMALL else whole_nodes
+            return known(nodes, self.request.shares, why)
         indices = tuple(bitmap.indices(nodes))
         memory = None
         if selector.books.track_memory:
@@ -240,20 +241,15 @@ class LinearAttempt(Asked):
         return _too_few(request, free.bit_count())
 
 
-def _whole_nodes(nodes: NodeBits, shared: bool, why: str) -> Placement:
+def whole_nodes(nodes: NodeBits, shared: bool, why: str) -> Placement:
     """Return the placement on nodes that count for nothing but themselves."""
     allocation = Allocation(nodes=nodes, node_indices=bitmap.index_tuple(nodes), shared=shared)
     return Placement(allocation=allocation, why=why)
 
 
-_remembered = functools.lru_cache(maxsize=1 << 14)(_whole_nodes)
-_SMALL = 1024
+remembered = functools.lru_cache(maxsize=1 << 14)(whole_nodes)
+SMALL = 1024
 """Placements on clusters of so many nodes are worth remembering: values, the same for every job."""
-
-
-def placement_on(nodes: NodeBits, shared: bool, why: str) -> Placement:
-    """Return the placement on nodes that count for nothing but themselves."""
-    return (_remembered if nodes.bit_length() <= _SMALL else _whole_nodes)(nodes, shared, why)
 
 
 def _too_few(request: Request, free: int) -> Blocked:

@@ -39,6 +39,8 @@ class LinearNodes:
         self.cluster: Cluster = cluster
         parameters = {word.upper() for word in view.select_parameters}
         self.books = self._empty_books(track_memory="CR_MEMORY" in parameters)
+        self.released: Callable[[Job], None] = self.books.remove
+        """Takes back what a job held."""
         self.one_task_per_core = "CR_ONE_TASK_PER_CORE" in parameters
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.node_sets = list(_node_sets(cluster, _by_weight))
@@ -76,10 +78,6 @@ class LinearNodes:
         """Charge a job that started."""
         self._requests.pop(job.id, None)
         self.books.add(job)
-
-    def released(self, job: Job) -> None:
-        """Take back what a job held."""
-        self.books.remove(job)
 
     def suspended(self, job: Job) -> None:
         """Take note of a suspension."""

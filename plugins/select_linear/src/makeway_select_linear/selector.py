@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Forecast, Job, Placement, PreemptMode
-from makeway_select_linear.attempt import IDLE, LinearAttempt, placement_on
-from makeway_select_linear.best_fit import like_nodes
+from makeway_select_linear.attempt import IDLE, SMALL, LinearAttempt, remembered, whole_nodes
+from makeway_select_linear.best_fit import tightest
 from makeway_select_linear.forecast import forecast, forecast_around, forecast_key, nodes_of
 from makeway_select_linear.nodes import LinearNodes, shape_of
 from makeway_select_linear.request import Request
@@ -65,8 +66,12 @@ class LinearSelector(LinearNodes):
 
     def place(self, idle: NodeBits, wanted: int) -> Placement | None:
         """Return where a job starts that wants so many idle nodes; None: there are too few."""
-        nodes = like_nodes(idle, wanted, None)
-        return None if nodes is None else placement_on(nodes, False, IDLE)
+        if not bitmap.has(idle, wanted):
+            return None
+        nodes = tightest(idle, wanted)
+        if nodes.bit_length() <= SMALL:
+            return remembered(nodes, False, IDLE)
+        return whole_nodes(nodes, False, IDLE)
 
     def forecast(
         self,

@@ -94,12 +94,14 @@ class SimulatedWorld:
         if self._epilogs:
             self._begin_epilogs()
         heap, job, commands = self._heap, self._next_job, self._commands
-        # As in next_at, without a call: most waits are for the end of a job, or for the next one.
-        if commands or not heap or ((process := heap[0][3]) is not None and process.serial != heap[0][4]):
+        if commands or not heap:
             at = self.next_at()
         else:
-            at = heap[0][0]
-            if job is not None and job.submit_at < at:
+            # As in next_at, without a call: most waits are for the end of a job, or for the next one.
+            at, _, _, process, serial = heap[0]
+            if process is not None and process.serial != serial:
+                at = self.next_at()
+            elif job is not None and job.submit_at < at:
                 at = job.submit_at
         if until is not None and until < at:
             self._now = until
@@ -117,8 +119,9 @@ class SimulatedWorld:
                 events.append(event)
                 if not self._no_epilog:
                     self._epilogs.append((at, process.job.id, process.incarnation))
-        while commands and commands[0][0] <= at:
-            events.append(commands.pop(0)[1])
+        if commands:
+            while commands and commands[0][0] <= at:
+                events.append(commands.pop(0)[1])
         while job is not None and job.submit_at <= at:
             events.append(_new(Submitted, (job,)))
             job = self._next_job = next(self._jobs, None)

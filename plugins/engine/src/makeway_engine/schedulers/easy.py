@@ -56,7 +56,12 @@ class Easy:
         attempts, reserved = self.attempts, self.reserved
         again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
-        if reserved is not None and not again and reserved.holds(self._ledger) and self._is_admitted(reserved):
+        if (
+            reserved is not None
+            and not again
+            and reserved.holds(self._ledger)
+            and self._is_admitted(reserved)
+        ):
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
@@ -291,12 +296,12 @@ class Reserved:
     What it amounts to is worked out when a later job might be in the way, and not before.
     """
 
-    __slots__ = ("_freed", "_shadow", "doubtful", "entry", "forecast", "settled", "spare", "version")
+    __slots__ = ("_shadow", "doubtful", "entry", "forecast", "freed", "settled", "spare", "version")
 
     def __init__(self, entry: Entry, ledger: Ledger) -> None:
         self.entry = entry
         self.version = ledger.version
-        self._freed = ledger.freed
+        self.freed = ledger.freed
         self.settled = False
         self.forecast: Forecast | None = None
         self.spare: int | None = None
@@ -326,7 +331,7 @@ class Reserved:
         """Whether nothing happened that could change it."""
         return (
             self.entry[1].state is _PENDING
-            and self._freed == ledger.freed
+            and self.freed == ledger.freed
             and self.version == ledger.version
             and (self.forecast is None or self.forecast.at >= ledger.now)
         )
@@ -337,7 +342,7 @@ class Reserved:
         return {
             "entry": entry_to_plain(self.entry),
             "version": self.version,
-            "freed": self._freed,
+            "freed": self.freed,
             "settled": self.settled,
             "spare": self.spare,
             "doubtful": self.doubtful,
@@ -347,7 +352,7 @@ class Reserved:
 
     def take_over(self, plain: Mapping[str, Any]) -> None:
         """Be as another one was."""
-        self.version, self._freed = plain["version"], plain["freed"]
+        self.version, self.freed = plain["version"], plain["freed"]
         self.doubtful = plain.get("doubtful", True)
         self.settled, self.spare, self._shadow = plain["settled"], plain["spare"], plain["shadow"]
         self.forecast = None if plain["forecast"] is None else _forecast_of_plain(plain["forecast"])
