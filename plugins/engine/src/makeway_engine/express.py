@@ -52,12 +52,10 @@ class Express:
         self._limited = None if limited is licences.wants else limited
         """Says which jobs a limit is about; None: only those that ask for licences."""
         self._moves = ExpressMoves(parts)
-        easy = parts.config.scheduler.type == "easy"
-        self._easy = parts.schedulers.easy if easy else None
-        """Makes all passes; None: another scheduler does."""
+        self._passed = parts.schedulers.passed
         self._passes: ExpressPasses | None = None
-        if self._easy is not None and not placer.preemption and parts.recorder.traced is None:
-            self._passes = ExpressPasses(self._easy, self._moves, self._wanted_by)
+        if parts.config.scheduler.type == "easy" and not placer.preemption and parts.recorder.traced is None:
+            self._passes = ExpressPasses(parts.schedulers.easy, self._moves, self._wanted_by)
         self._doors: dict[tuple[str, ...], _Door | None] = {}
         """By the partitions that jobs name; None: with these nothing is plain."""
         self.calm = False
@@ -105,14 +103,21 @@ class Express:
 
     def _take(self, events: Sequence[Event], now: Seconds) -> None:
         """Take several things that happened at one instant; each may go either way."""
-        for event in events:
+        transitions, last, passed = self._transitions, len(events) - 1, False
+        for at, event in enumerate(events):
             if type(event) is Submitted:
-                self._submit_plainly(event)
-            elif not self.calm or not self._moves.finish(cast(Finished, event), now):
-                self._finish_plainly(cast(Finished, event))
+                if self.calm:
+                    passed = self._submit(event, now, last=at == last)
+                else:
+                    self._submit_plainly(event)
+            elif self.calm and self._moves.finish(cast(Finished, event), now):
+                transitions.changed = True
             else:
-                self._transitions.changed = True
-        self._pass_plainly(now)
+                self._finish_plainly(cast(Finished, event))
+        if passed or (self.calm and (not self._queue.entries or (self._passes and self._passes.run(now)))):
+            transitions.changed = False
+        else:
+            self._pass_plainly(now)
 
     def _look_around(self) -> bool:
         """Say whether all is calm."""
@@ -154,8 +159,11 @@ class Express:
             self._handle(event)
 
     # ------------------------------------------------------------------------------ come
-    def _submit(self, event: Submitted, now: Seconds) -> bool:
-        """Take a job in, and let it start or wait; False: a pass has still to be made, the plain way."""
+    def _submit(self, event: Submitted, now: Seconds, *, last: bool = True) -> bool:
+        """Take a job in, and let it start or wait; False: a pass has still to be made.
+
+        :param last: whether nothing else happens at this instant, so that it is the time for a pass.
+        """
         spec, ledger, doors = event.spec, self._ledger, self._doors
         door = doors[spec.partitions] if spec.partitions in doors else self._find_door(spec)
         if door is None or spec.id in ledger.jobs or not _comes_plainly(spec):
@@ -198,24 +206,26 @@ class Express:
         draft.__class__ = Job
         job: Job = draft
         ledger.jobs[job.id] = job
-        moves, easy, passes = self._moves, self._easy, self._passes
+        moves, passes = self._moves, self._passes
         if moves.books.kept:
             moves.books.came(job)
         moves.record.entered(job, now)
-        if not self._queue.entries and easy is not None:
+        if not last:
+            pass
+        elif not self._queue.entries and self._passed is not None:
             found = moves.find(job, partition, wanted)
             if found is not None:
                 moves.start(job, found, now)
                 ledger.searches = 0
                 self._transitions.left_nodes = False
-                easy.passed()
+                self._passed()
                 return True
         elif passes is not None and passes.arrive(job, partition, wanted, now):
             return True
         self._queue.add(job, now)
         if passes is not None:
             passes.wanted[job.index] = wanted
-            if passes.run(now):
+            if last and passes.run(now):
                 return True
         self._transitions.changed = True
         return False

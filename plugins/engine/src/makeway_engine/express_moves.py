@@ -45,6 +45,10 @@ class ExpressMoves:
         self.books = ledger.kept_books
         self._own_end = parts.clockwork.pass_on_own_end
         self.record = ExpressRecord(parts.recorder)
+        self._everywhere = {
+            each.index for each in ledger.cluster.partitions if each.nodes == ledger.all_nodes
+        }
+        """Partitions with all nodes, by index: large sets take long to compare."""
         self.idle: NodeBits = 0
         """Nodes in service that nobody holds."""
         self._sound: dict[NodeBits, Placement] = {}
@@ -52,8 +56,8 @@ class ExpressMoves:
 
     def look_around(self) -> bool:
         """See which nodes are idle; say whether each node is held by one job at most."""
-        idle = self._idle_of(self._ledger.up)
-        if idle is None or idle & self._held.any or any(self._held.digits):
+        held, idle = self._held, self._idle_of(self._ledger.up)
+        if idle is None or idle & held.any or any(held.digits) or any(self._exclusive.digits):
             return False
         self.idle = idle
         return True
@@ -74,14 +78,14 @@ class ExpressMoves:
 
         :raises PolicyError: the selector answers what it may not answer.
         """
-        idle = self.idle & partition.nodes
+        idle = self.idle if partition.index in self._everywhere else self.idle & partition.nodes
         found = self._place(idle, wanted)
         if found is None:
             return None
         nodes = found.allocation.nodes
         if nodes.bit_length() > _SMALL or self._sound.get(nodes) is not found:
             self._look_at(job, found)
-        if nodes & ~idle or len(found.allocation.node_indices) < job.size:
+        if nodes & idle != nodes or len(found.allocation.node_indices) < job.size:
             self._placer.prober.check(job, found, _HOOK)
             raise self._placer.policies.fault(_HOOK, job, "placed it on nodes that are not idle")
         return found
@@ -131,11 +135,9 @@ class ExpressMoves:
             active.now = None
         nodes = allocation.nodes
         held, exclusive = self._held, self._exclusive
-        held.odd |= nodes
-        held.any |= nodes
-        exclusive.odd |= nodes
-        exclusive.any |= nodes
-        self.idle &= ~nodes
+        held.odd = held.any = held.odd | nodes
+        exclusive.odd = exclusive.any = exclusive.odd | nodes
+        self.idle ^= nodes
         if self.books.kept:
             self.books.started(job)
         ledger.version += 1

@@ -74,9 +74,8 @@ class Books:
             if not allocation.shared:
                 self.exclusive.remove(allocation.nodes)
         else:
-            left = ~allocation.nodes
-            self.running.over[0] &= left
-            self.exclusive.over[0] &= left
+            self.running.over[0] ^= allocation.nodes
+            self.exclusive.over[0] ^= allocation.nodes
         if self._given_up:
             for index, amount in self._given_up.pop(job.id, {}).items():
                 self.memory[index] += amount

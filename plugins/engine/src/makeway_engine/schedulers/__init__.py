@@ -75,6 +75,13 @@ class Schedulers:
         self._het = scheduler.type == "builtin"
         self.alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
         """Makes whole passes by itself; None: `strict` does, and backfill behind it."""
+        self.passed = self._passed_of(scheduler.type)
+        """Called instead of a pass where the only job that waits was started; None: a pass has to be made."""
+
+    def _passed_of(self, kind: str) -> Callable[[], None] | None:
+        if kind == "easy":
+            return self.easy.passed
+        return self.strict.passed if kind == "builtin" and not self.attempts.raw else None
 
     def _without_room(self) -> Shapes | None:
         """Return the index of those that found no room, where a glance is all that decides about them."""
