@@ -22,7 +22,7 @@ from makeway.model import JobSpec
 from makeway.record import Recorder, to_json
 from makeway.registry import Policies
 from makeway.state import write_state
-from makeway.worlds.events import Action, Command, Event, NodesDown, NodesUp
+from makeway.worlds.events import Action, Command, Event, NodesDown, NodesDrained, NodesUp
 from makeway_app.worlds.simulated import SimulatedWorld
 from makeway_engine.engine import Engine
 from makeway_engine.express import Express
@@ -50,7 +50,7 @@ def drawn(seed: int, scheduler: str, mode: str, *, odd: bool) -> Site:
     config = Config(
         node=(NodeTable(name=f"n[1-{nodes}]", cpus=chance.choice((1, 4)), memory_mb=1000),),
         partition=(
-            PartitionTable(name="all", default=True),
+            PartitionTable(name="all", default=True, grace_time=chance.choice((0.0, 0.0, 15.0))),
             PartitionTable(name="few", nodes="n[2-4]", max_time=400.0, min_nodes=1, max_nodes=2),
             PartitionTable(name="urgent", priority_tier=2),
         ),
@@ -61,9 +61,11 @@ def drawn(seed: int, scheduler: str, mode: str, *, odd: bool) -> Site:
             type=scheduler,
             clockwork={
                 "preset": "ideal",
-                "requeue_delay": 5.0,
-                **({"completing_time": 3.0} if seed % 5 == 4 else {}),
+                "requeue_delay": chance.choice((0.0, 5.0)),
+                "completing_time": 3.0 if seed % 5 == 4 else 0.0,
             },
+            enforce_time_limits=seed % 4 > 0,
+            over_time_limit=chance.choice((0.0, 0.0, 20.0)),
         ),
         cluster=ClusterTable(licenses={"tool": 2} if odd else {}),
     )
@@ -73,15 +75,14 @@ def drawn(seed: int, scheduler: str, mode: str, *, odd: bool) -> Site:
 def _jobs(chance: Random, nodes: int, *, odd: bool) -> list[JobSpec]:
     count = chance.choice((20, 60, 100))
     spread = count * chance.choice((10, 40, 120)) // GRAIN
+    kinds = chance.sample(_ODD, 3)
     found = []
     for at, instant in enumerate(sorted(chance.randrange(spread) for _ in range(count))):
         run = chance.choice((0, GRAIN, 20, 60, 60, 300))
-        limits = (
-            (None, float(run) + 60.0, 600.0, max(1.0, run - 5.0)) if odd else (None, float(run) + 60.0, 600.0)
-        )
+        limits = (None, float(run) + 60.0, float(run) + 60.0, 600.0, max(1.0, run - 5.0))
         more: dict[str, Any] = {}
         if odd and chance.random() < 0.25:
-            more = chance.choice(_ODD)(chance, at)
+            more = chance.choice(kinds)(chance, at)
         found.append(
             JobSpec(
                 id=str(at + 1),
@@ -132,7 +133,8 @@ def _commands(chance: Random, nodes: int) -> list[tuple[float, Event]]:
         job_id = str(chance.randrange(1, 40))
         if verb == "nodes":
             bits = 1 << chance.randrange(nodes)
-            found += [(at, NodesDown(bits)), (at + 50.0, NodesUp(bits))]
+            gone = chance.choice((NodesDown, NodesDrained))
+            found += [(at, gone(bits)), (at + 50.0, NodesUp(bits))]
         elif verb == "change":
             found.append((at, Command("change", job_id, value="nice=5")))
         else:
