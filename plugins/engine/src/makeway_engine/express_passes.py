@@ -140,7 +140,7 @@ class ExpressPasses:
             for end, _, other in ends:
                 have += (other.allocation.nodes & eligible).bit_count()  # type: ignore[union-attr]
                 if have >= wanted:
-                    at = end if end > now else now
+                    at = end  # a step in which it has passed goes the plain way
                     break
             else:
                 reserved.settle(None)
