@@ -232,3 +232,41 @@ def test_both_ways_come_to_the_same(scheduler: str, mode: str, odd: bool) -> Non
         site = drawn(seed, scheduler, mode, odd=odd)
         in_step(site, trusted=seed % 3 > 0, listens=seed % 2 > 0, counted=counted)
     assert counted.short > counted.all * (0.1 if odd else 0.4)
+
+
+def spec(id: str, at: float, nodes: int, run: float, limit: float | None = None) -> JobSpec:
+    """Return a plain job."""
+    return JobSpec(id=id, submit_at=at, min_nodes=nodes, run_time=run, time_limit=limit)
+
+
+SITE = Config(
+    node=(NodeTable(name="n[1-10]"),),
+    partition=(PartitionTable(name="all", default=True),),
+    scheduler=SchedulerTable(type="easy"),
+)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "commands"),
+    [
+        pytest.param(
+            [spec("a", 1, 3, 50), spec("b", 30, 1, 50), spec("c", 60, 7, 9), spec("d", 61, 4, 9)],
+            [(10.0, NodesDrained(1))],
+            id="a node is drained under a job, which ends later",
+        ),
+        pytest.param(
+            [
+                *(spec("a", 1, 5, 100, 100), spec("head", 2, 7, 10, 10)),
+                *(spec("b", 3, 2, 200, 200), spec("c", 4, 2, 200, 200), spec("d", 5, 1, 200, 200)),
+                *(spec("e", 6, 1, 90, 90), spec("f", 7, 1, 200, 200), spec("g", 8, 1, 200)),
+            ],
+            [],
+            id="what is to spare beside the first one is used up by arrivals",
+        ),
+    ],
+)
+def test_single_sites(jobs: list[JobSpec], commands: list[tuple[float, Event]]) -> None:
+    """Each is about one thing."""
+    counted = Counted()
+    in_step((SITE, jobs, commands), trusted=True, listens=False, counted=counted)
+    assert counted.short > len(jobs) // 2
