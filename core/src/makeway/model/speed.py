@@ -63,7 +63,7 @@ class CountingSelector(Selector, Protocol):
     """A selector to which most jobs are a number of nodes, so that they start and wait without an attempt.
 
     For such a job `attempt` comes to what `place` says, and `screen` keeps it if its size is no more than there are
-    idle nodes.
+    idle nodes. A selector that has these methods need not be asked about every job.
     """
 
     counts_ahead: bool
@@ -72,15 +72,17 @@ class CountingSelector(Selector, Protocol):
     def wants(self, job: Job) -> int | None:
         """Return how many idle nodes of its partition `job` takes, whichever they are; None: it is not that simple.
 
-        It never changes while request and partition stay the same. `possible` has nothing against such a job, and
-        its `attempt` never has while its partition is in service.
+        It never changes while request and partition stay the same. `possible` has nothing against such a job.
         """
 
     def idle(self, nodes: NodeBits) -> NodeBits | None:
-        """Return those of `nodes` that may be taken now; None: it is not that simple, since jobs share some."""
+        """Return those of `nodes` that may be taken now; None: it is not that simple, since jobs share some.
+
+        A node that somebody starts on is idle again once he has given it back.
+        """
 
     def place(self, idle: NodeBits, wanted: int) -> Placement | None:
         """Return where a job starts that wants so many of these idle nodes; None: there are too few.
 
-        Nobody else is displaced, and no feature alternative is chosen.
+        It has its nodes to itself, holds no licences, and is laid over nobody.
         """
