@@ -168,7 +168,7 @@ class ExpressPasses:
             or not reserved.holds(ledger)
         ):
             return False
-        key = queue.place(job, partition)
+        key = queue.key_of(job, partition)
         if key < reserved.entry[0]:
             return False
         nodes, moves = job.size, self._moves
