@@ -47,7 +47,8 @@ class Express:
         self._deeds = parts.deeds
         self._requeue = parts.config.scheduler.requeue
         self._priority_of = parts.transitions.priorities.first
-        self._wants = cast(CountingSelector, parts.selector).wants
+        self._selector = cast(CountingSelector, parts.selector)
+        self._wants = self._selector.wants
         limited = placer.rulings.limited
         self._limited = None if limited is licences.wants else limited
         """Says which jobs a limit is about; None: only those that ask for licences."""
@@ -191,14 +192,16 @@ class Express:
             size,
             now,  # eligible since then
         )
-        wanted = self._wants(draft)
         if (
-            wanted is None
-            or not door.least <= size <= door.most
+            not door.least <= size <= door.most
             or (door.longest is not None and limit is not None and limit > door.longest)
             or (self._limited is not None and self._limited(draft))
             or (self._deeds is not None and self._reports.has_ended(spec.id))
         ):
+            self._submit_plainly(event)
+            return False
+        wanted = self._wants(draft)
+        if wanted is None and not self._is_possible(draft):
             self._submit_plainly(event)
             return False
         submission.last_index += 1
@@ -210,8 +213,8 @@ class Express:
         if moves.books.kept:
             moves.books.came(job)
         moves.record.entered(job, now)
-        if not last:
-            pass
+        if not last or wanted is None:
+            pass  # it waits for a pass
         elif not self._queue.entries and self._passed is not None:
             found = moves.find(job, partition, wanted)
             if found is not None:
@@ -225,10 +228,17 @@ class Express:
         self._queue.add(job, now)
         if passes is not None:
             passes.wanted[job.index] = wanted
-            if last and passes.run(now):
+            if wanted is None:
+                passes.odd = job
+            elif last and passes.run(now):
                 return True
         self._transitions.changed = True
         return False
+
+    def _is_possible(self, job: Job) -> bool:
+        """Whether the selector has nothing against a job; nodes out of service may come back."""
+        nodes, ledger = job.partition.nodes, self._ledger
+        return nodes & ledger.up != nodes or self._selector.possible(job, ledger) is None
 
     def _find_door(self, spec: JobSpec) -> _Door | None:
         """Return the door for the partitions of a job; None: it is not that simple."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from makeway.model import CountingSelector, Forecast, Job, Partition, Placement, Seconds
+from makeway.model import CountingSelector, Forecast, Job, JobState, Partition, Placement, Seconds
 from makeway_engine.entries import Entry
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.placing import Question
 from makeway_engine.schedulers.easy import Easy, Reserved
 
+_PENDING = JobState.PENDING
 _NO_ROOM = "Resources"
 
 
@@ -40,6 +41,8 @@ class ExpressPasses:
         """Whether others may stand in the queue than those who are known."""
         self.wanted: dict[int, int | None] = {}
         """How many nodes each of those who wait wants, by place in the job table."""
+        self.odd: Job | None = None
+        """One that is not plain; None: none is known to wait."""
 
     def run(self, now: Seconds) -> bool:
         """Make a pass; False: it has to go the plain way, and nothing was done yet."""
@@ -48,7 +51,9 @@ class ExpressPasses:
         shapes = self._shapes
         if shapes is not None and (not shapes.stale or len(entries) >= shapes.many):
             return False
-        if (self.stale or len(self.wanted) != len(entries)) and not self._look_anew(entries):
+        if (self.stale or self.odd is not None or len(self.wanted) != len(entries)) and not self._look_anew(
+            entries
+        ):
             return False
         ledger, easy, attempts, moves = self._ledger, self._easy, self._attempts, self._moves
         ledger.searches = 0
@@ -161,6 +166,7 @@ class ExpressPasses:
         if (
             reserved is None
             or self.stale
+            or self.odd is not None
             or self._attempts.again
             or queue.arrivals
             or self._placer.telling.notes
@@ -207,12 +213,18 @@ class ExpressPasses:
 
     def _look_anew(self, entries: Sequence[Entry]) -> bool:
         """Learn what those who wait want; say whether all of them are plain."""
+        odd = self.odd
+        if odd is not None and odd.state is _PENDING and odd.priority and odd.eligible_since is not None:
+            return False
+        self.odd = None
         known = self.wanted
         self.wanted = wanted = {}
         for _, job, _ in entries:
             index = job.index
             wanted[index] = known[index] if index in known else self._wanted_by(job)
-        self.stale = None in wanted.values()
+            if wanted[index] is None:
+                self.odd = job
+        self.stale = self.odd is not None
         return not self.stale
 
 
