@@ -46,7 +46,7 @@ class Express:
         self._reports = parts.reports
         self._deeds = parts.deeds
         self._requeue = parts.config.scheduler.requeue
-        self._priority_of = parts.transitions.priorities.first
+        self._priorities = parts.transitions.priorities
         self._selector = cast(CountingSelector, parts.selector)
         self._wants = self._selector.wants
         limited = placer.rulings.limited
@@ -205,7 +205,12 @@ class Express:
             self._submit_plainly(event)
             return False
         submission.last_index += 1
-        draft.priority = self._priority_of(draft)
+        priorities = self._priorities
+        if priorities.by_turn:
+            draft.priority = priorities.lowest
+            priorities.lowest -= 1
+        else:
+            draft.priority = priorities.first(draft)
         draft.__class__ = Job
         job: Job = draft
         ledger.jobs[job.id] = job

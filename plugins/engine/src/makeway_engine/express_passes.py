@@ -142,8 +142,11 @@ class ExpressPasses:
         have, at = (eligible & self._moves.idle).bit_count(), now
         ends = iter(ledger.by_end)
         if have < wanted:
+            everywhere = eligible == ledger.all_nodes
             for end, _, other in ends:
-                have += (other.allocation.nodes & eligible).bit_count()  # type: ignore[union-attr]
+                held = other.allocation
+                assert held is not None
+                have += len(held.node_indices) if everywhere else (held.nodes & eligible).bit_count()
                 if have >= wanted:
                     at = end  # a step in which it has passed goes the plain way
                     break
