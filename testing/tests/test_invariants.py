@@ -152,10 +152,10 @@ def test_rule_3_a_job_is_lost() -> None:
 def test_rule_3_a_node_that_nobody_holds() -> None:
     """The books say busy, but no job is there."""
     run = replay_table(TWO, config={}, until=20.0)
-    run.engine.ledger._held.add(1)
-    run.engine.ledger._held.remove(1)
+    run.engine.ledger.held_tally.add(1)
+    run.engine.ledger.held_tally.remove(1)
     check_invariants(run.engine)
-    active = run.engine.ledger._jobs_active
+    active = run.engine.ledger.jobs_active
     for job in active.in_order:
         active.remove(job)
     assert "rule 3" in broken(lambda: check_invariants(run.engine))

@@ -84,9 +84,12 @@ class Recorder:
         """By what the policy tells preemptors and victims apart, for the tables."""
         self.listens = sink is not None or archive is not None
         """Whether reasons for waiting and decisions are noted."""
+        self.is_followed = self.listens or self._measures
+        """Whether somebody wants to know of each change of a job."""
         self._sink = sink
         self._archive = archive
-        self._keep = keep
+        self.keeps = keep
+        """Whether ended jobs stay in memory."""
         self._now: Seconds = 0.0
         self._changed: dict[str, History] = {}
         """Jobs whose reason for waiting changed at this instant; the last one counts."""
@@ -110,6 +113,7 @@ class Recorder:
 
         Reasons for waiting are among them only if somebody got lines when the engine was built.
         """
+        self.is_followed = True
         first = self._sink
         if first is None:
             self._sink = sink
@@ -243,7 +247,7 @@ class Recorder:
             self.measures.ended(job, started=history.first_start is not None, worked=run, now=now)
         if self._archive is not None:
             self._archive.ended(history, self)
-        if not self._keep:
+        if not self.keeps:
             del self.histories[job.id]
 
     def work_kept(self, job: Job, seconds: Seconds) -> None:
@@ -328,7 +332,7 @@ class Recorder:
         pair = (group_of(preemptor) if preemptor else "", group_of(victim), mode.value)
         self.metrics.pairs[pair] = self.metrics.pairs.get(pair, 0) + 1
         entry = Preemption(now, preemptor.id if preemptor else None, victim.id, mode, by, why)
-        if self._keep:
+        if self.keeps:
             self.preemptions.append(entry)
         if self._archive is not None:
             self._archive.preempted(entry)

@@ -21,7 +21,8 @@ class Shapes:
         self.nodes = nodes
         self._names: dict[int, str] = {}
         self._cores = [node.cpus for node in nodes]
-        self._same_cores = self._cores[0] if len(set(self._cores)) == 1 else None
+        self.same_cores = self._cores[0] if len(set(self._cores)) == 1 else None
+        """CPUs of each node; None: they differ."""
         self.cpus = sum(self._cores)
         """Of all nodes."""
 
@@ -35,8 +36,8 @@ class Shapes:
             return 0
         if allocation.cpus is not None:
             return sum(allocation.cpus)
-        if self._same_cores is not None:
-            return self._same_cores * len(allocation.node_indices)
+        if self.same_cores is not None:
+            return self.same_cores * len(allocation.node_indices)
         return sum(self._cores[index] for index in allocation.node_indices)
 
     def node_list(self, nodes: bitmap.NodeBits) -> str:

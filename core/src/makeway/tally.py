@@ -12,19 +12,20 @@ class Tally:
     on a node; `makeway.levels` goes through one level for each of them.
     """
 
-    __slots__ = ("_digits", "_odd", "any")
+    __slots__ = ("any", "digits", "odd")
 
     def __init__(self) -> None:
         self.any: NodeBits = 0
         """The nodes with one job or more."""
-        self._odd: NodeBits = 0
-        self._digits: list[NodeBits] = []
+        self.odd: NodeBits = 0
+        """The nodes with an odd number of jobs."""
+        self.digits: list[NodeBits] = []
         """The digits from the second one on."""
 
     def add(self, nodes: NodeBits) -> None:
         """Count one more job on each of `nodes`."""
-        odd = self._odd
-        self._odd = odd ^ nodes
+        odd = self.odd
+        self.odd = odd ^ nodes
         self.any |= nodes
         carried = odd & nodes
         if carried:
@@ -32,13 +33,13 @@ class Tally:
 
     def remove(self, nodes: NodeBits) -> None:
         """Count one job less on each of `nodes`; each has one or more."""
-        odd = self._odd
-        self._odd = self.any = odd ^ nodes
-        if self._digits:
+        odd = self.odd
+        self.odd = self.any = odd ^ nodes
+        if self.digits:
             self._borrow(nodes & ~odd)
 
     def _carry(self, nodes: NodeBits) -> None:
-        digits = self._digits
+        digits = self.digits
         for at, digit in enumerate(digits):
             digits[at] = digit ^ nodes
             nodes &= digit
@@ -47,13 +48,13 @@ class Tally:
         digits.append(nodes)
 
     def _borrow(self, nodes: NodeBits) -> None:
-        digits = self._digits
+        digits = self.digits
         for at, digit in enumerate(digits):
             if not nodes:
                 break
             digits[at] = digit ^ nodes
             nodes &= ~digit
-        left = self._odd
+        left = self.odd
         for digit in digits:
             left |= digit
         self.any = left

@@ -40,7 +40,13 @@ from makeway.model.jobs import (
     submitted,
 )
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
-from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector, Turns
+from makeway.model.speed import (
+    CountingSelector,
+    ForecastingSelector,
+    ForesightedSelector,
+    ScreeningSelector,
+    Turns,
+)
 from makeway.model.values import (
     NOTHING,
     PREEMPTIONS_KEPT,
@@ -71,6 +77,7 @@ __all__ = [
     "Cluster",
     "ClusterView",
     "Commands",
+    "CountingSelector",
     "Cover",
     "Exclusive",
     "Forecast",

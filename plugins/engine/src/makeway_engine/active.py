@@ -24,25 +24,29 @@ class ActiveJobs:
         """By place in the job table; kept in order from the first time that anybody asks."""
         self._left: list[Job] = []
         """Jobs that are still in that list though they are no longer active."""
-        self._now: tuple[Job, ...] | None = ()
+        self.now: tuple[Job, ...] | None = ()
         """All of them, to hand out; None: somebody came or went."""
         self._on: list[list[Job]] | None = None
         """By node; None: nobody has asked."""
+        self.listed = False
+        """Whether anybody has asked for them in order or by node, so that lists are kept."""
 
     @property
     def in_order(self) -> Sequence[Job]:
         """All of them, in job-table order."""
-        if self._now is None:
+        if self.now is None:
             if self._sorted is None:
+                self.listed = True
                 self._sorted = sorted(self.by_id.values(), key=_by_index)
             elif self._left:
                 self._strike_off(self._sorted)
-            self._now = tuple(self._sorted)
-        return self._now
+            self.now = tuple(self._sorted)
+        return self.now
 
     def on(self, node: int) -> Sequence[Job]:
         """Return those on a node, in order of start."""
         if self._on is None:
+            self.listed = True
             self._on = [[] for _ in self._cluster.nodes]
             # stable: as they started
             for job in sorted(self.by_id.values(), key=lambda job: job.started_at or 0):
@@ -57,7 +61,7 @@ class ActiveJobs:
             if self._left:
                 self._strike_off(self._sorted)
             bisect.insort(self._sorted, job, key=_by_index)
-        self._now = None
+        self.now = None
         if self._on is not None:
             for index in _indices_of(job):
                 self._on[index].append(job)
@@ -67,7 +71,7 @@ class ActiveJobs:
         del self.by_id[job.id]
         if self._sorted is not None:
             self._left.append(job)
-        self._now = None
+        self.now = None
         if self._on is not None:
             for index in _indices_of(job):
                 self._on[index].remove(job)

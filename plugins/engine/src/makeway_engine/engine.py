@@ -49,6 +49,7 @@ from makeway_engine.commands import Commands
 from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
+from makeway_engine.express import express_of
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
@@ -185,6 +186,8 @@ class Engine:
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
         self._patient = self._unheard = False
+        self.express = express_of(self, self.endings, self.rhythm, self._handle)
+        """The short way for plain jobs; None: there is none in this run."""
 
     def be_patient(self, *, unheard: bool = False) -> None:
         """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps.
@@ -212,6 +215,7 @@ class Engine:
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""
         self.forgiveness.begin()
+        self.express = None
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -220,6 +224,16 @@ class Engine:
         :raises RunnerError: time runs backwards.
         :raises PolicyError: a plugin fails or answers wrongly, and the engine does not `forgive` that.
         """
+        express = self.express
+        if express is not None:
+            if now > self.ledger.now and (actions := express.step(now, events)) is not None:
+                self._instant_steps = 0
+                return actions
+            express.calm = False
+        return self._step(now, events)
+
+    def _step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
+        """Do so the plain way."""
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         rhythm, forgiveness = self.rhythm, self.forgiveness
         if self.priorities.steady_until is not None:
@@ -383,6 +397,12 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
+        if self.express is not None and self.express.calm:
+            ends = self.ledger.by_end
+            if not ends or not self._enforce:
+                return None
+            if ends[0][0] > now:
+                return ends[0][0]
         # With nobody to take turns the arbiter's clock stands still: it must not keep a replay going for ever.
         wake = self._tick_at if self._tick_at is not None and self.ledger.active_count else _NEVER
         queue, rhythm = self.queue, self.rhythm

@@ -116,10 +116,10 @@ class Ledger:
         self._rulings = rulings
         self._on_reason = on_reason
         self._listeners = (listeners or Listeners()).all
-        self._jobs_active = ActiveJobs(cluster)
-        self._active = self._jobs_active.by_id
-        self._held = Tally()
-        self._exclusive = Tally()
+        self.jobs_active = ActiveJobs(cluster)
+        self._active = self.jobs_active.by_id
+        self.held_tally = Tally()
+        self.exclusive_tally = Tally()
         self._leaving = Leaving()
         self.completing: NodeBits = 0
         """Nodes that a job is still leaving."""
@@ -139,13 +139,13 @@ class Ledger:
         self.select_parameters = select_parameters
         self.preempt = preempt
         self.preempt_basis = preempt_basis
-        self._books = KeptBooks(cluster, cast(ClusterView, self))
+        self.kept_books = KeptBooks(cluster, cast(ClusterView, self))
 
     # ------------------------------------------------------------------------ ClusterView
     @property
     def active(self) -> Sequence[Job]:
         """All running and suspended jobs, in job-table order."""
-        return self._jobs_active.in_order
+        return self.jobs_active.in_order
 
     @property
     def pending(self) -> Sequence[Job]:
@@ -162,7 +162,7 @@ class Ledger:
     @property
     def idle(self) -> NodeBits:
         """Nodes in service that no job holds and none is leaving."""
-        return self.up & ~self._held.any & ~self.completing
+        return self.up & ~self.held_tally.any & ~self.completing
 
     @property
     def heterogeneous(self) -> bool:
@@ -172,12 +172,12 @@ class Ledger:
     @property
     def held(self) -> NodeBits:
         """Nodes that an active job holds."""
-        return self._held.any
+        return self.held_tally.any
 
     @property
     def exclusive(self) -> NodeBits:
         """Nodes of running jobs that do not share."""
-        return self._exclusive.any
+        return self.exclusive_tally.any
 
     @property
     def licenses_free(self) -> Mapping[str, int]:
@@ -225,7 +225,7 @@ class Ledger:
 
     def jobs_on(self, node: int) -> Sequence[Job]:
         """Return the active jobs on a node, in order of start."""
-        return self._jobs_active.on(node)
+        return self.jobs_active.on(node)
 
     def job(self, job_id: str) -> Job | None:
         """Return a live job by id, or None."""
@@ -262,11 +262,11 @@ class Ledger:
 
     def usage(self, by: By, *, running: bool = False) -> Mapping[Any, Usage]:
         """Return what active jobs hold, by whom."""
-        return self._books.usage(by, self._active.values(), running=running)
+        return self.kept_books.usage(by, self._active.values(), running=running)
 
     def book(self, kind: Callable[[ClusterView], B]) -> B:
         """Return the book of a kind that is kept for this run."""
-        return self._books.book(kind, self.jobs.values(), self._active.values())
+        return self.kept_books.book(kind, self.jobs.values(), self._active.values())
 
     # ------------------------------------------------------------------------------ verbs
     def enter(self, draft: JobDraft) -> Job:
@@ -278,15 +278,15 @@ class Ledger:
         self.jobs[job.id] = job
         if job.spec.het_id is not None:
             self._components.add(job)
-        if self._books.kept:
-            self._books.came(job)
+        if self.kept_books.kept:
+            self.kept_books.came(job)
         return job
 
     def forget(self, job: Job) -> None:
         """Drop a job that has ended."""
         del self.jobs[job.id]
-        if self._books.kept:
-            self._books.gone(job)
+        if self.kept_books.kept:
+            self.kept_books.gone(job)
         if self.gone is not None:
             self.gone.append(job.id)
         if job.spec.het_id is not None:
@@ -345,13 +345,13 @@ class Ledger:
 
     def _hold(self, job: Job, allocation: Allocation) -> None:
         """Book an active job and what it holds."""
-        self._jobs_active.add(job)
+        self.jobs_active.add(job)
         nodes = allocation.nodes
-        self._held.add(nodes)
+        self.held_tally.add(nodes)
         if not allocation.shared and job.state is _RUNNING:
-            self._exclusive.add(nodes)
-        if self._books.kept:
-            self._books.started(job)
+            self.exclusive_tally.add(nodes)
+        if self.kept_books.kept:
+            self.kept_books.started(job)
         if allocation.licenses:
             for name, count in allocation.licenses.items():
                 self.license_holders.setdefault(name, {})[job.id] = count
@@ -377,10 +377,10 @@ class Ledger:
             suspended_by=by,
             resumed_at=None,
         )
-        self._books.stopped(job)
+        self.kept_books.stopped(job)
         self._deadlines.clear(job)
         if job.allocation is not None and not job.allocation.shared:
-            self._exclusive.remove(job.allocation.nodes)
+            self.exclusive_tally.remove(job.allocation.nodes)
         self.version += 1
         self.freed += 1
 
@@ -395,13 +395,13 @@ class Ledger:
             suspended_at=None,
             suspended_by=None,
         )
-        self._books.resumed(job)
+        self.kept_books.resumed(job)
         if keep_deadline is not None:
             self._deadlines.set(job, keep_deadline)
         elif job.time_limit is not None:
             self._deadlines.set(job, self.now + max(0.0, job.time_limit - job.ran))
         if job.allocation is not None and not job.allocation.shared:
-            self._exclusive.add(job.allocation.nodes)
+            self.exclusive_tally.add(job.allocation.nodes)
         self.version += 1
 
     def rearrange(self, job: Job, allocation: Allocation) -> None:
@@ -428,13 +428,13 @@ class Ledger:
             raise RunnerError(f"job {job.id} ended but holds no nodes")
         if job.end_at is not None:
             self._deadlines.clear(job)
-        if self._books.kept:
-            self._books.left(job)
-        self._jobs_active.remove(job)
+        if self.kept_books.kept:
+            self.kept_books.left(job)
+        self.jobs_active.remove(job)
         nodes = allocation.nodes
-        self._held.remove(nodes)
+        self.held_tally.remove(nodes)
         if not allocation.shared and job.state is _RUNNING:
-            self._exclusive.remove(nodes)
+            self.exclusive_tally.remove(nodes)
         if at_once and allocation.licenses:
             self._give_licences_back(job, allocation)
         if job.partition.exclusive_user or job.spec.exclusive is _USER:

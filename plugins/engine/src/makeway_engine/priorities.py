@@ -45,6 +45,8 @@ class Priorities:
         self._forgiveness = forgiveness
         self._ask_ahead = getattr(self.prioritizer, "steady_until", None)
         self._plain = plain
+        self.by_turn = plain is None and self.prioritizer is None
+        """Whether each job gets a priority one lower than the last one's."""
         self.lowest = _FIRST
         self.given: set[str] = set()
         """Jobs whose priority was given with the job or by a person: it is not worked out anew."""

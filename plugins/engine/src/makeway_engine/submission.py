@@ -155,7 +155,7 @@ class Submission:
     def _draft(self, spec: JobSpec, index: int) -> tuple[JobDraft, str]:
         """Return a job as it is when it is submitted now, its priority apart, and what is wrong with it."""
         now = self._ledger.now
-        partitions, problem = self._partition_sets.get(spec.partitions) or self._partitions(spec)
+        partitions, problem = self.partitions_of(spec)
         first = partitions[0]
         qos = None
         if spec.qos is not None:
@@ -198,9 +198,11 @@ class Submission:
     def _label(self, spec: JobSpec) -> str | None:
         return label_of(self._mcs, spec.user, spec.group, spec.account, spec.mcs_label)
 
-    def _partitions(self, spec: JobSpec) -> tuple[tuple[Partition, ...], str]:
+    def partitions_of(self, spec: JobSpec) -> tuple[tuple[Partition, ...], str]:
         """Return the partitions of a job, and what is wrong with them; never none, so that it can be rejected."""
-        found = self._partition_sets[spec.partitions] = self._find_partitions(spec.partitions)
+        found = self._partition_sets.get(spec.partitions)
+        if found is None:
+            found = self._partition_sets[spec.partitions] = self._find_partitions(spec.partitions)
         return found
 
     def _find_partitions(self, names: tuple[str, ...]) -> tuple[tuple[Partition, ...], str]:

@@ -20,21 +20,22 @@ class Throttle:
     """
 
     def __init__(self) -> None:
-        self._tasks: dict[str, dict[str, Job]] = {}
+        self.tasks: dict[str, dict[str, Job]] = {}
+        """Those that have not ended, by array and id."""
         self._inside: dict[str, set[str]] = {}
         self._waiting: dict[str, list[tuple[_Place, Job]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._tasks)
+        return bool(self.tasks)
 
     def tasks_of(self, array_id: str) -> Sequence[str]:
         """Return the ids of an array's tasks that have not ended, in order of submission."""
-        return tuple(self._tasks.get(array_id, ()))
+        return tuple(self.tasks.get(array_id, ()))
 
     def came(self, job: Job) -> None:
         """Take note of a new task."""
         if job.spec.array_id is not None:
-            self._tasks.setdefault(job.spec.array_id, {})[job.id] = job
+            self.tasks.setdefault(job.spec.array_id, {})[job.id] = job
 
     def lets_in(self, job: Job) -> bool:
         """Say whether a task may be tried; otherwise it waits here until it is handed out by `left`."""
@@ -57,10 +58,10 @@ class Throttle:
         if array_id is None:
             return ()
         if ended:
-            tasks = self._tasks.get(array_id, {})
+            tasks = self.tasks.get(array_id, {})
             tasks.pop(job.id, None)
             if not tasks:
-                self._tasks.pop(array_id, None)
+                self.tasks.pop(array_id, None)
         inside = self._inside.get(array_id)
         if inside is None or job.spec.array_limit is None:
             return ()
@@ -68,7 +69,7 @@ class Throttle:
         waiting = [entry for entry in self._waiting.get(array_id, ()) if entry[1] is not job]
         free = max(0, job.spec.array_limit - len(inside))
         self._waiting[array_id] = waiting[free:]
-        if not (self._tasks.get(array_id) or inside):
+        if not (self.tasks.get(array_id) or inside):
             del self._inside[array_id]
             self._waiting.pop(array_id, None)
         return [each for _, each in waiting[:free]]

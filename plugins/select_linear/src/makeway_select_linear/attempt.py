@@ -29,6 +29,8 @@ from makeway_select_linear.request import Request, memory_need
 from makeway_select_linear.thought import Thought
 
 _UNLIMITED = 1 << 30
+IDLE = "idle nodes"
+"""Why a job lies where it does, most of the time."""
 
 
 class LinearAttempt(Asked):
@@ -136,7 +138,7 @@ class LinearAttempt(Asked):
             else:
                 found = best_fit(free, request, selector.cpus, selector.uniform)
             if found is not None:
-                return self._placement(found, "idle nodes")
+                return self._placement(found, IDLE)
         impossible = selector.possible(self.job, self.view)
         return impossible if impossible is not None else _too_few(request, free.bit_count())
 
@@ -185,7 +187,7 @@ class LinearAttempt(Asked):
                     return mate
                 found = selector.best_fit(usable, request, choice)
                 if found is not None:
-                    return found, "idle nodes" if running == 0 else "nodes shared with other jobs"
+                    return found, IDLE if running == 0 else "nodes shared with other jobs"
         return None
 
     def _job_mate(self, usable: NodeBits, request: Request) -> tuple[NodeBits, str] | None:
@@ -208,7 +210,7 @@ class LinearAttempt(Asked):
     def _placement(self, nodes: NodeBits, why: str) -> Placement:
         selector, spec = self.selector, self.job.spec
         if selector.plain and not spec.licenses:
-            known = _remembered if nodes.bit_length() <= _SMALL else _whole_nodes
+            known = remembered if nodes.bit_length() <= SMALL else whole_nodes
             return known(nodes, self.request.shares, why)
         indices = tuple(bitmap.indices(nodes))
         memory = None
@@ -239,14 +241,14 @@ class LinearAttempt(Asked):
         return _too_few(request, free.bit_count())
 
 
-def _whole_nodes(nodes: NodeBits, shared: bool, why: str) -> Placement:
+def whole_nodes(nodes: NodeBits, shared: bool, why: str) -> Placement:
     """Return the placement on nodes that count for nothing but themselves."""
     allocation = Allocation(nodes=nodes, node_indices=bitmap.index_tuple(nodes), shared=shared)
     return Placement(allocation=allocation, why=why)
 
 
-_remembered = functools.lru_cache(maxsize=1 << 14)(_whole_nodes)
-_SMALL = 1024
+remembered = functools.lru_cache(maxsize=1 << 14)(whole_nodes)
+SMALL = 1024
 """Placements on clusters of so many nodes are worth remembering: values, the same for every job."""
 
 

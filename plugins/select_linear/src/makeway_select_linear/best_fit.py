@@ -52,6 +52,11 @@ def like_nodes(nodes: NodeBits, wanted: int, most: int | None) -> NodeBits | Non
     """Step 4 for nodes that are all alike: blocks compare by their size alone."""
     if not bitmap.has(nodes, wanted) or (most is not None and wanted > most):
         return None
+    return tightest(nodes, wanted)
+
+
+def tightest(nodes: NodeBits, wanted: int) -> NodeBits:
+    """Return the same of nodes that suffice."""
     first, stop = bitmap.tight_run(nodes, wanted)
     if stop - first >= wanted:
         return bitmap.span(first, first + wanted)

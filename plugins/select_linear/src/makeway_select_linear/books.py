@@ -48,9 +48,15 @@ class Books:
         allocation = job.allocation
         assert allocation is not None
         self.version += 1
-        self.running.add(allocation.nodes)
-        if not allocation.shared:
-            self.exclusive.add(allocation.nodes)
+        nodes, running = allocation.nodes, self.running
+        if allocation.shared:
+            running.add(nodes)
+        elif running.over[0] & nodes:
+            running.add(nodes)
+            self.exclusive.add(nodes)
+        else:
+            running.over[0] |= nodes
+            self.exclusive.over[0] |= nodes
         if self._charges:
             self._charge(job, 1)
 
@@ -63,10 +69,13 @@ class Books:
             self.stopped.remove(allocation.nodes)
         elif self.forgotten:
             self._stop_counting(job, allocation)
-        else:
+        elif allocation.shared or len(self.running.over) > 1:
             self.running.remove(allocation.nodes)
             if not allocation.shared:
                 self.exclusive.remove(allocation.nodes)
+        else:
+            self.running.over[0] ^= allocation.nodes
+            self.exclusive.over[0] ^= allocation.nodes
         if self._given_up:
             for index, amount in self._given_up.pop(job.id, {}).items():
                 self.memory[index] += amount

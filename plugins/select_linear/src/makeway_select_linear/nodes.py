@@ -39,6 +39,8 @@ class LinearNodes:
         self.cluster: Cluster = cluster
         parameters = {word.upper() for word in view.select_parameters}
         self.books = self._empty_books(track_memory="CR_MEMORY" in parameters)
+        self.released: Callable[[Job], None] = self.books.remove
+        """Takes back what a job held."""
         self.one_task_per_core = "CR_ONE_TASK_PER_CORE" in parameters
         self.all_nodes = bitmap.full(len(cluster.nodes))
         self.node_sets = list(_node_sets(cluster, _by_weight))
@@ -76,10 +78,6 @@ class LinearNodes:
         """Charge a job that started."""
         self._requests.pop(job.id, None)
         self.books.add(job)
-
-    def released(self, job: Job) -> None:
-        """Take back what a job held."""
-        self.books.remove(job)
 
     def suspended(self, job: Job) -> None:
         """Take note of a suspension."""
@@ -122,7 +120,7 @@ class LinearNodes:
         known = self._requests.get(job.id)
         if known is not None and known[0] is job.partition and known[1] is job.spec:
             return known[2]
-        key = _shape(job)
+        key = shape_of(job)
         request = self._by_shape.get(key)
         if request is None:
             if len(self._by_shape) > 100_000:
@@ -320,7 +318,7 @@ class LinearNodes:
         return nodes
 
 
-def _shape(job: Job) -> tuple[object, ...]:
+def shape_of(job: Job) -> tuple[object, ...]:
     """Return all that the request of `job` depends on."""
     spec = job.spec
     return (

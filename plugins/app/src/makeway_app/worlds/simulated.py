@@ -94,13 +94,15 @@ class SimulatedWorld:
         if self._epilogs:
             self._begin_epilogs()
         heap, job, commands = self._heap, self._next_job, self._commands
-        # As in next_at, without a call: two of three waits are for the end of a job, or for the next one.
-        if heap and not commands and (heap[0][3] is None or heap[0][3].serial == heap[0][4]):
-            at = heap[0][0]
-            if job is not None and job.submit_at < at:
-                at = job.submit_at
-        else:
+        if commands or not heap:
             at = self.next_at()
+        else:
+            # As in next_at, without a call: most waits are for the end of a job, or for the next one.
+            at, _, _, process, serial = heap[0]
+            if process is not None and process.serial != serial:
+                at = self.next_at()
+            elif job is not None and job.submit_at < at:
+                at = job.submit_at
         if until is not None and until < at:
             self._now = until
             return until, ()
@@ -117,8 +119,9 @@ class SimulatedWorld:
                 events.append(event)
                 if not self._no_epilog:
                     self._epilogs.append((at, process.job.id, process.incarnation))
-        while commands and commands[0][0] <= at:
-            events.append(commands.pop(0)[1])
+        if commands:
+            while commands and commands[0][0] <= at:
+                events.append(commands.pop(0)[1])
         while job is not None and job.submit_at <= at:
             events.append(_new(Submitted, (job,)))
             job = self._next_job = next(self._jobs, None)
@@ -177,24 +180,22 @@ class SimulatedWorld:
         left = job.spec.run_time
         if left is not None and job.begun_with:
             left = max(0.0, left - job.begun_with) + self._clockwork.restart_time
-        self._serial += 1
-        process = _Process(job, incarnation, left, now, self._serial)
-        self.processes[job.id] = process
-        self._plan_end(job, process, now)
+        self._serial = serial = self._serial + 1
+        self.processes[job.id] = process = _Process(job, incarnation, left, now, serial)
+        if left is not None:
+            self._plan_end(job, process, left, now)
 
     def _process(self, job: Job, incarnation: int) -> _Process | None:
         """Return what runs of this incarnation; None: nothing."""
         process = self.processes.get(job.id)
         return process if process is not None and process.incarnation == incarnation else None
 
-    def _plan_end(self, job: Job, process: _Process, now: Seconds) -> None:
-        if process.left is None:
-            return
+    def _plan_end(self, job: Job, process: _Process, left: Seconds, now: Seconds) -> None:
         attributes = job.spec.attributes
         state = _natural_end(job) if attributes and "ends_as" in attributes else _COMPLETED
         end = _new(Finished, (job.id, state, self._no_epilog, process.incarnation))
-        self._serial += 1
-        heapq.heappush(self._heap, (now + process.left, self._serial, end, process, process.serial))
+        self._serial = place = self._serial + 1
+        heapq.heappush(self._heap, (now + left, place, end, process, process.serial))
 
     def _stop(self, job: Job, now: Seconds, incarnation: int) -> None:
         process = self._process(job, incarnation)
@@ -214,7 +215,8 @@ class SimulatedWorld:
         process.running_since = now
         self._serial += 1
         process.serial = self._serial
-        self._plan_end(job, process, now)
+        if process.left is not None:
+            self._plan_end(job, process, process.left, now)
 
     def _kill(self, job: Job, now: Seconds, incarnation: int) -> None:
         process = self._process(job, incarnation)
@@ -304,8 +306,8 @@ class SimulatedWorld:
             process = _Process(job, job.starts, left, started, self._serial)
             process.running_since, process.ran, process.dying = since, ran, dying
             self.processes[job.id] = process
-            if memory is None and since is not None:
-                self._plan_end(job, process, now)
+            if memory is None and since is not None and left is not None:
+                self._plan_end(job, process, left, now)
         if memory is None:
             for job in leaving:
                 self._schedule(now + self._clockwork.completing_time, Cleaned(job.id, None, job.starts))

@@ -53,7 +53,7 @@ class Placer:
         self.recorder = recorder
         self.preemption = preemption
         """Whether anybody may displace anybody."""
-        self._forgiveness = forgiveness
+        self.forgiveness = forgiveness
         self._has_limits = rulings.limited
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
@@ -70,7 +70,7 @@ class Placer:
     @property
     def forgives(self) -> bool:
         """Whether a run goes on after a policy has raised."""
-        return self._forgiveness.on
+        return self.forgiveness.on
 
     def stop_preemption(self) -> None:
         """Let nobody displace anybody from now on: a policy has failed too often."""
@@ -92,13 +92,13 @@ class Placer:
 
     def try_start(self, question: Question) -> Outcome:
         """Try to start a job."""
-        if not self._forgiveness.on:
+        if not self.forgiveness.on:
             return self._try_start(question)
         job = question.job
-        outcome = self._forgiveness.run(lambda: self._try_start(question), None, job)
+        outcome = self.forgiveness.run(lambda: self._try_start(question), None, job)
         if outcome is not None:
             if self.preemption and question.preempt:
-                self._forgiveness.answered()
+                self.forgiveness.answered()
             return outcome
         if self.ledger.is_active(job):
             return Outcome.STARTED

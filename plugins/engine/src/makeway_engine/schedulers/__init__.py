@@ -77,6 +77,13 @@ class Schedulers:
         self._het = scheduler.type == "builtin"
         self.alone = {"easy": self.easy.run, "greedy": self.greedy.run}.get(scheduler.type)
         """Makes whole passes by itself; None: `strict` does, and backfill behind it."""
+        self.passed = self._passed_of(scheduler.type)
+        """Called instead of a pass where the only job that waits was started; None: a pass has to be made."""
+
+    def _passed_of(self, kind: str) -> Callable[[], None] | None:
+        if kind == "easy":
+            return self.easy.passed
+        return self.strict.passed if kind == "builtin" and not self.attempts.raw else None
 
     def _turns(self) -> OneByOne | None:
         """Return what asks a policy for one job after the other; None: no policy names them, or passes look at all."""

@@ -23,16 +23,17 @@ class DeepQueue(ABC):
         self._queue = queue
         self._several = 0
         """How many entries are of jobs that are tried in several partitions, or together with others: not kept."""
-        self._stale = True
+        self.stale = True
+        """Whether nothing is kept at present."""
         queue.listeners.join(self)
 
     def complete(self) -> bool:
         """Whether all who are eligible are here, each once; brings the index up to date."""
-        if len(self._queue.entries) < (self.many if self._stale else self.many // 2):
-            self._stale = True
+        if len(self._queue.entries) < (self.many if self.stale else self.many // 2):
+            self.stale = True
             return False
-        if self._stale:
-            self._stale = False
+        if self.stale:
+            self.stale = False
             self._several = 0
             self._forget()
             for entry in self._queue.entries:
@@ -42,11 +43,11 @@ class DeepQueue(ABC):
     # ------------------------------------------------------------------------ listening to the queue
     def reordered(self) -> None:
         """All entries may stand elsewhere: they are looked at anew when they are wanted."""
-        self._stale = True
+        self.stale = True
 
     def came(self, entry: Entry) -> None:
         """An entry was added to the queue."""
-        if self._stale:
+        if self.stale:
             return
         job = entry[1]
         if len(job.partitions) > 1 or job.spec.het_id is not None:
@@ -56,10 +57,10 @@ class DeepQueue(ABC):
 
     def left(self, job: Job) -> None:
         """The entries of a job were taken out, if it had any."""
-        if self._stale:
+        if self.stale:
             return
         if len(job.partitions) > 1 or job.spec.het_id is not None:
-            self._stale = True  # few sites have them: counting anew is simple
+            self.stale = True  # few sites have them: counting anew is simple
         else:
             self._drop(job)
 

@@ -35,23 +35,25 @@ class Easy:
 
         :param shapes: knows its queue by shape; None: each pass goes through all of it.
         """
-        self._shapes = shapes
-        self._attempts = attempts
+        self.shapes = shapes
+        self.attempts = attempts
         self._ledger = attempts.ledger
         self._queue = attempts.queue
         self._placer = attempts.placer
-        self._screen = attempts.placer.selector.screen
-        self._reserved: _Reserved | None = None
+        self.selector = attempts.placer.selector
+        self._screen = self.selector.screen
+        self.reserved: Reserved | None = None
+        """Of the last pass; None: everybody started."""
         self._by_shape = attempts.placer.recorder.traced is None
         self._recorder = attempts.placer.recorder
         self._traces = self._recorder.traced is not None
-        self._follow = self._follow_watched if self._traces else self._backfill
+        self._follow = self._follow_watched if self._traces else self.backfill
         self._tried: set[str] = set()
         """Ids of watched jobs that were tried behind the first one in this pass."""
 
     def run(self) -> None:
         """Make a pass."""
-        attempts, reserved = self._attempts, self._reserved
+        attempts, reserved = self.attempts, self.reserved
         again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
         if (
@@ -65,7 +67,7 @@ class Easy:
             if self._stays_first(reserved.entry, arrivals):
                 self._follow(arrivals, reserved)
                 return
-        self._reserved = None
+        self.reserved = None
         live = not attempts.custom_order and not attempts.turns
         entries = self._queue.entries if live else attempts.ordered()
         at = 0
@@ -77,50 +79,57 @@ class Easy:
                     at += 1  # the queue itself has lost the entry of a job that left it
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
-            self._reserved = self._reserve(entry, outcome)
-            if self._by_shape and live and self._shapes is not None and self._shapes.complete():
-                self._backfill_by_shape(entry, self._reserved, self._shapes)
+            self.reserved = self._reserve(entry, outcome)
+            if self._by_shape and live and self.shapes is not None and self.shapes.complete():
+                self._backfill_by_shape(entry, self.reserved, self.shapes)
             else:
-                self._follow(entries[at + 1 :], self._reserved)
+                self._follow(entries[at + 1 :], self.reserved)
             return
 
-    def _is_admitted(self, reserved: _Reserved) -> bool:
+    def passed(self) -> None:
+        """Be as after a pass in which the only job that waited has started."""
+        self.attempts.again = False
+        self.reserved = None
+        if self._queue.arrivals:
+            self._queue.arrivals = []
+
+    def _is_admitted(self, reserved: Reserved) -> bool:
         """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""
         if reserved.doubtful:
             _, job, partition = reserved.entry
-            reserved.doubtful = self._attempts.is_limited(job, partition)
+            reserved.doubtful = self.attempts.is_limited(job, partition)
         return not reserved.doubtful
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
         """Whether the reserved job comes before all that arrived."""
-        if not self._attempts.custom_order:
+        if not self.attempts.custom_order:
             return head < min(arrivals)
-        return self._attempts.in_order(sorted([head, *arrivals], key=by_default))[0] is head
+        return self.attempts.in_order(sorted([head, *arrivals], key=by_default))[0] is head
 
-    def _reserve(self, entry: Entry, outcome: Outcome) -> _Reserved:
+    def _reserve(self, entry: Entry, outcome: Outcome) -> Reserved:
         job, ledger = entry[1], self._ledger
-        reserved = _Reserved(entry, ledger)
+        reserved = Reserved(entry, ledger)
         if job.asked_nodes and (outcome is Outcome.PREEMPTING or job.spec.het_id is not None):
             # Its victims are leaving: nobody may take their nodes, nor the idle ones beside them.
             reserved.settle(Forecast(at=ledger.now, nodes=job.asked_nodes))
         return reserved
 
-    def _settle(self, reserved: _Reserved) -> None:
+    def settle(self, reserved: Reserved) -> None:
         """Look ahead, now that somebody might be in the way."""
         _, job, partition = reserved.entry
         ledger = self._ledger
         reserved.settle(self._placer.prober.forecast_between(job, partition.nodes & ledger.up))
 
     # --------------------------------------------------------------------------- who follows
-    def _follow_watched(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
+    def _follow_watched(self, entries: Sequence[Entry], reserved: Reserved) -> None:
         """Let others start that do not delay the reserved job, and note why those that are watched do not."""
         self._tried.clear()
-        self._backfill(entries, reserved)
+        self.backfill(entries, reserved)
         for _, job, partition in entries:
             if job.state is JobState.PENDING and job.id not in self._tried and self._recorder.traces(job):
                 self._placer.telling.not_tried(job, partition, self._why_not(job, reserved))
 
-    def _why_not(self, job: Job, reserved: _Reserved) -> str:
+    def _why_not(self, job: Job, reserved: Reserved) -> str:
         """Say why a job was not even tried: too few nodes, or they are kept for the first one."""
         ledger = self._ledger
         first = reserved.entry[1]
@@ -136,7 +145,7 @@ class Easy:
             return ""
         return f"under scheduler easy only job {first.id}, the first that waits, may have others make way"
 
-    def _backfill(self, entries: Sequence[Entry], reserved: _Reserved) -> None:
+    def backfill(self, entries: Sequence[Entry], reserved: Reserved) -> None:
         """Start those of `entries` that do not delay the reserved job."""
         if not entries:
             return
@@ -169,7 +178,7 @@ class Easy:
                     rest = kept[at:]
                     left = set(map(id, self._could_start(rest, reserved))) if rest else set()
 
-    def _backfill_by_shape(self, head: Entry, reserved: _Reserved, shapes: Shapes) -> None:
+    def _backfill_by_shape(self, head: Entry, reserved: Reserved, shapes: Shapes) -> None:
         """Come to the same as `_backfill` for all behind `head`, with a glance at each shape instead of each job."""
         ledger, arrivals = self._ledger, self._queue.arrivals
         before = len(arrivals)
@@ -200,7 +209,7 @@ class Easy:
                     going = True
                     break
 
-    def _open_shapes(self, shapes: Mapping[Shape, bool], reserved: _Reserved) -> dict[Shape, bool]:
+    def _open_shapes(self, shapes: Mapping[Shape, bool], reserved: Reserved) -> dict[Shape, bool]:
         """Return those shapes for which there is room, each with whether its jobs may outlast the reservation.
 
         :param shapes: with whether that was so a moment ago; nothing was given back since.
@@ -209,7 +218,7 @@ class Easy:
         usable = ledger.up & ~ledger.completing
         able = glance(self._screen, shapes, usable)
         if able and not reserved.settled:
-            self._settle(reserved)
+            self.settle(reserved)
         forecast, spare = reserved.forecast, reserved.spare
         if forecast is None:
             return dict.fromkeys(able, True)
@@ -224,7 +233,7 @@ class Easy:
         )
         return {shape: shape in beside for shape in able}
 
-    def _could_start(self, jobs: Sequence[Job], reserved: _Reserved) -> Sequence[Job]:
+    def _could_start(self, jobs: Sequence[Job], reserved: Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
         ledger = self._ledger
         usable = ledger.up & ~ledger.completing if ledger.completing else ledger.up
@@ -232,7 +241,7 @@ class Easy:
         if not kept:
             return kept
         if not reserved.settled:
-            self._settle(reserved)
+            self.settle(reserved)
         forecast = reserved.forecast
         if forecast is None or reserved.spare is not None:
             return kept
@@ -244,13 +253,13 @@ class Easy:
         barred = set(map(id, long)) - fits
         return [job for job in kept if id(job) not in barred]
 
-    def _start(self, job: Job, partition: Partition, allowed: NodeBits, reserved: _Reserved) -> bool:
+    def _start(self, job: Job, partition: Partition, allowed: NodeBits, reserved: Reserved) -> bool:
         note = ""
         if self._traces and self._recorder.traces(job):
             self._tried.add(job.id)
             note = self._behind(reserved.entry[1])
         if job.spec.het_id is not None:
-            outcome = self._attempts.het.try_start(job, partition, allowed, preempt=False)
+            outcome = self.attempts.het.try_start(job, partition, allowed, preempt=False)
         else:
             asked = (job, partition, allowed, False, True, True, note)
             outcome = self._placer.try_start(tuple.__new__(Question, asked))
@@ -259,7 +268,7 @@ class Easy:
     # --------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
         """Return the reservation in force, for `take_over`."""
-        reserved = self._reserved
+        reserved = self.reserved
         if reserved is None or reserved.entry[1].id not in self._ledger.jobs:
             return {}
         return {"reserved": reserved.hand_over()}
@@ -269,8 +278,8 @@ class Easy:
         if "reserved" in memory:
             plain = memory["reserved"]
             entry = entry_of_plain(plain["entry"], self._ledger.jobs)
-            self._reserved = _Reserved(entry, self._ledger)
-            self._reserved.take_over(plain)
+            self.reserved = Reserved(entry, self._ledger)
+            self.reserved.take_over(plain)
 
 
 def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
@@ -281,18 +290,18 @@ def _places(entries: Sequence[Entry]) -> dict[int, list[Partition]]:
     return places
 
 
-class _Reserved:
+class Reserved:
     """The reservation of the first blocked job; holds until something is given back or overtakes it.
 
     What it amounts to is worked out when a later job might be in the way, and not before.
     """
 
-    __slots__ = ("_freed", "_shadow", "doubtful", "entry", "forecast", "settled", "spare", "version")
+    __slots__ = ("_shadow", "doubtful", "entry", "forecast", "freed", "settled", "spare", "version")
 
     def __init__(self, entry: Entry, ledger: Ledger) -> None:
         self.entry = entry
         self.version = ledger.version
-        self._freed = ledger.freed
+        self.freed = ledger.freed
         self.settled = False
         self.forecast: Forecast | None = None
         self.spare: int | None = None
@@ -322,7 +331,7 @@ class _Reserved:
         """Whether nothing happened that could change it."""
         return (
             self.entry[1].state is _PENDING
-            and self._freed == ledger.freed
+            and self.freed == ledger.freed
             and self.version == ledger.version
             and (self.forecast is None or self.forecast.at >= ledger.now)
         )
@@ -333,7 +342,7 @@ class _Reserved:
         return {
             "entry": entry_to_plain(self.entry),
             "version": self.version,
-            "freed": self._freed,
+            "freed": self.freed,
             "settled": self.settled,
             "spare": self.spare,
             "doubtful": self.doubtful,
@@ -343,7 +352,7 @@ class _Reserved:
 
     def take_over(self, plain: Mapping[str, Any]) -> None:
         """Be as another one was."""
-        self.version, self._freed = plain["version"], plain["freed"]
+        self.version, self.freed = plain["version"], plain["freed"]
         self.doubtful = plain.get("doubtful", True)
         self.settled, self.spare, self._shadow = plain["settled"], plain["spare"], plain["shadow"]
         self.forecast = None if plain["forecast"] is None else _forecast_of_plain(plain["forecast"])
@@ -351,7 +360,9 @@ class _Reserved:
 
 def _forecast_to_plain(found: Forecast) -> dict[str, Any]:
     # Sets of nodes as hexadecimal text: decimal numbers of such a length are neither quick nor welcome everywhere.
-    return attrs.asdict(found) | {"nodes": hex(found.nodes), "eligible": hex(found.eligible)}
+    # Which nodes are promised does not matter where only their number does.
+    nodes = found.nodes if found.spare is None else 0
+    return attrs.asdict(found) | {"nodes": hex(nodes), "eligible": hex(found.eligible)}
 
 
 def _forecast_of_plain(plain: Mapping[str, Any]) -> Forecast:

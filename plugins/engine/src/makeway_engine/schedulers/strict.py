@@ -106,6 +106,10 @@ class Strict:
                 break
         return state.started
 
+    def passed(self) -> None:
+        """Be as after a pass in which the only job that waited has started, where jobs stand in order."""
+        self._queue.arrivals.clear()
+
     def _run_by_lane(self, lanes: Lanes) -> bool:
         """Come to the same without a look at those who stand behind somebody that waits."""
         ledger, arrivals = self._ledger, self._queue.arrivals

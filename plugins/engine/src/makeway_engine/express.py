@@ -1,0 +1,347 @@
+"""Take plain jobs the short way: submit, start and end them with few calls, and the same in the books.
+
+A plain job asks for a number of nodes and for nothing else: no licences, features, named nodes, begin time, array or
+components. `Submission`, `Queue`, `Placer`, `Moves`, `Ledger`, `Endings` and `Easy` say what becomes of it. Here the
+same is done at one go while all is calm: no job is leaving its nodes, no timer runs, nobody is told to make way. All
+else goes the plain way, step by step or event by event. `tests/test_express.py` holds one way to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from makeway import licences
+from makeway.config import McsTable
+from makeway.model import CountingSelector, Exclusive, Job, JobDraft, JobSpec, ModeFlag, Partition, Seconds
+from makeway.worlds.events import Action, Event, Finished, Submitted
+from makeway_engine.endings import Endings
+from makeway_engine.express_moves import ExpressMoves
+from makeway_engine.express_passes import ExpressPasses
+from makeway_engine.parts import Parts
+from makeway_engine.rhythm import Rhythm
+
+_USER = Exclusive.USER
+
+
+class Express:
+    """The short way of one run."""
+
+    def __init__(
+        self, parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
+    ) -> None:
+        """Be ready for the first step.
+
+        :param handle: takes an event the plain way.
+        """
+        self._endings = endings
+        self._rhythm = rhythm
+        self._handle = handle
+        self._ledger = parts.ledger
+        self._by_end = parts.ledger.by_end
+        self._queue = parts.queue
+        self._transitions = parts.transitions
+        self._placer = placer = parts.placer
+        self._submission = parts.submission
+        self._reports = parts.reports
+        self._deeds = parts.deeds
+        self._requeue = parts.config.scheduler.requeue
+        self._priorities = parts.transitions.priorities
+        self._selector = cast(CountingSelector, parts.selector)
+        self._wants = self._selector.wants
+        limited = placer.rulings.limited
+        self._limited = None if limited is licences.wants else limited
+        """Says which jobs a limit is about; None: only those that ask for licences."""
+        self._moves = ExpressMoves(parts)
+        self._passed = parts.schedulers.passed
+        self._passes: ExpressPasses | None = None
+        if parts.config.scheduler.type == "easy" and not placer.preemption and parts.recorder.traced is None:
+            self._passes = ExpressPasses(parts.schedulers.easy, self._moves, self._wanted_by)
+        self._doors: dict[tuple[str, ...], _Door | None] = {}
+        """By the partitions that jobs name; None: with these nothing is plain."""
+        self.calm = False
+        """Whether nothing unusual is under way, and nothing went the plain way since that was seen."""
+
+    # -------------------------------------------------------------------------- stepping
+    def step(self, now: Seconds, events: Sequence[Event]) -> list[Action] | None:
+        """Make a step later than the last one; None: it has to go the plain way, and nothing was done yet."""
+        by_end = self._by_end
+        if (by_end and by_end[0][0] <= now) or not (self.calm or self._look_around()):
+            self.calm = False
+            return None
+        transitions, ledger = self._transitions, self._ledger
+        if len(events) == 1:
+            event = events[0]
+            if type(event) is Finished:
+                ledger.now = now
+                transitions.actions = []
+                if not self._moves.finish(event, now):
+                    self._finish_plainly(event)
+                    self._pass_plainly(now)
+                elif self._queue.entries and (self._passes is None or not self._passes.run(now)):
+                    transitions.changed = True
+                    self._pass_plainly(now)
+            elif type(event) is Submitted:
+                ledger.now = now
+                transitions.actions = []
+                if not self._submit(event, now):
+                    self._pass_plainly(now)
+            else:
+                self.calm = False
+                return None
+        elif events and all(type(event) in _PLAIN_EVENTS for event in events):
+            ledger.now = now
+            transitions.actions = []
+            self._take(events, now)
+        else:
+            self.calm = False
+            return None
+        if ledger.gone:
+            self._reports.ended(ledger.gone)
+        if self._deeds is not None and transitions.actions:
+            return self._deeds.number(transitions.actions)
+        return transitions.actions
+
+    def _take(self, events: Sequence[Event], now: Seconds) -> None:
+        """Take several things that happened at one instant; each may go either way."""
+        transitions, last, passed = self._transitions, len(events) - 1, False
+        for at, event in enumerate(events):
+            if type(event) is Submitted:
+                if self.calm:
+                    passed = self._submit(event, now, last=at == last)
+                else:
+                    self._submit_plainly(event)
+            elif self.calm and self._moves.finish(cast(Finished, event), now):
+                transitions.changed = True
+            else:
+                self._finish_plainly(cast(Finished, event))
+        if passed or (self.calm and (not self._queue.entries or (self._passes and self._passes.run(now)))):
+            transitions.changed = False
+        else:
+            self._pass_plainly(now)
+
+    def _look_around(self) -> bool:
+        """Say whether all is calm."""
+        ledger, queue, placer, transitions = self._ledger, self._queue, self._placer, self._transitions
+        self.calm = (
+            not (
+                ledger.completing
+                or ledger.anyone_exclusive
+                or queue.later
+                or queue.bounced
+                or transitions.changed
+                or transitions.graces
+                or transitions.survived_grace
+                or transitions.making_way.retries
+                or self._reports.timers
+                or placer.beyond
+                or placer.kept.claims
+                or placer.forgives
+            )
+            and self._moves.look_around()
+        )
+        if self._passes is not None:
+            self._passes.stale = True
+        return self.calm
+
+    def _pass_plainly(self, now: Seconds) -> None:
+        self.calm = False
+        self._rhythm.run(now)
+
+    def _finish_plainly(self, event: Finished) -> None:
+        self.calm = False
+        self._endings.finished(event)
+
+    def _submit_plainly(self, event: Submitted) -> None:
+        self.calm = False
+        if self._deeds is None:
+            self._submission.submit(event.spec)
+        else:
+            self._handle(event)
+
+    # ------------------------------------------------------------------------------ come
+    def _submit(self, event: Submitted, now: Seconds, *, last: bool = True) -> bool:
+        """Take a job in, and let it start or wait; False: a pass has still to be made.
+
+        :param last: whether nothing else happens at this instant, so that it is the time for a pass.
+        """
+        spec, ledger, doors = event.spec, self._ledger, self._doors
+        door = doors[spec.partitions] if spec.partitions in doors else self._find_door(spec)
+        if door is None or spec.id in ledger.jobs or not _comes_plainly(spec):
+            self._submit_plainly(event)
+            return False
+        limit = spec.time_limit
+        if limit is None:
+            limit = door.limit
+        size = spec.min_nodes if spec.min_nodes > 1 else 1
+        submission, partition = self._submission, door.partition
+        draft: Any = JobDraft(  # in the order of its fields: names take three times as long
+            spec,
+            spec.id,
+            submission.last_index + 1,
+            spec.user,
+            spec.account,
+            door.partitions,
+            partition,
+            None,
+            now,  # submitted
+            now,  # eligible
+            limit,
+            0,  # priority
+            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
+            size,
+            now,  # eligible since then
+        )
+        if (
+            not door.least <= size <= door.most
+            or (door.longest is not None and limit is not None and limit > door.longest)
+            or (self._limited is not None and self._limited(draft))
+            or (self._deeds is not None and self._reports.has_ended(spec.id))
+        ):
+            self._submit_plainly(event)
+            return False
+        wanted = self._wants(draft)
+        if wanted is None and not self._is_possible(draft):
+            self._submit_plainly(event)
+            return False
+        submission.last_index += 1
+        priorities = self._priorities
+        if priorities.by_turn:
+            draft.priority = priorities.lowest
+            priorities.lowest -= 1
+        else:
+            draft.priority = priorities.first(draft)
+        draft.__class__ = Job
+        job: Job = draft
+        ledger.jobs[job.id] = job
+        moves, passes = self._moves, self._passes
+        if moves.books.kept:
+            moves.books.came(job)
+        moves.record.entered(job, now)
+        if not last or wanted is None:
+            pass  # it waits for a pass
+        elif not self._queue.entries and self._passed is not None:
+            found = moves.find(job, partition, wanted)
+            if found is not None:
+                moves.start(job, found, now)
+                ledger.searches = 0
+                self._transitions.left_nodes = False
+                self._passed()
+                return True
+        elif passes is not None and passes.arrive(job, partition, wanted, now):
+            return True
+        self._queue.add(job, now)
+        if passes is not None:
+            passes.wanted[job.index] = wanted
+            if wanted is None:
+                passes.odd = job
+            elif last and passes.run(now):
+                return True
+        self._transitions.changed = True
+        return False
+
+    def _is_possible(self, job: Job) -> bool:
+        """Whether the selector has nothing against a job; nodes out of service may come back."""
+        nodes, ledger = job.partition.nodes, self._ledger
+        return nodes & ledger.up != nodes or self._selector.possible(job, ledger) is None
+
+    def _find_door(self, spec: JobSpec) -> _Door | None:
+        """Return the door for the partitions of a job; None: it is not that simple."""
+        partitions, problem = self._submission.partitions_of(spec)
+        partition = partitions[0]
+        door = None
+        open_to_all = partition.up and partition.accepts and not partition.exclusive_user
+        if not problem and len(partitions) == 1 and open_to_all:
+            door = _Door(partitions)
+        self._doors[spec.partitions] = door
+        return door
+
+    def _wanted_by(self, job: Job) -> int | None:
+        """Return how many nodes a job wants that waits; None: it is not plain."""
+        spec = job.spec
+        if (
+            not _asks_plainly(spec)
+            or len(job.partitions) > 1
+            or job.partition is not job.partitions[0]
+            or job.partition.exclusive_user
+            or (self._limited is not None and self._limited(job))
+        ):
+            return None
+        return self._wants(job)
+
+
+class _Door:
+    """What a job comes to that names certain partitions and asks for nothing unusual."""
+
+    __slots__ = ("least", "limit", "longest", "most", "partition", "partitions")
+
+    def __init__(self, partitions: tuple[Partition, ...]) -> None:
+        self.partitions = partitions
+        self.partition = partition = partitions[0]
+        there = partition.nodes.bit_count()
+        self.least = partition.min_nodes
+        self.most = there if partition.max_nodes is None else min(there, partition.max_nodes)
+        self.longest = partition.max_time
+        self.limit = partition.default_time if partition.default_time is not None else partition.max_time
+
+
+def _asks_plainly(spec: JobSpec) -> bool:
+    """Whether a job that may start concerns the selector alone."""
+    return (
+        not spec.features
+        and not spec.licenses
+        and spec.het_id is None
+        and not spec.required_nodes
+        and not spec.excluded_nodes
+        and spec.exclusive is not _USER
+        and spec.reservation is None
+    )
+
+
+def _comes_plainly(spec: JobSpec) -> bool:
+    """Whether the same holds of a job that is submitted, and nothing keeps it from starting."""
+    return (
+        spec.qos is None
+        and spec.begin_at is None
+        and spec.array_id is None
+        and not spec.depends_on
+        and spec.priority is None
+        and not spec.nice
+        # as above, without a call
+        and not spec.features
+        and not spec.licenses
+        and spec.het_id is None
+        and not spec.required_nodes
+        and not spec.excluded_nodes
+        and spec.exclusive is not _USER
+        and spec.reservation is None
+    )
+
+
+_PLAIN_EVENTS = (Finished, Submitted)
+
+
+def express_of(
+    parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
+) -> Express | None:
+    """Return the short way for a run; None: with these plugins and this configuration there is none."""
+    policies, ledger = parts.policies, parts.ledger
+    hooks = (
+        *("makeway_accept", "makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
+        *("makeway_overdue", "makeway_queue_order", "makeway_windows"),
+    )
+    simple = (
+        parts.gang is None
+        and parts.transitions.priorities.prioritizer is None
+        and not rhythm.periodic
+        and not rhythm.on_grids
+        and parts.config.scheduler.enforce_part_limits
+        and ledger.settings(McsTable).label == "none"
+        and ModeFlag.GANG not in ledger.preempt_mode.flags
+        and not any(map(policies.implements, hooks))
+        and all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
+    )
+    return Express(parts, endings, rhythm, handle) if simple else None
+
+
+__all__ = ["Express", "express_of"]
