@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway_kueue_cohort import classic, fair
+from makeway_kueue_cohort import classic, fair, fair_flat
 from makeway_kueue_cohort.books import Books, fits
 from makeway_kueue_cohort.classic import ByQueue
 from makeway_kueue_cohort.order import Workload
@@ -30,8 +30,12 @@ def victims(
     :param admitted: queue -> the workloads counted in `books` there.
     :param books: they end as they were.
     """
-    search = fair.choose if books.site.sharing is Sharing.FAIR else classic.choose
-    return search(preemptor, short, admitted, books)
+    if books.site.sharing is not Sharing.FAIR:
+        return classic.choose(preemptor, short, admitted, books)
+    flat = fair_flat.flat_of(preemptor, short, books)
+    if flat is None:
+        return fair.choose(preemptor, short, admitted, books)
+    return fair_flat.choose(preemptor, flat, admitted, books)
 
 
 __all__ = ["Amounts", "short_of", "victims"]
