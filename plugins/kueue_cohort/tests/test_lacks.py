@@ -150,6 +150,7 @@ def test_runs_decide_the_same(
     quick = play(table, config)
     monkeypatch.setattr(lacks, "hopeless", lambda *_: False)
     monkeypatch.setattr(lacks, "reach", lambda *_: lacks.UNBOUNDED)
+    monkeypatch.setattr(lacks, "fair_reach", lambda *_, **__: lacks.UNBOUNDED)
     plain = play(table, config)
     names = [f"j{at}" for at in range(60)]
     assert [quick.starts(name) for name in names] == [plain.starts(name) for name in names]

@@ -52,6 +52,7 @@ class Yard:
         self.version = 0
         self.stamp = 0
         """State of the books: another one when something else is used than before."""
+        self._fair = self.books.site.sharing is Sharing.FAIR
         self._lanes: dict[tuple[str, Pair, int], Lane] = {}
         self._lacking: dict[tuple[str, Pair, int, int], bool] = {}
         """What glances have told since books last changed, where shares are fair."""
@@ -294,23 +295,31 @@ class Yard:
         return all(self._hopeless(lane, amount) for lane, amount in queue.least)
 
     def _hopeless(self, lane: Lane, amount: int) -> bool:
-        if self.books.site.sharing is Sharing.FAIR:
-            key = (lane.node.name, lane.pair, amount, lane.priority)
-            found = self._lacking.get(key)
-            if found is None:
-                found = lacks.hopeless(lane.node, lane.pair, amount, lane.priority, lane.admitted, self.books)
-                self._lacking[key] = found
-            return found
-        if lane.stamp != self.stamp:
+        if lane.stamp == self.stamp:
+            return amount > lane.reach
+        if not self._fair:
             lane.stamp = self.stamp
             lane.reach = lacks.reach(lane.node, lane.pair, lane.priority, lane.admitted)
-        return amount > lane.reach
+            return amount > lane.reach
+        if lane.flat is not None:
+            lane.stamp = self.stamp
+            lane.reach = lacks.fair_reach(
+                lane.node, lane.flat, lane.priority, lane.admitted, entitlement=self.books.site.entitlement
+            )
+            return amount > lane.reach
+        key = (lane.node.name, lane.pair, amount, lane.priority)
+        found = self._lacking.get(key)
+        if found is None:
+            found = lacks.hopeless(lane.node, lane.pair, amount, lane.priority, lane.admitted, self.books)
+            self._lacking[key] = found
+        return found
 
     def _lane(self, node: Node, pair: Pair, priority: int) -> Lane:
         key = (node.name, pair, priority)
         found = self._lanes.get(key)
         if found is None:
-            found = self._lanes[key] = Lane(node, pair, priority, self.priorities[node.name])
+            flat = self.books.flats.get(node.parent.name) if node.parent is not None else None
+            found = self._lanes[key] = Lane(node, pair, priority, self.priorities[node.name], flat)
         return found
 
     def sum_up(self, queue: Waiting) -> None:
