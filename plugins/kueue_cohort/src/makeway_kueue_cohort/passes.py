@@ -214,23 +214,34 @@ def _tournaments(left: list[Entry], books: Books) -> Iterator[Entry]:
         root = root_of(left[0].queue)
         rivals = [entry for entry in left if root_of(entry.queue) is root]
         flat = books.flats.get(root.name) if root.queue is None else None
-        won = _winner(root, rivals) if flat is None else _winner_of_flat(flat, rivals)
+        won = winner_of(root, flat, rivals)
         left.remove(won)
         yield won
 
 
-def _winner_of_flat(flat: Flat, rivals: Sequence[Entry]) -> Entry:
-    """Return the same for a cohort without cohorts, whose queues have quota of one pair."""
+def winner_of(root: Node, flat: Flat | None, rivals: Sequence[Entry]) -> Entry:
+    """Return who comes out on top.
+
+    :param flat: the tree, where it is simple enough.
+    """
     if len(rivals) == 1:
         return rivals[0]
-    return min(rivals, key=lambda entry: _rank_in_flat(flat, entry))
+    if flat is None:
+        return _winner(root, rivals)
+    return min(rivals, key=lambda entry: rank_in_flat(flat, entry.head.workload, entry.assignment.uses))
 
 
-def _rank_in_flat(flat: Flat, entry: Entry) -> tuple[bool, int, tuple[float, float, str]]:
-    pair, node = flat.pair, entry.queue
-    uses, member = entry.assignment.uses, flat.members[node.name]
-    used = node.usage.get(pair, 0) + uses.get(pair, 0)
-    return pair in uses and used > member.quota, flat.share(member, used), _urgency(entry)
+def rank_in_flat(
+    flat: Flat, workload: Workload, uses: Amounts
+) -> tuple[bool, int, tuple[float, float, str]]:
+    """Return the place of a head among those of a cohort without cohorts, whose queues have quota of one pair.
+
+    :param uses: what it asks for, in the flavors chosen for it.
+    """
+    pair, node = flat.pair, workload.queue
+    member, used = flat.members[node.name], node.usage.get(pair, 0) + uses.get(pair, 0)
+    urgency = (-workload.priority, workload.created, workload.uid)
+    return pair in uses and used > member.quota, flat.share(member, used), urgency
 
 
 def _winner(root: Node, rivals: Sequence[Entry]) -> Entry:

@@ -16,6 +16,7 @@ from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign, assign
 from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.rounds import Rounds
+from makeway_kueue_cohort.seats import Seat, Seats
 from makeway_kueue_cohort.site import Amounts, Within
 from makeway_kueue_cohort.waiting import Asking
 from makeway_kueue_cohort.yard import REASON, Yard, yard_of
@@ -161,6 +162,14 @@ class Turns:
                 self._rounds.tried.add(asking.job.id)
                 yard.put_aside(asking)
             heads = self._rounds.heads(busy)
+        if self._rounds.any_calm:
+            seats = [
+                Seat.of(asking, None if silent else self._entry(asking))
+                for asking, silent in self._rounds.in_place(heads)
+            ]
+            version = yard.version
+            self._left = iter(Seats(seats, yard, self._rounds, lambda asking: self._speaks(asking, version)))
+            return bool(heads)
         found = [self._entry(asking) for asking in heads]
         if len(found) > 1 or (found and found[0].victims):  # else nothing is given back in this pass
             found += [self._entry(asking) for asking in self._rounds.silent()]
@@ -168,8 +177,16 @@ class Turns:
         return bool(found)
 
     def _entry(self, asking: Asking) -> Entry:
-        entry = self._in_vain(asking) or nominated(asking, self.yard)
+        entry = self._in_vain(asking) if self.yard.lacks(asking) else None
+        if entry is None:
+            entry = nominated(asking, self.yard)
         self._cycle[asking.job.id] = (asking, entry, self.yard.version)
+        return entry
+
+    def _speaks(self, asking: Asking, version: int) -> Entry:
+        """Return what nominating a job came to that lacked quota when this pass of Kueue began."""
+        entry = self._in_vain(asking)
+        self._cycle[asking.job.id] = (asking, entry, version)
         return entry
 
     def _adds_nothing(self, asking: Asking) -> bool:
@@ -179,10 +196,8 @@ class Turns:
         keeps = queue.preemption.reclaim is not Within.ANY
         return not keeps and asking.job.reason == REASON and self.yard.lacks(asking)
 
-    def _in_vain(self, asking: Asking) -> Entry | None:
-        """Return what nominating a job comes to if a glance tells that it lacks quota; None: it does not."""
-        if not self.yard.lacks(asking):
-            return None
+    def _in_vain(self, asking: Asking) -> Entry:
+        """Return what nominating a job comes to of which a glance tells that it lacks quota."""
         assert asking.single is not None
         node, (pair, amount) = asking.workload.queue, asking.single
         grade = Grade(Mode.NO_CANDIDATES, height_that_fits(node, pair, amount))

@@ -93,6 +93,9 @@ class Waiting:
         self.least: tuple[Least, ...] | None = None
         """Of all kinds, which have all been tried in vain; None: some have not been."""
 
+        self.exact = False
+        """Whether those were put aside last who are the first of their kinds now; where `least` is known."""
+
     def push(self, asking: Asking) -> None:
         """Add a job."""
         self.listed.add(asking.job.id)

@@ -330,8 +330,11 @@ class Yard:
             return
         least: dict[Pair, int] = {}
         urgent: int | None = None
-        for heap in queue.kinds.values():
-            asking = heap[0][1]
+        queue.exact = True
+        for kind, heap in queue.kinds.items():
+            rank, asking = heap[0]
+            if queue.aside[kind][1] != rank:
+                queue.exact = False
             if asking.single is None or asking.job.reason != REASON:
                 return
             pair, amount = asking.single
