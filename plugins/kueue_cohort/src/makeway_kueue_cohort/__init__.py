@@ -28,13 +28,13 @@ vocabulary names
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import by_request, hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -109,7 +109,17 @@ def makeway_next(tried: Sequence[Job], view: ClusterView) -> Sequence[Job]:
     return turns_of(view).next(tried)
 
 
+def _by_itself(view: ClusterView) -> None:
+    """Say of no job that it is answered by its request alone: who came before it in its queue counts."""
+
+
+def _in_vain(view: ClusterView) -> Callable[[Job], str | None]:
+    """Return what says why a job would wait if it were tried."""
+    return lambda job: turns_of(view).in_vain(job)
+
+
 @hookimpl
+@by_request(_by_itself, _in_vain)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whose quota is not there."""
     turns = turns_of(view)

@@ -52,6 +52,10 @@ class Flat:
         }
         self._infinite = max((each.factor for each in self.members.values()), default=1) + 1 << 128
         """More than any share of a queue that has a weight."""
+        self._members = list(self.members.values())
+        self._stamp = -1
+        self._first: Member | None = None
+        self._most = self._second = 0
 
     @classmethod
     def of(cls, root: Node) -> Flat | None:
@@ -79,14 +83,25 @@ class Flat:
             return member.quota + share // member.factor
         return member.quota + max(0, share - self._infinite)
 
-    def highest(self, but: Member) -> int:
-        """Return the highest share of the queues save one; 0: none of them borrows."""
-        pair, share = self.pair, self.share
-        return max(
-            (
-                share(each, each.node.usage.get(pair, 0))
-                for each in self.members.values()
-                if each is not but
-            ),
-            default=0,
-        )
+    def highest(self, but: Member, stamp: int = -1) -> int:
+        """Return the highest share of the queues save one; 0: none of them borrows.
+
+        :param stamp: state of the books; what was found at the same one is not looked for again. -1: it is not known.
+        """
+        if stamp < 0 or stamp != self._stamp:
+            self._stamp = stamp
+            self._look()
+        return self._second if but is self._first else self._most
+
+    def _look(self) -> None:
+        """Find the queue with the highest share, and the highest of the others."""
+        pair, first, most, second = self.pair, None, 0, 0
+        for member in self._members:
+            used = member.node.usage.get(pair, 0)
+            if used > member.quota:
+                share = self.share(member, used)
+                if share > most:
+                    first, most, second = member, share, most
+                elif share > second:
+                    second = share
+        self._first, self._most, self._second = first, most, second

@@ -72,11 +72,19 @@ def reach(node: Node, pair: Pair, priority: int, admitted: Mapping[int, int]) ->
 
 
 def fair_reach(
-    node: Node, flat: Flat, priority: int, admitted: Mapping[int, int], *, entitlement: bool
+    node: Node,
+    flat: Flat,
+    priority: int,
+    admitted: Mapping[int, int],
+    *,
+    entitlement: bool,
+    stamp: int = -1,
 ) -> int:
     """Return the same by fair shares, in a cohort without cohorts whose queues have quota of one pair.
 
     It may grow when others are admitted: their shares do (6.1).
+
+    :param stamp: state of the books; -1: it is not known.
     """
     assert node.queue is not None
     policy, pair = node.queue.preemption, flat.pair
@@ -86,7 +94,7 @@ def fair_reach(
     if policy.reclaim is Within.NEVER:
         return free
     me, used = flat.members[node.name], node.usage.get(pair, 0)
-    highest = flat.highest(but=me)
+    highest = flat.highest(me, stamp)
     if highest:
         return max(free, flat.most_with(me, highest) - used)
     return max(free, me.quota - used) if entitlement else free

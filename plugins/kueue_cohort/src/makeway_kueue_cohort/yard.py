@@ -304,7 +304,12 @@ class Yard:
         if lane.flat is not None:
             lane.stamp = self.stamp
             lane.reach = lacks.fair_reach(
-                lane.node, lane.flat, lane.priority, lane.admitted, entitlement=self.books.site.entitlement
+                lane.node,
+                lane.flat,
+                lane.priority,
+                lane.admitted,
+                entitlement=self.books.site.entitlement,
+                stamp=self.stamp,
             )
             return amount > lane.reach
         key = (lane.node.name, lane.pair, amount, lane.priority)
