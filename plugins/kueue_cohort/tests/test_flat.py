@@ -13,7 +13,17 @@ from makeway_kueue_cohort import classic, classic_flat, fair, fair_flat
 from makeway_kueue_cohort.books import Books, fits
 from makeway_kueue_cohort.flat_search import flat_of
 from makeway_kueue_cohort.order import Workload
-from makeway_kueue_cohort.site import STRATEGIES, Cohort, Group, Preemption, Queue, Quota, Sharing, Site, Within
+from makeway_kueue_cohort.site import (
+    STRATEGIES,
+    Cohort,
+    Group,
+    Preemption,
+    Queue,
+    Quota,
+    Sharing,
+    Site,
+    Within,
+)
 from makeway_kueue_cohort.stock import Stock
 
 PAIR = ("default", "gpu")

@@ -231,9 +231,7 @@ def winner_of(root: Node, flat: Flat | None, rivals: Sequence[Entry]) -> Entry:
     return min(rivals, key=lambda entry: rank_in_flat(flat, entry.head.workload, entry.assignment.uses))
 
 
-def rank_in_flat(
-    flat: Flat, workload: Workload, uses: Amounts
-) -> tuple[bool, int, tuple[float, float, str]]:
+def rank_in_flat(flat: Flat, workload: Workload, uses: Amounts) -> tuple[bool, int, tuple[float, float, str]]:
     """Return the place of a head among those of a cohort without cohorts, whose queues have quota of one pair.
 
     :param uses: what it asks for, in the flavors chosen for it.
