@@ -91,5 +91,5 @@ def test_equal_workloads_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(fair._Search, "_passes", counted)
     held["b"] += crowd(books, "b", [1] * 10)
-    decide.victims(attrs.evolve(asking(books, "a", 30), priority=0), (PAIR,), held, books)
+    fair.choose(attrs.evolve(asking(books, "a", 30), priority=0), (PAIR,), held, books)
     assert 1 <= len(calls) <= 2

@@ -150,6 +150,7 @@ def test_runs_decide_the_same(
     quick = play(table, config)
     monkeypatch.setattr(lacks, "hopeless", lambda *_: False)
     monkeypatch.setattr(lacks, "reach", lambda *_: lacks.UNBOUNDED)
+    monkeypatch.setattr(lacks, "fair_reach", lambda *_, **__: lacks.UNBOUNDED)
     plain = play(table, config)
     names = [f"j{at}" for at in range(60)]
     assert [quick.starts(name) for name in names] == [plain.starts(name) for name in names]
@@ -167,9 +168,10 @@ def decided(run: Any, names: list[str]) -> list[Any]:
     return [[run.starts(name) for name in names], taken]
 
 
+@pytest.mark.parametrize("sharing", ["classic", "fair"])
 @pytest.mark.parametrize("seed", range(8))
 def test_who_is_silent_is_passed_over(
-    seed: int, play: Make, site: Make, queue: Make, quota: Make, monkeypatch: pytest.MonkeyPatch
+    seed: int, sharing: str, play: Make, site: Make, queue: Make, quota: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All silent heads of a queue at once, or pass by pass: everybody else is tried in the same pass (7.1)."""
     dice = random.Random(seed)
@@ -186,10 +188,12 @@ def test_who_is_silent_is_passed_over(
         queue("c", quota(0), **within),
         queue("d", quota(5), strategy=dice.choice(["StrictFIFO", "BestEffortFIFO"]), **within),
         queue("e", quota(1), **within),
+        sharing=sharing,
     )
     names = [f"j{at}" for at in range(150)]
     at_once = decided(play("\n".join(lines), config), names)
     monkeypatch.setattr(rounds, "_steady_trees", lambda _: set())
+    monkeypatch.setattr(rounds, "_calm_trees", lambda _: set())
     assert decided(play("\n".join(lines), config), names) == at_once
 
 

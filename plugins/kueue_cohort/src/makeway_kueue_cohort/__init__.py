@@ -8,16 +8,19 @@ module     what it owns
 ========== =========================================================================
 site       queues, cohorts, quotas, policies (1, 2)
 settings   the same as people write it
-books      trees with what is used of them: what is available, who borrows (1.7 to 1.12), shares (6.2)
-order      who may be a candidate, who is lost first (2.5, 3, 4)
-classic    victims, greedy with give-back (5); fair: by shares (6); decide: one of the two
+tree       a queue or cohort: what is available, who borrows (1.7 to 1.12), shares (6.2); books: all trees
+order      who may be a candidate, who is lost first (2.5, 3, 4); stock: who holds quota, in that order
+classic    victims, greedy with give-back (5); fair: by shares (6); decide: one of them all
+flat       a cohort without cohorts and with one pair; flat_search: what it takes there;
+           classic_flat, fair_flat: victims, as classic and fair find them
 reasons    the reasons for which victims leave (8.1)
 flavors    which flavor a job gets (7.3)
 lacks      who cannot be admitted, told at a glance
 passes     one pass over the heads of all queues (7)
 requests   a job's queue, request and priority
 yard       what jobs hold in one run; waiting: who waits in a queue, and who was tried there in vain
-rounds     the heads of all queues, pass after pass; turns: who is tried next, victims of one job
+rounds     the heads of all queues, pass after pass; seats: tournaments (7.2);
+           turns: who is tried next, victims of one job
 places     the selector ``kueue/quota``: quota alone decides
 reader     Kueue's own manifests, and jobs in CSV
 check      what ``makeway check`` finds; explain: what ``makeway explain`` goes through
@@ -28,13 +31,13 @@ vocabulary names
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import hookimpl
+from makeway.hookspecs import by_request, hookimpl
 from makeway.model import (
     Attempt,
     Blocked,
@@ -109,7 +112,17 @@ def makeway_next(tried: Sequence[Job], view: ClusterView) -> Sequence[Job]:
     return turns_of(view).next(tried)
 
 
+def _by_itself(view: ClusterView) -> None:
+    """Say of no job that it is answered by its request alone: who came before it in its queue counts."""
+
+
+def _in_vain(view: ClusterView) -> Callable[[Job], str | None]:
+    """Return what says why a job would wait if it were tried."""
+    return lambda job: turns_of(view).in_vain(job)
+
+
 @hookimpl
+@by_request(_by_itself, _in_vain)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whose quota is not there."""
     turns = turns_of(view)

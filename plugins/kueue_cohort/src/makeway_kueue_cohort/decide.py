@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway_kueue_cohort import classic, fair
+from makeway_kueue_cohort import classic, classic_flat, fair, fair_flat
 from makeway_kueue_cohort.books import Books, fits
 from makeway_kueue_cohort.classic import ByQueue
+from makeway_kueue_cohort.flat_search import flat_of
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.site import Amounts, Pair, Sharing
@@ -30,7 +31,12 @@ def victims(
     :param admitted: queue -> the workloads counted in `books` there.
     :param books: they end as they were.
     """
-    search = fair.choose if books.site.sharing is Sharing.FAIR else classic.choose
+    fair_shares = books.site.sharing is Sharing.FAIR
+    flat = flat_of(preemptor, short, books)
+    if flat is not None:
+        quick = fair_flat.choose if fair_shares else classic_flat.choose
+        return quick(preemptor, flat, admitted, books)
+    search = fair.choose if fair_shares else classic.choose
     return search(preemptor, short, admitted, books)
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from makeway_kueue_cohort.books import Books, Node
+from makeway_kueue_cohort.flat import Flat
 from makeway_kueue_cohort.flavors import PodSet
 from makeway_kueue_cohort.site import Pair, Preemption, Sharing, Within
 
@@ -40,6 +41,9 @@ def hopeless(
     """
     if books.site.sharing is not Sharing.FAIR:
         return amount > reach(node, pair, priority, admitted)
+    flat = books.flats.get(node.parent.name) if node.parent is not None else None
+    if flat is not None:
+        return amount > fair_reach(node, flat, priority, admitted, entitlement=books.site.entitlement)
     if amount <= max(0, node.available(pair)):
         return False
     assert node.queue is not None
@@ -65,6 +69,35 @@ def reach(node: Node, pair: Pair, priority: int, admitted: Mapping[int, int]) ->
     if node.parent is None or policy.reclaim is Within.NEVER:
         return free
     return UNBOUNDED if policy.borrow else max(free, _by_right(node, pair))
+
+
+def fair_reach(
+    node: Node,
+    flat: Flat,
+    priority: int,
+    admitted: Mapping[int, int],
+    *,
+    entitlement: bool,
+    stamp: int = -1,
+) -> int:
+    """Return the same by fair shares, in a cohort without cohorts whose queues have quota of one pair.
+
+    It may grow when others are admitted: their shares do (6.1).
+
+    :param stamp: state of the books; -1: it is not known.
+    """
+    assert node.queue is not None
+    policy, pair = node.queue.preemption, flat.pair
+    if _may_find_own(policy, priority, admitted):
+        return UNBOUNDED
+    free = max(0, node.available(pair))
+    if policy.reclaim is Within.NEVER:
+        return free
+    me, used = flat.members[node.name], node.usage.get(pair, 0)
+    highest = flat.highest(me, stamp)
+    if highest:
+        return max(free, flat.most_with(me, highest) - used)
+    return max(free, me.quota - used) if entitlement else free
 
 
 def _may_find_own(policy: Preemption, priority: int, admitted: Mapping[int, int]) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from makeway.model import Seconds
-from makeway_kueue_cohort.books import Node
 from makeway_kueue_cohort.site import Amounts, Pair, Within
+from makeway_kueue_cohort.tree import Node
 
 _FOREVER = float("inf")
 

@@ -27,6 +27,9 @@ from makeway.model import (
 )
 from makeway_kueue_cohort import requests
 
+_MOST_KNOWN = 1000
+"""How many placements are remembered."""
+
 
 @attrs.define(eq=False)
 class QuotaAttempt:
@@ -35,10 +38,27 @@ class QuotaAttempt:
     job: Job
     nodes: NodeBits
     view: ClusterView
+    known: dict[Hashable, Placement]
+    """What was found for others that asked for the same."""
 
     def probe(self) -> Placement | Blocked:
         """Place the job on the first nodes that it may have."""
-        usable = self.nodes & ~self.job.excluded
+        spec, usable = self.job.spec, self.nodes & ~self.job.excluded
+        if spec.licenses:  # which of them it gets depends on what is free
+            return self._found(usable)
+        asked = (*spec.gres.items(), None, *spec.gres_total.items(), spec.cpus, spec.min_nodes, self.job.size)
+        request = (usable, self.job.required, asked)
+        found = self.known.get(request)
+        if found is not None:
+            return found
+        placement = self._found(usable)
+        if isinstance(placement, Placement):
+            if len(self.known) >= _MOST_KNOWN:
+                self.known.clear()
+            self.known[request] = placement
+        return placement
+
+    def _found(self, usable: NodeBits) -> Placement | Blocked:
         size = max(1, self.job.size)
         rest = size - self.job.required.bit_count()
         nodes = self.job.required | bitmap.first_n(usable & ~self.job.required, max(0, rest))
@@ -81,6 +101,10 @@ def spread(amount: int, parts: int) -> tuple[int, ...]:
 class ByQuota:
     """The selector of one run; it keeps no books. See `makeway.model.Selector`."""
 
+    def __init__(self) -> None:
+        """Begin a run."""
+        self._known: dict[Hashable, Placement] = {}
+
     def placed(self, job: Job) -> None:
         """Ignore it."""
 
@@ -104,7 +128,7 @@ class ByQuota:
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> QuotaAttempt:
         """Begin an attempt."""
-        return QuotaAttempt(job, nodes, view)
+        return QuotaAttempt(job, nodes, view, self._known)
 
     def forecast(
         self, job: Job, nodes: NodeBits, view: ClusterView, removable: Sequence[tuple[Job, PreemptMode]]

@@ -16,6 +16,7 @@ from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, assign, assign
 from makeway_kueue_cohort.passes import Entry, Head, held, in_order, nominate
 from makeway_kueue_cohort.reasons import Victim
 from makeway_kueue_cohort.rounds import Rounds
+from makeway_kueue_cohort.seats import Seat, Seats
 from makeway_kueue_cohort.site import Amounts, Within
 from makeway_kueue_cohort.waiting import Asking
 from makeway_kueue_cohort.yard import REASON, Yard, yard_of
@@ -50,6 +51,8 @@ class Turns:
         """What nominating those came to who lacked quota at a glance."""
         self._limit: tuple[Assignment, int, Blocked | None] | None = None
         """The last answer about a limit: for which plan, and at which state of the books."""
+        self._sought: tuple[Assignment, int, tuple[Victim, ...]] | None = None
+        """The last victims that were sought for a job when its turn had come, likewise."""
 
     # ------------------------------------------------------------------------------ the roll
     def started(self, job: Job, view: ClusterView) -> None:
@@ -136,7 +139,7 @@ class Turns:
         if victims:
             self.keep(job, entry.assignment.uses, victims)
             return
-        self._waits_on(asking, entry, roomless=self.limit(asking, ()) is None)
+        self._waits_on(asking, entry, roomless=not self.lacks_quota(asking))
 
     def _waits_on(self, asking: Asking, entry: Entry, *, roomless: bool) -> None:
         """Put a job aside that was tried in vain, or would be; during this pass of Kueue quota is kept for it."""
@@ -161,6 +164,14 @@ class Turns:
                 self._rounds.tried.add(asking.job.id)
                 yard.put_aside(asking)
             heads = self._rounds.heads(busy)
+        if self._rounds.any_calm:
+            seats = [
+                Seat.of(asking, None if silent else self._entry(asking))
+                for asking, silent in self._rounds.in_place(heads)
+            ]
+            version = yard.version
+            self._left = iter(Seats(seats, yard, self._rounds, lambda asking: self._speaks(asking, version)))
+            return bool(heads)
         found = [self._entry(asking) for asking in heads]
         if len(found) > 1 or (found and found[0].victims):  # else nothing is given back in this pass
             found += [self._entry(asking) for asking in self._rounds.silent()]
@@ -168,8 +179,16 @@ class Turns:
         return bool(found)
 
     def _entry(self, asking: Asking) -> Entry:
-        entry = self._in_vain(asking) or nominated(asking, self.yard)
+        entry = self._in_vain(asking) if self.yard.lacks(asking) else None
+        if entry is None:
+            entry = nominated(asking, self.yard)
         self._cycle[asking.job.id] = (asking, entry, self.yard.version)
+        return entry
+
+    def _speaks(self, asking: Asking, version: int) -> Entry:
+        """Return what nominating a job came to that lacked quota when this pass of Kueue began."""
+        entry = self._in_vain(asking)
+        self._cycle[asking.job.id] = (asking, entry, version)
         return entry
 
     def _adds_nothing(self, asking: Asking) -> bool:
@@ -179,10 +198,8 @@ class Turns:
         keeps = queue.preemption.reclaim is not Within.ANY
         return not keeps and asking.job.reason == REASON and self.yard.lacks(asking)
 
-    def _in_vain(self, asking: Asking) -> Entry | None:
-        """Return what nominating a job comes to if a glance tells that it lacks quota; None: it does not."""
-        if not self.yard.lacks(asking):
-            return None
+    def _in_vain(self, asking: Asking) -> Entry:
+        """Return what nominating a job comes to of which a glance tells that it lacks quota."""
         assert asking.single is not None
         node, (pair, amount) = asking.workload.queue, asking.single
         grade = Grade(Mode.NO_CANDIDATES, height_that_fits(node, pair, amount))
@@ -209,27 +226,52 @@ class Turns:
         plan, last = self.plan(asking), self._limit
         if last is not None and not gone and last[0] is plan and last[1] == self.yard.stamp:
             return last[2]
+        if plan.grade.mode is not Mode.NO_FIT:
+            self.yard.plans[asking.job.id] = plan
         found = self._limited(asking, plan, gone)
         self._limit = None if gone else (plan, self.yard.stamp, found)
         return found
 
     def _limited(self, asking: Asking, plan: Assignment, gone: Sequence[Job]) -> Blocked | None:
-        yard, node = self.yard, asking.workload.queue
         if plan.grade.mode is Mode.NO_FIT:
             return Blocked(reason=REASON, resource="quota", detail=plan.missing)
-        yard.plans[asking.job.id] = plan
+        given = self._given(asking, gone)
+        books, node = self.yard.books, asking.workload.queue
+        for queue, uses in given:
+            books.take(queue, uses)
+        found = None if fits(node, plan.uses) else _blocked(node, plan)
+        for queue, uses in given:
+            books.add(queue, uses)
+        return found
+
+    def _given(self, asking: Asking, gone: Sequence[Job]) -> list[tuple[Node, Amounts]]:
+        """Return what a job may use beside what is left: what `gone` hold, and what is kept for itself."""
+        yard = self.yard
         without = [each for job in gone if (each := yard.workload(job)) is not None]
         if gone and yard.settings.grace_time:  # without, nobody stays after being told
             without += [each for held in yard.admitted.values() for each in held if each.evicted]
         claim = self.claims.get(asking.job.id)
         given = [(each.queue, each.uses) for each in dict.fromkeys(without)]
-        given += [(claim.node, claim.plan.uses)] if claim is not None else []
-        for queue, uses in given:
-            yard.books.take(queue, uses)
-        found = None if fits(node, plan.uses) else _blocked(node, plan)
-        for queue, uses in given:
-            yard.books.add(queue, uses)
-        return found
+        return given + ([(claim.node, claim.plan.uses)] if claim is not None else [])
+
+    def lacks_quota(self, asking: Asking) -> bool:
+        """Whether a job lacks quota, for a `limit` that nobody reads."""
+        plan, last = self.plan(asking), self._limit
+        known = last is not None and last[0] is plan and last[1] == self.yard.stamp
+        if known or self.claims or plan.grade.mode is Mode.NO_FIT:
+            return self.limit(asking, ()) is not None
+        self.yard.plans[asking.job.id] = plan
+        return not fits(asking.workload.queue, plan.uses)
+
+    def in_vain(self, job: Job) -> str | None:
+        """Return why a job whose turn it is would wait if it were tried; None: others may make way, or it starts."""
+        asking = self._current
+        if asking is None or asking.job is not job:
+            return None
+        entry = self._cycle[job.id][1]
+        if entry.assignment.grade.mode is Mode.NO_FIT or not self.lacks_quota(asking):
+            return None
+        return None if any(not each.workload.evicted for each in self.victims(asking)) else REASON
 
     def victims(self, asking: Asking) -> tuple[Victim, ...]:
         """Return who has to leave for a job; empty: nobody can make room, or nobody has to."""
@@ -237,11 +279,16 @@ class Turns:
         known = self._cycle.get(asking.job.id)
         if known is not None and known[2] == yard.version:
             return known[1].victims
-        keep = self.plan(asking)
-        return nominated(asking, yard, keep).victims
+        keep, stamp, last = self.plan(asking), yard.stamp, self._sought
+        if last is not None and last[0] is keep and last[1] == stamp:
+            return last[2]
+        found = nominated(asking, yard, keep).victims
+        self._sought = (keep, stamp, found)
+        return found
 
     def told(self, preemptor: Job, victims: Sequence[Job]) -> None:
         """Take note of whom a job has had told."""
+        self._sought = None  # some of them may be leaving now
         names = tuple(job.id for job in victims)
         self._asked[preemptor.id] = (*self._asked.get(preemptor.id, ()), *names)
         if self.yard.settings.grace_time:

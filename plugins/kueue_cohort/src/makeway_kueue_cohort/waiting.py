@@ -13,11 +13,12 @@ from typing import NamedTuple
 import attrs
 
 from makeway.model import Job, JobState, Seconds
-from makeway_kueue_cohort.books import Node
+from makeway_kueue_cohort.flat import Flat
 from makeway_kueue_cohort.flavors import PodSet
 from makeway_kueue_cohort.lacks import Single
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.site import Pair, Strategy
+from makeway_kueue_cohort.tree import Node
 
 _PENDING = JobState.PENDING
 Rank = tuple[int, Seconds, int]
@@ -35,6 +36,8 @@ class Lane:
     priority: int
     admitted: Mapping[int, int]
     """Priority -> how many hold quota in the queue."""
+    flat: Flat | None = None
+    """Its cohort, where that is simple enough."""
     reach: int = 0
     stamp: int = -1
     """State of the books at which `reach` was worked out."""
@@ -89,6 +92,9 @@ class Waiting:
         """The same, save what helps nobody here."""
         self.least: tuple[Least, ...] | None = None
         """Of all kinds, which have all been tried in vain; None: some have not been."""
+
+        self.exact = False
+        """Whether those were put aside last who are the first of their kinds now; where `least` is known."""
 
     def push(self, asking: Asking) -> None:
         """Add a job."""

@@ -7,7 +7,7 @@ anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -21,6 +21,7 @@ from makeway_kueue_cohort.flavors import Assignment, Grade, Mode, PodSet
 from makeway_kueue_cohort.order import Workload
 from makeway_kueue_cohort.settings import Settings, compiled
 from makeway_kueue_cohort.site import Pair, Sharing, Within
+from makeway_kueue_cohort.stock import Stock
 from makeway_kueue_cohort.waiting import Asking, Lane, Least, Waiting, waits
 
 REASON = "InsufficientQuota"
@@ -36,10 +37,8 @@ class Yard:
         self.books = Books(compiled(self.settings))
         self.counted = requests.covered(self.settings)
         self.cluster = view.cluster
-        self.held: dict[str, dict[str, Workload]] = {name: {} for name in self.books.queues}
-        self.admitted: Mapping[str, Collection[Workload]] = {
-            name: held.values() for name, held in self.held.items()
-        }
+        self.held = {name: Stock(self._pair_of(node)) for name, node in self.books.queues.items()}
+        self.admitted: Mapping[str, Stock] = self.held
         self.jobs: dict[str, Job] = {}
         """Who holds quota, by id."""
         self.plans: dict[str, Assignment] = {}
@@ -53,6 +52,7 @@ class Yard:
         self.version = 0
         self.stamp = 0
         """State of the books: another one when something else is used than before."""
+        self._fair = self.books.site.sharing is Sharing.FAIR
         self._lanes: dict[tuple[str, Pair, int], Lane] = {}
         self._lacking: dict[tuple[str, Pair, int, int], bool] = {}
         """What glances have told since books last changed, where shares are fair."""
@@ -60,6 +60,11 @@ class Yard:
         self.back: list[Job] = []
         """Who has come, or may come back to wait."""
         self._nodes = {flavor: _nodes_of(flavor, self.settings, view) for flavor in self._flavors()}
+
+    def _pair_of(self, node: Node) -> Pair | None:
+        """Return the one pair of the tree of a queue; None: there are several."""
+        pairs = root_of(node).subtree
+        return next(iter(pairs)) if len(pairs) == 1 else None
 
     def _flavors(self) -> Iterator[str]:
         for queue in self.settings.queue:
@@ -101,7 +106,7 @@ class Yard:
             uid=waited.uid,
         )
         self.books.add(workload.queue, plan.uses)
-        self.held[workload.queue.name][job.id] = workload
+        self.held[workload.queue.name].put(workload)
         self.priorities[workload.queue.name][workload.priority] += 1
         self.waiting[workload.queue.name].sort_anew()
         self.jobs[job.id] = job
@@ -114,7 +119,7 @@ class Yard:
         if asking is None:
             return
         node = asking.workload.queue
-        workload = self.held[node.name].pop(job.id, None)
+        workload = self.held[node.name].remove(job.id)
         if workload is not None:
             self.books.take(node, workload.uses)
             counts = self.priorities[node.name]
@@ -188,11 +193,12 @@ class Yard:
         asking = self.asking(job)
         if asking is not None and job.id in self.jobs:
             node = asking.workload.queue
-            before = self.held[node.name][job.id]
+            before = self.held[node.name].get(job.id)
+            assert before is not None
             self.books.take(node, before.uses)
             self.books.add(node, uses)
             self.changed()
-            self.held[node.name][job.id] = attrs.evolve(before, uses=dict(uses))
+            self.held[node.name].put(attrs.evolve(before, uses=dict(uses)))
             self.plans[job.id] = Assignment(dict(uses), Grade(Mode.FIT))
 
     def flavored(self, plan: Assignment) -> NodeBits:
@@ -215,7 +221,8 @@ class Yard:
             asking = self.asking(job) if job is not None else None
             if asking is not None:
                 held = self.held[asking.workload.queue.name]
-                held[name] = attrs.evolve(held[name], evicted=True)
+                if (workload := held.get(name)) is not None:
+                    held.put(attrs.evolve(workload, evicted=True))
 
     # ------------------------------------------------------------------------------ queues
     def sort_in(self) -> None:
@@ -288,23 +295,36 @@ class Yard:
         return all(self._hopeless(lane, amount) for lane, amount in queue.least)
 
     def _hopeless(self, lane: Lane, amount: int) -> bool:
-        if self.books.site.sharing is Sharing.FAIR:
-            key = (lane.node.name, lane.pair, amount, lane.priority)
-            found = self._lacking.get(key)
-            if found is None:
-                found = lacks.hopeless(lane.node, lane.pair, amount, lane.priority, lane.admitted, self.books)
-                self._lacking[key] = found
-            return found
-        if lane.stamp != self.stamp:
+        if lane.stamp == self.stamp:
+            return amount > lane.reach
+        if not self._fair:
             lane.stamp = self.stamp
             lane.reach = lacks.reach(lane.node, lane.pair, lane.priority, lane.admitted)
-        return amount > lane.reach
+            return amount > lane.reach
+        if lane.flat is not None:
+            lane.stamp = self.stamp
+            lane.reach = lacks.fair_reach(
+                lane.node,
+                lane.flat,
+                lane.priority,
+                lane.admitted,
+                entitlement=self.books.site.entitlement,
+                stamp=self.stamp,
+            )
+            return amount > lane.reach
+        key = (lane.node.name, lane.pair, amount, lane.priority)
+        found = self._lacking.get(key)
+        if found is None:
+            found = lacks.hopeless(lane.node, lane.pair, amount, lane.priority, lane.admitted, self.books)
+            self._lacking[key] = found
+        return found
 
     def _lane(self, node: Node, pair: Pair, priority: int) -> Lane:
         key = (node.name, pair, priority)
         found = self._lanes.get(key)
         if found is None:
-            found = self._lanes[key] = Lane(node, pair, priority, self.priorities[node.name])
+            flat = self.books.flats.get(node.parent.name) if node.parent is not None else None
+            found = self._lanes[key] = Lane(node, pair, priority, self.priorities[node.name], flat)
         return found
 
     def sum_up(self, queue: Waiting) -> None:
@@ -315,8 +335,11 @@ class Yard:
             return
         least: dict[Pair, int] = {}
         urgent: int | None = None
-        for heap in queue.kinds.values():
-            asking = heap[0][1]
+        queue.exact = True
+        for kind, heap in queue.kinds.items():
+            rank, asking = heap[0]
+            if queue.aside[kind][1] != rank:
+                queue.exact = False
             if asking.single is None or asking.job.reason != REASON:
                 return
             pair, amount = asking.single

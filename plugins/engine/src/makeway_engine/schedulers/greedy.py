@@ -62,6 +62,9 @@ class Greedy:
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
         self._asks_whom = policies.implements("makeway_next")
+        unheard = self._asks_whom and not attempts.placer.telling.notes
+        self._in_vain = policies.in_vain(attempts.ledger) if unheard else None
+        """Says why one that a policy names would wait; None: whoever records attempts wants to know of each."""
 
     def run(self) -> None:
         """Make a pass.
@@ -108,7 +111,11 @@ class Greedy:
             for job in fresh:
                 tried[job] = None
                 self._ahead.jobs = tuple(waiting) if self._wants_before else ()
-                for entry in self._queue.entries_of(job):
+                entries = self._queue.entries_of(job)
+                if self._in_vain is not None and len(entries) == 1 and self._let_wait(entries[0]):
+                    waiting.append(job)
+                    continue
+                for entry in entries:
                     if attempts.try_entry(entry) is _STARTED or job.state is not _PENDING:
                         break
                 if job.state is _PENDING:
@@ -117,6 +124,18 @@ class Greedy:
         attempts.again = False
         self._ahead.jobs = ()
         self._settled = self._ledger.freed
+
+    def _let_wait(self, entry: Entry) -> bool:
+        """Let a job wait if it is known why it would if it were tried; say whether it is."""
+        _, job, partition = entry
+        odd = job.state is not _PENDING or job.partition is not partition or job.spec.het_id is not None
+        if self._in_vain is None or odd or self._placer.forgives or job.id in self._placer.beyond:
+            return False
+        said = self._in_vain(job)
+        if said is None:
+            return False
+        self._ledger.wait_for(job, said)
+        return True
 
     def _go_through_shapes(self, shapes: Shapes) -> None:
         """Try the same as `_go_through` would: whoever a glance does not judge, and whoever it sees room for."""
