@@ -407,16 +407,16 @@ class Ledger:
     def rearrange(self, job: Job, allocation: Allocation) -> None:
         """Let an active job hold other cores of its nodes."""
         put_field(job, "allocation", allocation)
-        self._books.altered(job)
+        self.kept_books.altered(job)
 
     def moved(self, job: Job) -> None:
         """Take note that a pending job may be in other partitions."""
-        self._books.altered(job)
+        self.kept_books.altered(job)
 
     def tell_to_leave(self, job: Job) -> None:
         """Take note that an active job is told to make way now."""
         put_field(job, "preempt_at", self.now)
-        self._books.altered(job)
+        self.kept_books.altered(job)
 
     def release(self, job: Job, *, at_once: bool = False) -> None:
         """Take the allocation of an active job back.

@@ -137,21 +137,21 @@ class OneByOne(DeepQueue):
     # ------------------------------------------------------------------------ listening to the queue
     def came(self, entry: Entry) -> None:
         """An entry was added to the queue."""
-        if not self._stale and (entry[1].partition is not entry[2] or self._concerns_others(entry[1])):
+        if not self.stale and (entry[1].partition is not entry[2] or self._concerns_others(entry[1])):
             self._several += 1
             return
         super().came(entry)
 
     def left(self, job: Job) -> None:
         """The entries of a job were taken out, if it had any."""
-        if not self._stale and job.index not in self._entry_of and self._several:
-            self._stale = True
+        if not self.stale and job.index not in self._entry_of and self._several:
+            self.stale = True
             return
         super().left(job)
 
     def waits(self, job: Job) -> None:
         """A job waits for another reason than before."""
-        if not self._stale and job.index in self._entry_of:
+        if not self.stale and job.index in self._entry_of:
             self._turns.waits(job)
 
     # ------------------------------------------------------------------------------------ the index

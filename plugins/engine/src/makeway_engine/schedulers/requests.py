@@ -113,7 +113,7 @@ class Requests(Shapes):
             ledger.wait_for(job, said)
             return True
         assert isinstance(said, Standing)
-        if self._stale:  # nobody is kept
+        if self.stale:  # nobody is kept
             ledger.wait_for(job, said.reason)
         elif job.reason == said.reason:
             self._rest(job, said)
