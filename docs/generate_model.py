@@ -66,6 +66,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "What makes answers quicker and changes none": (
         "ForecastingSelector",
         "ForesightedSelector",
+        "PromptSelector",
+        "RetentiveSelector",
         "ScreeningSelector",
     ),
 }

@@ -178,7 +178,9 @@ def test_imports_point_down(module: str) -> None:
         pytest.param("makeway_app.cli", "import makeway_local_world", "is a plugin", id="core: no world"),
         pytest.param("makeway_x", "import makeway.worlds.events", "lies above", id="plugin: no events"),
         pytest.param("makeway_x", "import makeway_local_world", "is a plugin", id="plugin: no world"),
-        pytest.param("makeway_app.cli.x", "import makeway_slurm.check", "not for", id="core: nothing of Slurm's"),
+        pytest.param(
+            "makeway_app.cli.x", "import makeway_slurm.check", "not for", id="core: nothing of Slurm's"
+        ),
         pytest.param("makeway_lsf_queue", "import makeway_slurm", "not for", id="LSF: nothing of Slurm's"),
         pytest.param("makeway_x", "import makeway_testing", "not for", id="plugin: no kit for tests"),
         pytest.param(

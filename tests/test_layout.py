@@ -111,7 +111,9 @@ def test_one_name_per_plugin(folder: Path) -> None:
     # Whoever installs `makeway` gets the command, as ever.
     assert project["name"] == ("makeway" if folder.name == "app" else package.replace("_", "-"))
     modules = [module for group in project.get("entry-points", {}).values() for module in group.values()]
-    assert {re.split("[.:]", module)[0] for module in modules} == ({package} if folder.name != "engine" else set())
+    assert {re.split("[.:]", module)[0] for module in modules} == (
+        {package} if folder.name != "engine" else set()
+    )
     assert (folder / "src" / package / "py.typed").is_file()
     assert (folder / "README.md").is_file()
     mypy_path = _settings(ROOT)["tool"]["mypy"]["mypy_path"]
@@ -141,7 +143,11 @@ def test_distributions_need_what_they_import_and_what_the_layers_grant(folder: P
 def _floors(folder: Path) -> list[str]:
     """Name what a distribution builds on: the command brings the engine, and the engine the contract."""
     texts = [path.read_text(encoding="utf-8") for path in (folder / "src").rglob("*.py")]
-    imported = {found for text in texts for found in re.findall(r"^ *(?:from|import) (makeway\w*)", text, re.MULTILINE)}
+    imported = {
+        found
+        for text in texts
+        for found in re.findall(r"^ *(?:from|import) (makeway\w*)", text, re.MULTILINE)
+    }
     if folder.name == "app":
         return ["makeway-core", "makeway-engine"]
     if "makeway_app" in imported:

@@ -296,7 +296,9 @@ def test_alone(empty: Environment, index: Path, distribution: Distribution) -> N
     empty.install(distribution.name, index)
     assert empty.ours() == distribution.ours()
     empty.python(EVERY_MODULE.format(package=distribution.package, name=distribution.name))
-    listed = empty.python("from makeway import registry\nprint(*(each.name for each in registry.installed()))")
+    listed = empty.python(
+        "from makeway import registry\nprint(*(each.name for each in registry.installed()))"
+    )
     assert set(listed.split()) == _names(*distribution.ours())
 
 

@@ -10,7 +10,9 @@ import sys
 def main() -> None:
     """Run the command; without it, say who brings it."""
     if importlib.util.find_spec("makeway_app") is None:
-        sys.exit("makeway: the distribution makeway brings the command, and it is not installed: pip install makeway")
+        sys.exit(
+            "makeway: the distribution makeway brings the command, and it is not installed: pip install makeway"
+        )
     importlib.import_module("makeway_app.cli").main()
 
 

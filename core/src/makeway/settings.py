@@ -151,9 +151,7 @@ class _Table:
         field = self._fields[key]
         wanted = field.type
         if isinstance(wanted, str):
-            owner = next(
-                each for each in self._cls.__mro__ if key in inspect.get_annotations(each)
-            )
+            owner = next(each for each in self._cls.__mro__ if key in inspect.get_annotations(each))
             wanted = eval(wanted, dict(vars(owner)), vars(sys.modules[owner.__module__]))
         found = self._takers[key] = (field.alias, _taker(wanted))
         return found

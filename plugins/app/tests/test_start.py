@@ -69,7 +69,9 @@ def test_a_command_of_others_is_imported_to_be_listed(run: Run, monkeypatch: pyt
     found = click.Command("theirs", help="Do what only they can.")
     hidden = click.Command("secret", help="Not for everybody.", hidden=True)
     offered = {"theirs": found, "secret": hidden}
-    monkeypatch.setattr("makeway_app.cli.brought.names", lambda group: sorted(offered) if group == GROUP else [])
+    monkeypatch.setattr(
+        "makeway_app.cli.brought.names", lambda group: sorted(offered) if group == GROUP else []
+    )
     monkeypatch.setattr("makeway_app.cli.brought.command", lambda name: offered[name])
     shown = run("--help").out
     assert re.search(r"^  theirs +Do what only they can\.$", shown, re.MULTILINE)

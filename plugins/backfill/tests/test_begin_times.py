@@ -28,7 +28,11 @@ LAST = "    b         3      1         4      4      9\n"
     [
         ("", True, 10.25),  # the look at 8.5 is no news, the one at 9.5 gives b the reason Priority
         ("", False, 9.25),  # the look at 8.5 wakes backfill
-        ("    i         2      2         5      5      8\n", True, 9.25),  # at 8.5 i waits for h, which is news
+        (
+            "    i         2      2         5      5      8\n",
+            True,
+            9.25,
+        ),  # at 8.5 i waits for h, which is news
     ],
 )
 def test_a_job_that_waits_for_resources_is_no_news(between: str, quiet: bool, start: float) -> None:

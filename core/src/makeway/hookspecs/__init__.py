@@ -61,11 +61,12 @@ from makeway.hookspecs.passing import (
 )
 from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
-from makeway.hookspecs.speed import Nobody, about, alike_by, by_request, ranked_by
+from makeway.hookspecs.speed import Nobody, Steady, about, alike_by, by_request, ranked_by
 
 __all__ = [
     "CONTRACT_VERSION",
     "Nobody",
+    "Steady",
     "about",
     "alike_by",
     "based_on",

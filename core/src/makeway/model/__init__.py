@@ -40,7 +40,13 @@ from makeway.model.jobs import (
     submitted,
 )
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
-from makeway.model.speed import ForecastingSelector, ForesightedSelector, ScreeningSelector
+from makeway.model.speed import (
+    ForecastingSelector,
+    ForesightedSelector,
+    PromptSelector,
+    RetentiveSelector,
+    ScreeningSelector,
+)
 from makeway.model.values import (
     NOTHING,
     PREEMPTIONS_KEPT,
@@ -96,9 +102,11 @@ __all__ = [
     "Plan",
     "PreemptBasis",
     "PreemptMode",
+    "PromptSelector",
     "Protection",
     "Qos",
     "QueuedGang",
+    "RetentiveSelector",
     "Roll",
     "ScreeningSelector",
     "Seconds",

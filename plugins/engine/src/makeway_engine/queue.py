@@ -185,7 +185,9 @@ class Queue:
         self._ranks.clear()
         self.listeners.reordered()
         for entries in (self.entries, self.arrivals):
-            entries[:] = sorted((self.key_of(job, partition), job, partition) for _, job, partition in entries)
+            entries[:] = sorted(
+                (self.key_of(job, partition), job, partition) for _, job, partition in entries
+            )
 
     # -------------------------------------------------------------------------------- time
     def mature(self, now: Seconds) -> bool:

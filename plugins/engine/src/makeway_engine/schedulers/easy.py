@@ -54,7 +54,12 @@ class Easy:
         attempts, reserved = self._attempts, self._reserved
         again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
-        if reserved is not None and not again and reserved.holds(self._ledger) and self._is_admitted(reserved):
+        if (
+            reserved is not None
+            and not again
+            and reserved.holds(self._ledger)
+            and self._is_admitted(reserved)
+        ):
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):

@@ -62,7 +62,9 @@ def _action(entry: ActionEntry, ids: Mapping[str, str]) -> Action:
 
     :raises ValueError: it names an unknown job, or is no command of Slurm's that we know.
     """
-    words = tuple(_NAME.sub(lambda match: _id_of(match[1] + (match[2] or ""), ids), word) for word in entry.command)
+    words = tuple(
+        _NAME.sub(lambda match: _id_of(match[1] + (match[2] or ""), ids), word) for word in entry.command
+    )
     program = words[0] if words else ""
     rest = [word for word in words[1:] if not word.startswith("-")]
     if program in _QUESTIONS or (program == "sbatch" and "--test-only" in words):
