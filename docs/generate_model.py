@@ -67,6 +67,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "CountingSelector",
         "ForecastingSelector",
         "ForesightedSelector",
+        "PromptSelector",
+        "RetentiveSelector",
         "ScreeningSelector",
         "Turns",
     ),

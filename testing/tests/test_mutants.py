@@ -17,7 +17,7 @@ import pytest
 import makeway_search_least_disruption as search_least_disruption
 from makeway import bitmap
 from makeway.foreign import Dialect, ForeignWorkload, Source
-from makeway.hookspecs import hookimpl, one_by_one
+from makeway.hookspecs import Steady, alike_by, hookimpl, one_by_one
 from makeway.model import (
     Allocation,
     Attempt,
@@ -316,6 +316,16 @@ class ForgetsAPlan(Sound):
 
 
 # ------------------------------------------------------------------------------------- searches
+class SparesAll:
+    """Names candidates whom it said to be safe for good."""
+
+    @hookimpl
+    @alike_by(lambda view: lambda job: Steady(job.partition.name, spares=lambda other: True))
+    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
+        """Break the rule."""
+        return named(below(preemptor, active))
+
+
 class TakesAll:
     """Takes all candidates, needed or not."""
 
@@ -477,6 +487,18 @@ class ScreensAll(Faulty):
     def screen(self, jobs: Sequence[Job], nodes: int) -> Sequence[Job]:
         """Break the rule."""
         return [job for job in jobs if job.size == 1]
+
+
+class PromptlyElsewhere(Faulty):
+    """Places jobs at once on all of their nodes."""
+
+    def attempt(self, job: Job, nodes: int, view: ClusterView) -> Any:
+        """Begin an attempt without a fault."""
+        return self._inner.attempt(job, nodes, view)
+
+    def place_now(self, job: Job, nodes: int, view: ClusterView) -> Any:
+        """Break the rule."""
+        return on_nodes(nodes)
 
 
 def selecting(fault: type[Faulty]) -> Any:
@@ -685,6 +707,7 @@ def running(world: type[SimulatedRunner]) -> Any:
 
 # ------------------------------------------------------------------------------------- what is caught
 PREEMPT: list[tuple[Any, str, str]] = [
+    (SparesAll, "test_steady_kinds_spare_no_candidate", "spares is no candidate"),
     (Twice, "test_no_candidate_twice", "No candidate is named twice"),
     (Pending, "test_candidates_are_active", "Every candidate is one of `active`"),
     (Remembered, "test_candidates_are_active", "Every candidate is one of `active`"),
@@ -720,6 +743,10 @@ OTHERS: list[tuple[type[Contract], Any, str, str]] = [
     (SelectContract, selecting(ProbingBooks), "test_probing_changes_nothing", "the next attempt finds"),
     (SelectContract, selecting(NeverGivesBack), "test_everything_is_given_back", "as a new one does"),
     (SelectContract, selecting(ScreensAll), "test_screen_drops_nobody_who_fits", "could not have started"),
+    (
+        *(SelectContract, selecting(PromptlyElsewhere)),
+        *("test_it_places_at_once_as_an_attempt_does", "says what an attempt says"),
+    ),
     (GangContract, arbitrating(NeverResumes), "test_suspended_jobs_resume", "is resumed"),
     (GangContract, arbitrating(StandsStill), "test_equal_jobs_take_turns", "none waits longer than n - 1"),
     (GangContract, arbitrating(TicksInThePast), "test_the_next_tick_lies_ahead", "never in the past"),
@@ -840,7 +867,7 @@ def test_the_smallest_scenario_can_be_pasted() -> None:
 HASH_ORDER = '''
 """Orders candidates by a set of words, which other processes walk in another order."""
 
-from makeway.hookspecs import hookimpl, one_by_one
+from makeway.hookspecs import hookimpl
 from makeway.model import Candidates, PreemptMode
 
 

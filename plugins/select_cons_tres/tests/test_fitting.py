@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -114,17 +114,17 @@ def test_who_is_passed_over_would_be_tried_in_vain(
         policy["exempt_time"] = 20.0
     chosen = built(seed, "greedy", **policy)
     passed_over = 0
-    among = FutileTries.among
+    vain = FutileTries.vain
 
-    def counting(self: FutileTries, jobs: Iterable[Job]) -> Any:
+    def counting(self: FutileTries, waiting: Sequence[Job], kind_of: Callable[[Job], Any]) -> set[int]:
         nonlocal passed_over
-        found = among(self, jobs)
+        found = vain(self, waiting, kind_of)
         passed_over += len(found)
         return found
 
-    monkeypatch.setattr(FutileTries, "among", counting)
+    monkeypatch.setattr(FutileTries, "vain", counting)
     quick = replay_table(specs, config=chosen)
-    monkeypatch.setattr(FutileTries, "among", lambda self, jobs: ())
+    monkeypatch.setattr(FutileTries, "vain", lambda self, waiting, kind_of: set())
     assert without_waits(quick.record) == without_waits(replay_table(specs, config=chosen).record)
     assert passed_over > 50 or mode == "suspend,gang"
 

@@ -39,6 +39,10 @@ class Call:
             arguments["attempt"] = arguments["attempt"].fresh()
         return self._function(**{name: arguments[name] for name in self._taken})
 
+    def mark(self, name: str) -> Any:
+        """Return a mark of the implementation; None: it has none such."""
+        return getattr(self._function, name, None)
+
     @property
     def about(self) -> Job | None:
         """The job that the call is about; None: none in particular."""

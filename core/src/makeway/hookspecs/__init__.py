@@ -61,12 +61,22 @@ from makeway.hookspecs.passing import (
 )
 from makeway.hookspecs.people import makeway_commands
 from makeway.hookspecs.reading import makeway_check, makeway_dialect, makeway_settings, makeway_world
-from makeway.hookspecs.speed import Nobody, Standing, about, alike_by, by_request, one_by_one, ranked_by
+from makeway.hookspecs.speed import (
+    Nobody,
+    Standing,
+    Steady,
+    about,
+    alike_by,
+    by_request,
+    one_by_one,
+    ranked_by,
+)
 
 __all__ = [
     "CONTRACT_VERSION",
     "Nobody",
     "Standing",
+    "Steady",
     "about",
     "alike_by",
     "based_on",

@@ -133,6 +133,26 @@ class Nobody(tuple[()]):
         return kind
 
 
+class Steady(tuple[Hashable, ...]):
+    """A kind of pending jobs (`alike_by`) that says which active jobs are safe from them for good.
+
+    Values tell such kinds apart; there must be one at least. Where those who are safe leave no room, nobody is asked
+    for candidates. So an answer about such jobs has neither a reason (`Candidates.reason`) nor an instant
+    (`Candidates.ask_again_at`), and all candidates would give back all that they hold: none would be suspended.
+
+    .. versionadded:: 0.1.1
+    """
+
+    spares: Callable[[Job], bool]
+    """Whether an active job is no candidate, whatever happens, as long as it is active. It need not name all such."""
+
+    def __new__(cls, *values: Hashable, spares: Callable[[Job], bool]) -> Steady:
+        """Return a kind that equals all others of the same values."""
+        kind = super().__new__(cls, values)
+        kind.spares = spares
+        return kind
+
+
 def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | None]) -> Callable[[F], F]:
     """Mark an implementation of `makeway_preempt_candidates` with which jobs may displace the same others.
 
@@ -141,8 +161,8 @@ def alike_by(kinds: Callable[[ClusterView], Callable[[Job], Hashable | None] | N
     :param kinds: called once per run with the cluster before the first job. The function that it returns is called
         for pending jobs that find no room, and returns anything hashable: jobs for which it is the same, and that are
         tried in the same partition, have the same candidates at any one moment. An empty tuple: they have none,
-        whoever is there; a `Nobody` is one with a reason for the record. None, for a job or instead of a function:
-        that is not known.
+        whoever is there; a `Nobody` is one with a reason for the record. A `Steady` says who is safe for good. None,
+        for a job or instead of a function: that is not known.
 
     Jobs of one user may displace those of all others::
 

@@ -5,11 +5,11 @@ A plugin is complete without any of it: it is for those that are asked about tho
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from makeway.bitmap import NodeBits
-from makeway.model.answers import Candidates, Placement
+from makeway.model.answers import Blocked, Candidates, Placement
 from makeway.model.jobs import Job
 from makeway.model.parts import Selector
 from makeway.model.views import ClusterView
@@ -21,8 +21,8 @@ class ScreeningSelector(Selector, Protocol):
     def screen_key(self, job: Job) -> Hashable:
         """Return all that `screen` looks at in a pending job, beside its size and its partition.
 
-        Jobs of one size and partition for which it is the same stay or are dropped together, whenever `screen` is
-        asked. It never changes for a job.
+        Jobs of one size and partition for which it is the same stay or are dropped together, whenever `screen` or
+        `ForesightedSelector.screen_without` is asked. It never changes for a job.
         """
 
 
@@ -125,4 +125,32 @@ class CountingSelector(Selector, Protocol):
         """Return where a job starts that wants so many of these idle nodes; None: there are too few.
 
         It has its nodes to itself, holds no licences, and is laid over nobody.
+        """
+
+
+class PromptSelector(Selector, Protocol):
+    """A selector that answers for a plain job without making an attempt."""
+
+    def place_now(self, job: Job, nodes: NodeBits, view: ClusterView) -> Placement | Blocked:
+        """Return what ``attempt(job, nodes, view).probe()`` returns."""
+
+
+class RetentiveSelector(ForesightedSelector, Protocol):
+    """A selector that keeps in mind who stays whatever some preemptors do, and so sees at once who waits in vain."""
+
+    def still_without(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        spares: Callable[[Job], bool],
+        kind: Hashable,
+        view: ClusterView,
+    ) -> bool:
+        """Whether the active jobs that are spared leave `job` no room on `nodes`, though all others were gone.
+
+        False: they leave room, or that is not known.
+
+        :param spares: `makeway.hookspecs.Steady.spares` of the job's kind; the same says the same for as long as a
+            job is active.
+        :param kind: the same for the same `spares`, and as in `screen_without`.
         """

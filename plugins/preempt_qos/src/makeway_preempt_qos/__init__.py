@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from makeway.hookspecs import alike_by, based_on, hookimpl, ranked_by
+from makeway.hookspecs import Steady, alike_by, based_on, hookimpl, ranked_by
 from makeway.model import (
     Candidates,
     ClusterView,
@@ -22,6 +22,7 @@ from makeway.model import (
     Qos,
     Seconds,
 )
+from makeway.preemption import PreemptionTable
 from makeway_slurm.preemption import Policy, action_of, candidates, has_flag, plans, preemptors_first
 
 __makeway_vendor__ = "slurm"
@@ -138,8 +139,9 @@ def makeway_displaces_by() -> Grouping:
 
 def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
     """Let the QOS say it, where neither priorities nor licences count (sections 1.2 no. 8 and 1.5)."""
+    steady = _is_steady(view)
     kinds = {
-        qos.name: qos.name if qos.preempt else ()
+        qos.name: (_steady(qos) if steady else qos.name) if qos.preempt else ()
         for qos in view.cluster.qos
         if not looks_at_priority(qos, view)
     }
@@ -148,6 +150,19 @@ def kinds_of(view: ClusterView) -> Callable[[Job], Hashable | None]:
         return kinds.get(job.qos.name) if job.qos is not None and not job.spec.licenses else None
 
     return kind
+
+
+def _is_steady(view: ClusterView) -> bool:
+    """Whether candidates give back all that they hold, and time alone makes nobody one."""
+    modes = [mode_in(qos, view) for qos in (None, *view.cluster.qos)]
+    exempt = view.settings(PreemptionTable).exempt_time or any(qos.exempt_time for qos in view.cluster.qos)
+    return not exempt and all(mode.frees_all or mode is PreemptMode.OFF for mode in modes)
+
+
+def _steady(qos: Qos) -> Steady:
+    """Return the kind of jobs of `qos`, which displaces nobody whose QOS it does not list."""
+    listed = frozenset(qos.preempt) - {qos.name}
+    return Steady(qos.name, spares=lambda job: job.qos is None or job.qos.name not in listed)
 
 
 @hookimpl

@@ -24,7 +24,7 @@ from makeway.model import (
 from makeway.obstacle import counted
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.known import Known
-from makeway_select_cons_tres.one_node import first_that_fits
+from makeway_select_cons_tres.one_node import first_that_fits, on_node
 from makeway_select_cons_tres.request import AVAILABLE, MARKS, ONE_ROW
 from makeway_select_cons_tres.steps import IDLE, CoreTest, Extra, Shortage
 
@@ -198,9 +198,15 @@ class ConsAttempt:
         """Place a job of one node as things stand."""
         books = self.books
         books.sync()
-        nodes &= self.known.fitting.nodes(self.kind) & ~books.reserved_nodes
-        if nodes:
-            return first_that_fits(self.kind, nodes, books)
+        wish = self.kind.screen_wish
+        if wish is not None:
+            index = self.known.idle.first(wish, nodes, books.reserved_nodes)
+            if index >= 0:
+                return on_node(self.kind, index, books)
+        else:
+            nodes &= self.known.fitting.nodes(self.kind) & ~books.reserved_nodes
+            if nodes:
+                return first_that_fits(self.kind, nodes, books)
         self.short = _ONE_NODE
         return None
 
@@ -248,6 +254,10 @@ class ConsAttempt:
             impossible = self.known.possible(self.job, self.view)
             if impossible is not None:
                 return impossible
+        return self.without_room()
+
+    def without_room(self) -> Blocked:
+        """Return what is said of a job for which something was missing in the last try."""
         wanted, short = self.kind.request.min_nodes, self.short
         return Blocked(
             reason="Resources",

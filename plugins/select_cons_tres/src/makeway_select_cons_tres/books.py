@@ -65,7 +65,7 @@ class Books:
         """Nodes touched, in order, as far as `sync` has noted them and not forgotten them again."""
         self.era = 0
         """How often all was forgotten, with the tables that followed it."""
-        self._touched: list[int] = []
+        self.touched: list[int] = []
         self._overlaid: set[int] = set()
         """Nodes on which a core is in several rows."""
         self._rowless: set[str] = set()
@@ -97,7 +97,7 @@ class Books:
         twin.slots = self.slots.copy()
         twin._seated = self._seated.copy()
         twin.history = []
-        twin._touched = []
+        twin.touched = []
         twin._overlaid = self._overlaid.copy()
         twin._tables = {}
         twin._free_memory = None
@@ -114,7 +114,7 @@ class Books:
         self._seat(job, allocation)
         self._mark(allocation, 1)
         self._charge(allocation, 1)
-        self._touched += allocation.node_indices
+        self.touched += allocation.node_indices
 
     def remove(self, job: Job) -> None:
         """Take back what a job holds."""
@@ -143,7 +143,7 @@ class Books:
         if job.id in self._rowless and self.layout.marks_stay:
             self._overflown.add(job.id)
         self._mark(allocation, 1)
-        self._touched += allocation.node_indices
+        self.touched += allocation.node_indices
 
     # ----------------------------------------------------------------------------- adoption
     def remembered(self) -> Memory:
@@ -164,7 +164,7 @@ class Books:
         else:
             self._mark(allocation, 1)
         self._charge(allocation, 1)
-        self._touched += allocation.node_indices
+        self.touched += allocation.node_indices
 
     def leave_marks(self, sums: Mapping[int, tuple[int, int]], memory: Memory) -> None:
         """Let marks be what they were, those that outlived their jobs included.
@@ -173,7 +173,7 @@ class Books:
         """
         for index in range(self.layout.size):
             self.marks[index], self.sharing[index] = sums.get(index, (0, 0))
-        self._touched += range(self.layout.size)
+        self.touched += range(self.layout.size)
         self._overflown |= memory.overflown
         self._stale |= memory.stale
 
@@ -222,7 +222,7 @@ class Books:
             self._mark(allocation, -1)
         if wholly:
             self._charge(allocation, -1)
-        self._touched += allocation.node_indices
+        self.touched += allocation.node_indices
 
     def take_out_all(self, jobs: Sequence[Job]) -> None:
         """Take jobs out wholly; the same as one by one, but cheaper for many."""
@@ -263,7 +263,7 @@ class Books:
         row.count -= count
         self._unmark_all(allocations, nodes)
         self._charge_back(allocations)
-        self._touched += nodes
+        self.touched += nodes
 
     def _unmark_all(self, allocations: Sequence[Allocation], nodes: Sequence[int]) -> None:
         kinds = {allocation.marks for allocation in allocations}
@@ -361,10 +361,10 @@ class Books:
             for index in self._stale:
                 self.parts[index].rebuild()
             self._stale.clear()
-        touched = self._touched
+        touched = self.touched
         if not touched:
             return
-        self._touched = []
+        self.touched = []
         self.version += 1
         changed = list(dict.fromkeys(touched)) if len(touched) > 1 else touched
         self.history += changed
@@ -460,6 +460,11 @@ class Books:
     def any_overlaid(self) -> bool:
         """Whether any core is in several rows, or held by a job that is in none."""
         return bool(self._overlaid or self._rowless)
+
+    @property
+    def any_odd(self) -> bool:
+        """Whether anybody is in no row or over others, or was, so that what a job holds does not say all."""
+        return bool(self._overlaid or self._rowless or self._stopped or self._overflown)
 
     def holds_no_row(self, job: Job) -> bool:
         """Whether the cores of an active job are in no row."""

@@ -18,6 +18,21 @@ from makeway_select_cons_tres.table import Table, TableKey
 
 
 @attrs.define(eq=False)
+class Wish:
+    """What a job wants of its one node, where idle cores and memory are all that counts."""
+
+    kind: Kind
+    partition: int
+    """Its index."""
+    cores: int
+    memory: int
+    able: NodeBits
+    """Nodes of its partition that could serve it if they were idle."""
+    spans: bool
+    """Whether these are all nodes of the partition that have so many cores and so much memory."""
+
+
+@attrs.define(eq=False)
 class Kind:
     """A request, and what follows from it alone."""
 
@@ -37,6 +52,10 @@ class Kind:
     """Feature alternatives, in the order in which they are tried."""
     cpus_on_one_node: int | None = None
     """CPUs that a job takes of whichever node it gets; None: it takes more to say (`one_node`)."""
+    screen_wish: Wish | None = None
+    """What decides at a glance whether a node fits one of its jobs; None: it takes more to say (`idle`)."""
+    place_wish: Wish | None = None
+    """What decides where one of its jobs is placed; None: it takes more to say (`prompt`)."""
     looks_at_used: bool = False
     """Whether its jobs look at cores in use as well."""
     verdict: tuple[NodeBits, Blocked | None] | None = None

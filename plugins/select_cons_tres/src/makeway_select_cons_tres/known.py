@@ -21,9 +21,10 @@ from makeway.model import (
 from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
+from makeway_select_cons_tres.idle import IdleCores
 from makeway_select_cons_tres.kinds import Kind, kind_of, signature_of, why_impossible
 from makeway_select_cons_tres.layout import Layout
-from makeway_select_cons_tres.one_node import cpus_on_one_node
+from makeway_select_cons_tres.one_node import cpus_on_one_node, wish_of
 from makeway_select_cons_tres.parameters import Parameters, in_partition, read_parameters
 from makeway_select_cons_tres.request import AVAILABLE, RESERVED, Request, request_of
 from makeway_select_cons_tres.steps import CoreTest, Mode, Shortage
@@ -51,6 +52,7 @@ class Known:
         )
         self.books = Books(self.layout)
         self.fitting = Fitting(self.books)
+        self.idle = IdleCores(self.books, self.fitting)
         self.empty = Books(self.layout)
         """Books of the cluster without any job."""
         self._implicit_max_nodes = view.rule("implicit_max_nodes")
@@ -58,7 +60,7 @@ class Known:
         self._whole_tasks_by_memory = view.rule("memory_per_cpu_counts_whole_tasks")
         self._by_socket = view.rule("gpus_for_used_sockets")
         self._kinds: dict[Hashable, Kind] = {}
-        self._kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
+        self.kind_of: dict[str, tuple[JobSpec, Partition, Kind]] = {}
         """Kinds of jobs that were asked about, and what of and where, by job id."""
         self._keys: dict[TableKey, TableKey] = {}
         self._of_partition = {
@@ -72,16 +74,16 @@ class Known:
     # ------------------------------------------------------------------------------- kinds
     def kind(self, job: Job) -> Kind:
         """Return the kind of `job` in the partition that it is tried in."""
-        known = self._kind_of.get(job.id)
+        known = self.kind_of.get(job.id)
         if known is not None and known[0] is job.spec and known[1] is job.partition:
             return known[2]
         signature = signature_of(job)
         kind = self._kinds.get(signature)
         if kind is None:
             kind = self._kinds[signature] = self._new_kind(job)
-        if len(self._kind_of) >= _MOST_REMEMBERED:
-            self._kind_of.clear()
-        self._kind_of[job.id] = (job.spec, job.partition, kind)
+        if len(self.kind_of) >= _MOST_REMEMBERED:
+            self.kind_of.clear()
+        self.kind_of[job.id] = (job.spec, job.partition, kind)
         return kind
 
     def _new_kind(self, job: Job) -> Kind:
@@ -104,6 +106,10 @@ class Known:
         kind.looks_at_used = request.mark == AVAILABLE or (
             request.mark == RESERVED and not self.mode.exclusive_stops
         )
+        if not (self.mode.gang or kind.looks_at_used):
+            kind.screen_wish = wish_of(kind, self.layout)
+        if kind.cpus_on_one_node is not None and (request.shares or self.mode.preempts):
+            kind.place_wish = wish_of(kind, self.layout, choices[0].nodes)
         return kind
 
     def request(self, job: Job) -> Request:

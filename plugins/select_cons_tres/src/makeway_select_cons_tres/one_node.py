@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway import bitmap
-from makeway.bitmap import NodeBits
+from makeway.bitmap import CoreBits, NodeBits
 from makeway.features import Alternatives
 from makeway.model import NOTHING
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.books import Books
-from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.cpus import looks_at_sockets, threads_for, usable_cpus
+from makeway_select_cons_tres.kinds import Kind, Wish
 from makeway_select_cons_tres.layout import Layout
 from makeway_select_cons_tres.request import ONE_ROW, Request
 from makeway_select_cons_tres.steps import IDLE, Mode
@@ -52,11 +53,20 @@ def first_that_fits(kind: Kind, nodes: NodeBits, books: Books) -> Found | None:
 
     :param kind: one whose `cpus_on_one_node` is known.
     """
+    return on_node(kind, _first(nodes, books.layout), books)
+
+
+def on_node(kind: Kind, index: int, books: Books, free: CoreBits | None = None) -> Found | None:
+    """Return a place on a node that fits; None: its cores do not serve after all.
+
+    :param kind: one whose `cpus_on_one_node` is known.
+    :param free: its idle cores; None: as the books say.
+    """
     layout, request = books.layout, kind.request
-    index = _first(nodes, layout)
     assert kind.cpus_on_one_node is not None
     full = layout.full[index]
-    picked = kind.picker.pick(index, full & ~books.busy[index], kind.cpus_on_one_node)
+    left = full & ~books.busy[index] if free is None else free
+    picked = kind.picker.pick(index, left, kind.cpus_on_one_node)
     if picked is None:
         return None
     cpus, cores = picked
@@ -72,3 +82,35 @@ def _first(nodes: NodeBits, layout: Layout) -> int:
         if nodes & group:
             return bitmap.lowest(nodes & group)
     raise ValueError("no nodes to choose from")
+
+
+def wish_of(kind: Kind, layout: Layout, nodes: NodeBits | None = None) -> Wish | None:
+    """Return what jobs of `kind` want of one node; None: more than the number of its idle cores, and memory, counts.
+
+    :param nodes: those to keep to; None: all.
+    """
+    request, need = kind.request, kind.request.need
+    if (
+        request.min_nodes != 1
+        or request.whole
+        or request.memory_per_node == 0
+        or request.over_limit
+        or kind.key.partition is not None
+        or looks_at_sockets(need)
+        or len({threads_for(shape, need) for shape in layout.shapes}) != 1
+    ):
+        return None
+    able = kind.able & request.partition.nodes
+    if nodes is not None:
+        able &= nodes
+    most = max(layout.core_count, default=0)
+    shape = layout.shapes[0]
+    cores = next(
+        (count for count in range(1, most + 1) if usable_cpus(shape, (1 << count) - 1, need) >= kind.wanted),
+        most + 1,
+    )
+    memory = kind.least_memory
+    sizes, room = layout.core_count, layout.memory
+    large = bitmap.of([at for at in range(layout.size) if sizes[at] >= cores and room[at] >= memory])
+    spans = able == request.partition.nodes & large
+    return Wish(kind, request.partition.index, cores, memory, able, spans)

@@ -5,12 +5,16 @@ Whether such a job would find room is then seen from the nodes that fit it, with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from makeway.model import Job
+from makeway.bitmap import NodeBits
+from makeway.model import ClusterView, Job, JobState
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.fitting import Fitting
+from makeway_select_cons_tres.idle import IdleCores
+from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.layout import Layout
+from makeway_select_cons_tres.single import charge, discharge
 
 
 class RemainingBooks:
@@ -18,22 +22,47 @@ class RemainingBooks:
 
     def __init__(self, layout: Layout) -> None:
         self._books = Books(layout)
-        self.fitting = Fitting(self._books)
-        self._there: dict[str, Job] = {}
+        self._fitting = Fitting(self._books)
+        self._idle = IdleCores(self._books, self._fitting)
+        self.there: dict[str, Job] = {}
+        self._seen = -1
+        """How many of those who started were looked at; -1: not even those who were there before."""
 
     def follow(self, active: Sequence[Job], going: Collection[int]) -> None:
         """Let those of `active` be there whose identity is not in `going`."""
-        there = self._there
+        there = self.there
         staying = {job.id: job for job in active if id(job) not in going}
         for job in [job for job_id, job in there.items() if job_id not in staying]:
             self.released(job)
         for job_id, job in staying.items():
             if job_id not in there:
-                there[job_id] = job
-                self._books.add(job)
+                self._add(job)
+
+    def has_room(self, kind: Kind, nodes: NodeBits) -> bool:
+        """Whether a job of `kind` would find the nodes that it wants among `nodes`."""
         self._books.sync()
+        if kind.screen_wish is not None:
+            return self._idle.first(kind.screen_wish, nodes) >= 0
+        return (nodes & self._fitting.nodes(kind)).bit_count() >= kind.request.min_nodes
+
+    def catch_up(self, spares: Callable[[Job], bool], started: Sequence[Job], view: ClusterView) -> None:
+        """Let those be there, too, who are spared.
+
+        :param started: those who started, in order; a list that only grows.
+        """
+        there, seen = self.there, self._seen
+        self._seen = len(started)
+        for job in view.active if seen < 0 else started[seen:]:
+            if job.id not in there and job.state.active and spares(job):
+                self._add(job)
+
+    def _add(self, job: Job) -> None:
+        self.there[job.id] = job
+        charge(self._books, job)
+        if job.state is JobState.SUSPENDED:
+            self._books.suspend(job)
 
     def released(self, job: Job) -> None:
         """Take back what `job` holds, while it is still known."""
-        if self._there.pop(job.id, None) is not None:
-            self._books.remove(job)
+        if self.there.pop(job.id, None) is not None:
+            discharge(self._books, job)

@@ -22,6 +22,7 @@ from makeway.preemption import PreemptionTable
 from makeway_select_cons_tres.assign import Found
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.lifting import Lifting, known
+from makeway_select_cons_tres.one_node import on_node
 from makeway_select_cons_tres.steps import Cores, Extra, cores_of, joined
 from makeway_select_cons_tres.watch import watch_for
 
@@ -103,9 +104,12 @@ class _Search:
         sizes = self._sizes()
         short = self._attempt.short.nodes
         done = 0
+        alone = self._decided_by_one_node()
         while True:
             trial = self._attempt.fresh()
-            success = self._one_round(trial, order, sizes, short)
+            success = self._round_of_nodes(order, sizes) if alone else None
+            if success is None:
+                success = self._one_round(trial, order, sizes, short)
             if success is None:
                 return None
             done += 1
@@ -116,6 +120,8 @@ class _Search:
                 method = f"removed in order, {done} rounds"
                 return self._answer(trial, success.found, victims, method)
             order = self._reordered(order, success)
+            if alone:
+                continue  # no node has room as things stand
             again = self._attempt.fresh()
             if self._limit is None:
                 found = again.try_on(self._choice, within=success.found.nodes)
@@ -163,6 +169,36 @@ class _Search:
         if any(part.nodes & self._attempt.nodes for part in parts):
             return sum(part.nodes.bit_count() for part in parts)
         return 0 if job.id in self._helpers else -1
+
+    def _decided_by_one_node(self) -> bool:
+        """Whether the first node that serves by itself, as candidates leave it, is where the job would be placed."""
+        attempt = self._attempt
+        return (
+            attempt.kind.place_wish is not None
+            and self._limit is None
+            and not attempt.view.heterogeneous
+            and watch_for(attempt, self._choice) is not None
+        )
+
+    def _round_of_nodes(self, order: Sequence[int], sizes: Sequence[int]) -> _Success | None:
+        """Come to the same as `_one_round` with a look at nodes as jobs leave them, without books.
+
+        :returns: None: nothing was found so; `_one_round` is to say it.
+        """
+        attempt, jobs = self._attempt, self._candidates.jobs
+        watch, weight = watch_for(attempt, self._choice), attempt.known.layout.weight
+        assert watch is not None
+        nodes = watch.nodes
+        for place, at in enumerate(order):
+            held = jobs[at].allocation
+            if sizes[at] < 0 or held is None or not held.nodes & nodes:
+                continue
+            serving = watch.release(jobs[at])
+            if serving:
+                index = min(serving, key=lambda index: (weight[index], index))
+                found = on_node(attempt.kind, index, attempt.books, watch.free(index))
+                return None if found is None else _Success(found, place)
+        return None
 
     def _one_round(
         self, trial: ConsAttempt, order: Sequence[int], sizes: Sequence[int], short: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -24,10 +24,13 @@ from makeway_select_cons_tres.fitting import Fitting
 from makeway_select_cons_tres.forecast import forecast
 from makeway_select_cons_tres.kinds import Kind
 from makeway_select_cons_tres.known import Known
+from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import MARKS
+from makeway_select_cons_tres.single import charge, discharge
 
 _MOST_KINDS_OF_PREEMPTORS = 32
+_MOST_STARTED = 10_000
 
 
 class ConsSelector(Known):
@@ -41,28 +44,39 @@ class ConsSelector(Known):
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
+        self.place_now = Prompt(self).place
+        """See `makeway.model.PromptSelector`."""
         self._staying: dict[Hashable, RemainingBooks] = {}
         """Who stays when a kind of preemptors displaces all whom it may."""
+        self._started: list[Job] = []
+        """Who started since the first of these was asked for."""
 
     # ----------------------------------------------------------------------------- notices
     def placed(self, job: Job) -> None:
         """Charge a job that started."""
-        self._kind_of.pop(job.id, None)
-        self.books.add(job)
+        self.kind_of.pop(job.id, None)
+        charge(self.books, job)
+        if self._staying:
+            self._started.append(job)
+            if len(self._started) > _MOST_STARTED:
+                self._staying.clear()
 
     def released(self, job: Job) -> None:
         """Take back what a job held."""
-        self.books.remove(job)
+        discharge(self.books, job)
         for staying in self._staying.values():
-            staying.released(job)
+            if job.id in staying.there:
+                staying.released(job)
 
     def suspended(self, job: Job) -> None:
         """Take note of a suspension: only a person's frees anything."""
         self.books.suspend(job)
+        self._staying.clear()
 
     def resumed(self, job: Job) -> None:
         """Take note that a job continues."""
         self.books.resume(job)
+        self._staying.clear()
 
     # ----------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
@@ -102,7 +116,7 @@ class ConsSelector(Known):
         if self._screened_at != (books.version, nodes):
             self._screened_at = (books.version, nodes)
             self._screened.clear()
-        screened, kinds = self._screened, self._kind_of
+        screened, kinds, reach = self._screened, self.kind_of, self.idle.reach(nodes)
         kept = []
         for job in jobs:
             known = kinds.get(job.id)
@@ -112,11 +126,16 @@ class ConsSelector(Known):
                 kind = self.kind(job)
             able = screened.get(kind)
             if able is None:
-                able = screened[kind] = (
-                    self._might_start(kind, job, nodes)
-                    if self.mode.gang or kind.looks_at_used
-                    else (nodes & self.fitting.nodes(kind)).bit_count() >= kind.request.min_nodes
-                )
+                wish = kind.screen_wish
+                if wish is None:
+                    able = self._might_start(kind, job, nodes)
+                elif (
+                    wish.spans and wish.partition in reach and reach[wish.partition][wish.cores] < wish.memory
+                ):
+                    able = False
+                else:
+                    able = self.idle.first(wish, nodes) >= 0
+                screened[kind] = able
             if able:
                 kept.append(job)
         return kept
@@ -134,30 +153,51 @@ class ConsSelector(Known):
         view: ClusterView,
     ) -> Sequence[Job]:
         """Drop jobs that cores cannot serve which are idle once all candidates are gone, of those as above."""
-        if (
-            self.mode.gang
-            or self.layout.several_rows
-            or self.books.any_overlaid
-            or view.heterogeneous
-            or not _all_free_all(candidates.modes)
-        ):
+        if not (self._simple(view) and _all_free_all(candidates.modes)):
             return jobs
-        staying = self._staying.get(kind)
-        if staying is None:
-            if len(self._staying) >= _MOST_KINDS_OF_PREEMPTORS:
-                self._staying.clear()
-            staying = self._staying[kind] = RemainingBooks(self.layout)
+        staying = self._stay(kind)
         staying.follow(view.active, set(map(id, candidates.jobs)))
-        fitting = staying.fitting
         able: dict[Kind, bool] = {}
         kept = []
         for job in jobs:
             its = self.kind(job)
             if its not in able:
-                able[its] = self._has_room(its, nodes, fitting)
+                able[its] = its.looks_at_used or staying.has_room(its, nodes)
             if able[its]:
                 kept.append(job)
         return kept
+
+    def still_without(
+        self,
+        job: Job,
+        nodes: NodeBits,
+        spares: Callable[[Job], bool],
+        kind: Hashable,
+        view: ClusterView,
+    ) -> bool:
+        """Whether those leave no room whom such preemptors spare for good."""
+        its = self.kind(job)
+        if its.looks_at_used or not self._simple(view):
+            return False
+        staying = self._stay(kind)
+        staying.catch_up(spares, self._started, view)
+        return not staying.has_room(its, nodes)
+
+    def _stay(self, kind: Hashable) -> RemainingBooks:
+        staying = self._staying.get(kind)
+        if staying is None:
+            if len(self._staying) >= _MOST_KINDS_OF_PREEMPTORS:
+                self._staying.clear()
+            if not self._staying:
+                self._started.clear()
+            staying = self._staying[kind] = RemainingBooks(self.layout)
+        return staying
+
+    def _simple(self, view: ClusterView) -> bool:
+        """Whether idle cores are all that there is for a job, each of which one other holds at most."""
+        return not (
+            self.mode.gang or self.layout.several_rows or self.books.any_overlaid or view.heterogeneous
+        )
 
     def _might_start(self, kind: Kind, job: Job, nodes: NodeBits) -> bool:
         if not self.mode.gang:

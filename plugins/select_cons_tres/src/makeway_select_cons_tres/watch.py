@@ -62,6 +62,10 @@ class Watch:
             offers = [cpus for index in bitmap.indices(able) if (cpus := _Node(attempt, index).cpus())]
             self._cpus, self._count = sum(offers), len(offers)
 
+    def free(self, index: int) -> CoreBits:
+        """Return the idle cores of a node that a job has left."""
+        return self._nodes[index].free
+
     def release(self, job: Job) -> list[int]:
         """Let `job` leave.
 
@@ -78,14 +82,17 @@ class Watch:
                 node = nodes.get(index)
                 if node is None:
                     node = nodes[index] = _Node(self._attempt, index)
+                    if not alone:
+                        node.offer = node.cpus()
                 if alone:
                     if node.release(allocation, place) and node.cpus() >= self._least:
                         touched.append(index)
                     continue
-                before = node.cpus()
-                now = node.cpus() if node.release(allocation, place) else 0
-                self._cpus += now - before
-                self._count += (now > 0) - (before > 0)
+                before = node.offer
+                now = node.offer = node.cpus() if node.release(allocation, place) else 0
+                if now != before:
+                    self._cpus += now - before
+                    self._count += (now > 0) - (before > 0)
                 touched.append(index)
         enough = alone or (self._count >= self._min_nodes and self._cpus >= self._min_cpus)
         return touched if enough else []
@@ -94,14 +101,16 @@ class Watch:
 class _Node:
     """What one node has left as its jobs end."""
 
-    __slots__ = ("_attempt", "_free", "_index", "_marks", "_memory", "_threads")
+    __slots__ = ("_attempt", "_index", "_marks", "_memory", "_threads", "free", "offer")
 
     def __init__(self, attempt: ConsAttempt, index: int) -> None:
         books = attempt.books
         layout = books.layout
         self._attempt = attempt
         self._index = index
-        self._free: CoreBits = layout.full[index] & ~books.busy[index]
+        self.offer = 0
+        """CPUs that the job could have here when that was last looked at; kept where it may want several nodes."""
+        self.free: CoreBits = layout.full[index] & ~books.busy[index]
         self._memory = layout.memory[index] - books.memory[index]
         self._marks = books.marks[index]
         self._threads = layout.shapes[layout.shape_at[index]].threads
@@ -109,14 +118,14 @@ class _Node:
     def release(self, allocation: Allocation, place: int) -> bool:
         """Let a job end that has the node at this place of its allocation; say whether it could have CPUs enough."""
         if allocation.cores is None:
-            self._free = self._attempt.known.layout.full[self._index]
+            self.free = self._attempt.known.layout.full[self._index]
         else:
-            self._free |= allocation.cores[place]
+            self.free |= allocation.cores[place]
         if allocation.memory_mb is not None:
             self._memory += allocation.memory_mb[place]
         if not allocation.shared:
             self._marks = self._marks % RESERVED
-        return self._free.bit_count() * self._threads >= self._attempt.kind.wanted
+        return self.free.bit_count() * self._threads >= self._attempt.kind.wanted
 
     def cpus(self) -> int:
         """Return the CPUs that the job could have here, as things are; 0: it cannot use the node."""
@@ -125,16 +134,16 @@ class _Node:
         request = kind.request
         if self._marks >= RESERVED:
             return 0
-        if request.whole and self._free != books.layout.full[index]:
+        if request.whole and self.free != books.layout.full[index]:
             return 0
         each = request.memory_per_cpu
         if each is None:
             enough = books.layout.memory[index] if request.memory_per_node == 0 else kind.least_memory
             if self._memory < enough:
                 return 0
-        if self._free.bit_count() * self._threads < kind.wanted:
+        if self.free.bit_count() * self._threads < kind.wanted:
             return 0
-        cpus = kind.idle.cpus_of(index, self._free, books)
+        cpus = kind.idle.cpus_of(index, self.free, books)
         if cpus < kind.wanted:
             return 0
         if each is None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from hypothesis.strategies import SearchStrategy
 
+from makeway.hookspecs import Steady
 from makeway.model import Candidates, Job, Plan, PreemptMode
 from makeway.record import Preemption
 from makeway_engine.engine import Engine
@@ -132,6 +133,28 @@ class PreemptPolicyContract(DecisionContract):
             if at is None or (math.isfinite(at) and at > now):
                 return None
             return f"at {now:g} s it wants to be asked again at {at:g} s"
+
+        self.every(_HOOK, check)
+
+    def test_steady_kinds_spare_no_candidate(self) -> None:
+        """Whom a `Steady` kind spares is no candidate; the others give all back, and time changes nothing."""
+
+        def check(call: Call) -> str | None:
+            kinds = call.mark("makeway_kinds")
+            kind_of = None if kinds is None else kinds(call.arguments["view"])
+            kind = None if kind_of is None else kind_of(call.arguments["preemptor"])
+            if not isinstance(kind, Steady):
+                return None
+            spared = [job.id for job in _named(call) if kind.spares(job)]
+            if spared:
+                return f"it named {spared[0]}, whom the kind {short(kind)} spares"
+            answer = call.answer
+            if answer is None:
+                return None
+            if answer.ask_again_at is not None or answer.reason:
+                return f"the kind {short(kind)} is steady, and the answer has an instant or a reason"
+            stays = [mode.value for mode in answer.modes if not mode.frees_all]
+            return f"the kind {short(kind)} is steady, and a mode is {stays[0]}" if stays else None
 
         self.every(_HOOK, check)
 

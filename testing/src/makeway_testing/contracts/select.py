@@ -69,8 +69,8 @@ class _Shown:
         self._view: ClusterView | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if name in _COUNTING:  # every job is to be attempted
-            raise AttributeError(name)
+        if name in _COUNTING or name == "place_now":
+            raise AttributeError(name)  # every job is to be attempted, and each question shown
         return getattr(self._inner, name)
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> Attempt:
@@ -250,6 +250,18 @@ class SelectContract(DecisionContract):
     def test_jobs_that_are_counted_are_placed_as_ever(self) -> None:
         """Where a job is a number of nodes (`CountingSelector`), it is placed and forecast by that number."""
         self.asked(lambda question: _miscounted(question))
+
+    def test_it_places_at_once_as_an_attempt_does(self) -> None:
+        """`place_now`, where there is one, says what an attempt says with nobody removed."""
+
+        def rule(question: Question) -> str | None:
+            place = getattr(question.selector, "place_now", None)
+            if place is None:
+                return None
+            found, probed = place(question.job, question.nodes, question.view), question.attempt().probe()
+            return None if found == probed else f"it says {short(found)}, and an attempt {short(probed)}"
+
+        self.asked(rule)
 
     def test_forecasts_lie_ahead(self) -> None:
         """A forecast is for now or later, on nodes that the job may use."""

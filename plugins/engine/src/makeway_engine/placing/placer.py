@@ -15,6 +15,7 @@ from makeway_engine.entries import Entry
 from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import Ledger, put_field
 from makeway_engine.placing.action import Action
+from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
 from makeway_engine.placing.probe import Prober
@@ -66,6 +67,7 @@ class Placer:
             ledger, policies, self.order, self.prober, self.search, self.making_way, recorder
         )
         self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
+        self.foresight = Foresight(ledger, selector, self.order, rulings, watched=self.telling.notes)
 
     @property
     def forgives(self) -> bool:
@@ -144,6 +146,9 @@ class Placer:
         job = question.job
         if self.order.nobody(job):
             return self.action.wait(job, blocked, outcome_of(blocked), self.telling.nobody(job))
+        if self.foresight.knows(job):
+            self.ledger.searches += 1
+            return self.action.wait(job, blocked, outcome_of(blocked))
         candidates = self.order.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)
@@ -168,6 +173,8 @@ class Placer:
         not_for = self.order.not_for(job, candidates)
         if not_for:
             return self.action.wait(job, blocked, outcome_of(blocked), candidates, not_for)
+        if self.foresight.sees_none(job, candidates):
+            return self.action.wait(job, blocked, outcome_of(blocked), candidates)
         choice, unjudged = self.search.choose(job, question.allowed, candidates)
         if not isinstance(choice, Choice):
             note = self.telling.why_nobody(question, candidates, choice)

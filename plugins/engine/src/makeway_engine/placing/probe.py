@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -13,6 +13,7 @@ from makeway.config import McsTable
 from makeway.model import (
     Attempt,
     Blocked,
+    ClusterView,
     Exclusive,
     Forecast,
     Job,
@@ -38,6 +39,7 @@ from makeway_engine.rulings import Rulings
 _USER = Exclusive.USER
 _NO_ROOM = Blocked()
 """What is said of a job that a glance shows to have no room."""
+Place = Callable[[Job, NodeBits, ClusterView], Placement | Blocked]
 _MOST_TOLD = 100
 """Answers of policies that are remembered."""
 
@@ -72,6 +74,8 @@ class Prober:
         """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
         self._plain = not (self._closes or self._in_sets or self._gang)
         """Whether a job has all nodes that are open to it, and is asked about once."""
+        self._place: Place | None = getattr(selector, "place_now", None) if self._plain else None
+        """Answers without an attempt; None: the selector has no such way."""
 
     # ---------------------------------------------------------------------------- nodes
     def nodes_for(self, job: Job, allowed: NodeBits) -> NodeBits:
@@ -141,9 +145,19 @@ class Prober:
         job = question.job
         if question.preempt and job.reason == _NO_ROOM.reason and self._is_known_to_wait(job):
             return self._no_room(question, preempt=preempt)
+        if self._place is not None:
+            return self._at_once(self._place, job, self.nodes_for(job, question.allowed))
         if self._plain:
             return self.look(self._selector.attempt(job, self.nodes_for(job, question.allowed), self._ledger))
         return self.in_full(question, preempt=preempt)
+
+    def _at_once(self, place: Place, job: Job, nodes: NodeBits) -> Placement | Blocked:
+        """Ask a selector that answers without an attempt, and check the answer."""
+        try:
+            found = place(job, nodes, self._ledger)
+        except Exception as error:
+            raise self._policies.blame("makeway_selector", job, error) from error
+        return self._checked(job, found)
 
     def _is_known_to_wait(self, job: Job) -> bool:
         """Whether a job that found no room before need not be probed: a glance says that there is none now."""
@@ -271,13 +285,20 @@ class Prober:
             found: object = attempt.probe()
         except Exception as error:
             raise self._policies.blame("makeway_selector", attempt.job, error) from error
+        return self._checked(attempt.job, found)
+
+    def _checked(self, job: Job, found: object) -> Placement | Blocked:
+        """Return a selector's answer.
+
+        :raises PolicyError: it is none.
+        """
         if isinstance(found, Placement):
-            wrong = misplaced(attempt.job, found, self._ledger, self._recorder.node_list)
+            wrong = misplaced(job, found, self._ledger, self._recorder.node_list)
             if wrong:
-                raise self._policies.fault("makeway_selector", attempt.job, wrong)
+                raise self._policies.fault("makeway_selector", job, wrong)
         elif not isinstance(found, Blocked):
             text = f"its probe() returned {found!r:.80}; allowed: Placement or Blocked"
-            raise self._policies.fault("makeway_selector", attempt.job, text)
+            raise self._policies.fault("makeway_selector", job, text)
         return found
 
     def check(self, job: Job, placement: Placement, hook: str) -> None:

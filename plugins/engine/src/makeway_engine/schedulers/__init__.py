@@ -24,6 +24,7 @@ from makeway_engine.schedulers.het import HetStarter
 from makeway_engine.schedulers.lanes import Lanes
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Requests
+from makeway_engine.schedulers.settled import Settled
 from makeway_engine.schedulers.shapes import Shapes
 from makeway_engine.schedulers.strict import Strict, walks_raw
 
@@ -67,7 +68,7 @@ class Schedulers:
         greedy = scheduler.type == "greedy"
         requests = self._requests() if greedy else None
         without_room = self._without_room() if greedy and requests is None else None
-        self.strict = Strict(self.attempts, lanes)
+        self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
         self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns)
         self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)

@@ -7,10 +7,10 @@ all of them at once, without asking for each of them whom it may displace (`make
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from makeway.hookspecs import Nobody
-from makeway.model import Candidates, Job, JobState
+from makeway.model import Job, JobState
 from makeway_engine.placing import Placer
 
 _PENDING = JobState.PENDING
@@ -28,13 +28,29 @@ class FutileTries:
         self._selector = placer.selector
         self._kind = placer.order.kind_of
         self._notes = placer.telling.notes
-        self._screen_without = getattr(placer.selector, "screen_without", None)
         self._limited = placer.rulings.limited
-        self._applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
+        self.applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
+
+    def judges(self, job: Job) -> bool:
+        """Whether `job` is one of those about which anything is known here."""
+        return (
+            job.reason == NO_ROOM
+            and job.state is _PENDING
+            and job.spec.het_id is None
+            and len(job.partitions) == 1
+            and not self._limited(job)
+        )
+
+    def kind(self, job: Job) -> Hashable | None:
+        """Return what tells jobs apart that may displace different others; None: it does not decide about this one."""
+        if not self._placer.preemption:
+            return ()
+        kind = self._kind(job) if self._kind is not None else None
+        return None if self._notes and isinstance(kind, Nobody) and kind.note else kind
 
     def among(self, jobs: Iterable[Job]) -> set[int] | frozenset[int]:
         """Return which of `jobs` need not be tried, by identity; nobody else's start makes room for them."""
-        if not self._applies:
+        if not self.applies:
             return _NONE
         limited = self._limited
         waiting = [
@@ -46,8 +62,13 @@ class FutileTries:
             and len(job.partitions) == 1
             and not limited(job)
         ]
-        if not waiting:
-            return _NONE
+        return self.vain(waiting, self.kind) if waiting else _NONE
+
+    def vain(self, waiting: Sequence[Job], kind_of: Callable[[Job], Hashable | None]) -> set[int]:
+        """Return the same of jobs that are judged here.
+
+        :param kind_of: as `kind`.
+        """
         ledger = self._ledger
         usable = ledger.up & ~ledger.completing
         able = set(map(id, self._selector.screen(waiting, usable)))
@@ -55,43 +76,42 @@ class FutileTries:
         if not self._placer.preemption:
             return set(map(id, blocked))
         vain: set[int] = set()
-        for kind, several in self._by_kind(blocked).items():
+        still = self._placer.foresight.still
+        for kind, several in _by_kind(blocked, kind_of).items():
             if kind[0] == ():
                 vain.update(map(id, several))
                 continue
+            open_ = [job for job in several if not still(job, kind)]
+            if len(open_) < len(several):
+                vain.update(map(id, several))
+                if not open_:
+                    continue
+                vain.difference_update(map(id, open_))
+                several = open_
             candidates = self._placer.order.candidates(several[0])
             if candidates.ask_again_at is not None:
                 self._placer.making_way.remember(candidates.ask_again_at)
             if not candidates.reason:
                 vain.update(map(id, several))
-                vain.difference_update(map(id, self._helped(several, candidates, kind)))
+                vain.difference_update(map(id, self._placer.foresight.helped(several, candidates, kind)))
         return vain
 
-    def _by_kind(self, jobs: Sequence[Job]) -> dict[tuple[Hashable, int], list[Job]]:
-        """Return the jobs that may displace the same others; those of which that is not known are left out.
 
-        So are those who displace nobody for a reason that somebody wants to hear: their attempts are told.
-        """
-        assert self._kind is not None
-        found: dict[tuple[Hashable, int], list[Job]] = {}
-        for job in jobs:
-            kind = self._kind(job)
-            if kind is not None and not (self._notes and isinstance(kind, Nobody) and kind.note):
-                place = kind, job.partition.index
-                several = found.get(place)
-                if several is None:
-                    found[place] = [job]
-                else:
-                    several.append(job)
-        return found
+def _by_kind(
+    jobs: Sequence[Job], kind_of: Callable[[Job], Hashable | None]
+) -> dict[tuple[Hashable, int], list[Job]]:
+    """Return the jobs that may displace the same others; those of which that is not known are left out.
 
-    def _helped(self, jobs: Sequence[Job], candidates: Candidates, kind: Hashable) -> Sequence[Job]:
-        """Return those who might start if all candidates were gone."""
-        if not candidates.jobs:
-            return ()
-        if self._screen_without is None:
-            return jobs
-        ledger = self._ledger
-        usable = ledger.up & ~ledger.completing
-        found: Sequence[Job] = self._screen_without(jobs, usable, candidates, kind, ledger)
-        return found
+    So are those who displace nobody for a reason that somebody wants to hear: their attempts are told.
+    """
+    found: dict[tuple[Hashable, int], list[Job]] = {}
+    for job in jobs:
+        kind = kind_of(job)
+        if kind is not None:
+            place = kind, job.partition.index
+            several = found.get(place)
+            if several is None:
+                found[place] = [job]
+            else:
+                several.append(job)
+    return found

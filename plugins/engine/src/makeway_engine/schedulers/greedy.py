@@ -11,8 +11,9 @@ from makeway_engine.entries import Entry
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import entry_of_plain, entry_to_plain
 from makeway_engine.rulings import Ahead
+from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.common import Attempts, place_of
-from makeway_engine.schedulers.futile import FutileTries
+from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Heads, Requests
 from makeway_engine.schedulers.shapes import Shapes, glance, in_turn
@@ -59,6 +60,10 @@ class Greedy:
         """Those that were tried and have to wait, in the order of the queue."""
         self._tried = _Jobs()
         self._futile = FutileTries(attempts.placer)
+        screen_key = getattr(attempts.placer.selector, "screen_key", None)
+        keeps = self._futile.applies and shapes is None and requests is None
+        keeps = keeps and not (attempts.placer.telling.traces or self._wants_before)
+        self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
         self._asks_whom = policies.implements("makeway_next")
@@ -91,6 +96,8 @@ class Greedy:
                 and self._requests.complete()
             ):
                 self._go_through_requests(self._requests)
+            elif self._barred is not None and not own_order and self._barred.complete():
+                self._go_through_barred(self._barred)
             else:
                 self._go_through(attempts.ordered())
         else:
@@ -181,6 +188,27 @@ class Greedy:
             elif alone or outcome not in _WAITS or job.reason != reason:
                 heads.go_on(listed, entry)
 
+    def _go_through_barred(self, barred: Barred) -> None:
+        """Try the same as `_go_through` would, with a look at one job of each shape."""
+        ledger, arrivals = self._ledger, self._queue.arrivals
+        left = barred.behind(None)
+        after: Entry | None = None
+        going = True
+        while going:
+            going = False
+            left = barred.open_among(left)
+            version, freed = ledger.version, ledger.freed
+            for entry in in_turn([barred.apart, *(shape.entries for shape in left)], after):
+                after = entry
+                if arrivals and entry in arrivals:
+                    continue  # it became eligible in this very pass
+                self._attempts.try_entry(entry)
+                if ledger.version != version:
+                    going = True
+                    break
+            if ledger.freed != freed:
+                left = barred.behind(after)
+
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""
         ledger = self._ledger
@@ -196,7 +224,9 @@ class Greedy:
             at += 1
             job, freed = entry[1], ledger.freed
             in_vain = seen_freed == freed and id(job) in vain
-            if not in_vain and (seen_freed != freed or seen != ledger.version):
+            if not in_vain and at == len(entries) and job.reason != NO_ROOM:
+                vain = ()  # nobody is judged
+            elif not in_vain and (seen_freed != freed or seen != ledger.version):
                 seen, seen_freed = ledger.version, freed
                 vain = self._futile.among([each[1] for each in entries[at - 1 :]])
                 in_vain = id(job) in vain

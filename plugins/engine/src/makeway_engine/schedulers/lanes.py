@@ -22,6 +22,8 @@ BEHIND = "Priority"
 class Lanes(DeepQueue):
     """The eligible entries of a queue by partition, each lane in the order of the queue."""
 
+    many = 16
+
     def __init__(self, queue: Queue) -> None:
         super().__init__(queue)
         self._entry_of: dict[int, Entry] = {}

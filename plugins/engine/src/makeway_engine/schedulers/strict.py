@@ -20,6 +20,7 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.lanes import BEHIND, Lanes
+from makeway_engine.schedulers.settled import Settled
 
 _TINY = 1e-6
 _PENDING = JobState.PENDING
@@ -47,12 +48,17 @@ class _Pass:
 class Strict:
     """The main scheduler of one run."""
 
-    def __init__(self, attempts: Attempts, lanes: Lanes | None = None) -> None:
+    def __init__(
+        self, attempts: Attempts, lanes: Lanes | None = None, settled: Settled | None = None
+    ) -> None:
         """Be there for one run.
 
+        :param settled: knows whether another pass would come to anything else; None: that is not to be known.
         :param lanes: knows its queue by partition; None: each pass goes through all of it.
         """
         self._lanes = lanes
+        plain = not (attempts.custom_order or attempts.turns or attempts.raw)
+        self._settled = settled if plain else None
         self._attempts = attempts
         self._ledger = attempts.ledger
         self._queue = attempts.queue
@@ -88,7 +94,23 @@ class Strict:
 
         :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
         """
-        self._queue.arrivals.clear()  # every entry is looked at anyway
+        queue, settled = self._queue, self._settled
+        whole = settled is not None and depth >= len(queue.entries)
+        if settled is not None and whole and settled.lets_wait(queue.arrivals):
+            queue.arrivals.clear()
+            return False
+        queue.arrivals.clear()  # every entry is looked at anyway
+        if settled is None:
+            return self._run(depth, het=het)
+        settled.begin()
+        started = self._run(depth, het=het)
+        if not whole:
+            settled.doubt()
+        settled.end()
+        return started
+
+    def _run(self, depth: int, *, het: bool) -> bool:
+        """Make it."""
         if self._asked:
             self._asked = {each: at for each, at in self._asked.items() if self._is_passed_over(each)}
         attempts = self._attempts
@@ -150,21 +172,28 @@ class Strict:
                 self._ledger.wait_for(job, BEHIND)
             return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
         if job.spec.het_id is not None:
+            self._doubt()
             if het and self._start_het(job, partition, state.withdrawn):
                 state.started = True
             else:
                 closed.add(partition.index)
                 state.withdrawn |= partition.nodes
             return True
-        self._try(job, partition, state)
+        self._try(entry, state)
         return True
 
-    def _try(self, job: Job, partition: Partition, state: _Pass) -> None:
+    def _doubt(self) -> None:
+        if self._settled is not None:
+            self._settled.doubt()
+
+    def _try(self, entry: Entry, state: _Pass) -> None:
         """Try a job; if it has to wait, it closes its partition, or withdraws the nodes that it requires."""
+        _, job, partition = entry
         allowed = self._ledger.all_nodes & ~state.withdrawn
         if job.required & ~allowed:
             if (partition.nodes & allowed & self._ledger.up).bit_count() >= job.size:
                 self._ledger.wait_for(job, "ReqNodeNotAvail")
+                self._doubt()
                 return
             outcome = _BUSY  # too few nodes are left, so that it holds up others as any job would
         else:
@@ -173,23 +202,32 @@ class Strict:
             state.started = True
         elif outcome in (_BUSY, Outcome.PREEMPTING):
             if outcome is Outcome.PREEMPTING:
+                self._doubt()
                 state.done.add(job.id)
                 if self._raw:
                     self._asked[job.id] = self._ledger.now
             left = partition.nodes & allowed & self._ledger.up
             if state.withdrawn and outcome is _BUSY and left.bit_count() < job.size:
                 self._ledger.wait_for(job, RESERVED)
+            if self._reserves or job.spec.reservation:
+                self._doubt()
             if self._reserves and outcome is _BUSY and self._placer.prober.kept_by_windows(job):
                 return  # what is kept for others holds up nobody behind it
             if self._reserves and job.spec.reservation:
                 state.reservations.add(job.spec.reservation)  # it holds back nobody else
                 return
             required = job.required
+            if required:
+                self._doubt()
             if required and required.bit_count() >= job.size:
                 state.withdrawn |= required
             else:
+                if self._settled is not None:
+                    self._settled.closed_by(entry)
                 state.closed.add(partition.index)
                 state.withdrawn |= partition.nodes
+        else:
+            self._doubt()
 
     def _start_het(self, job: Job, partition: Partition, withdrawn: NodeBits) -> bool:
         allowed = self._ledger.all_nodes & ~withdrawn

@@ -1,0 +1,105 @@
+"""Remember that a pass in strict order came to nothing but waiting, so that the next one need not be made.
+
+A job that waits for room closes its partition. While nothing is taken or given back, and no policy wants to be asked
+again, it waits on; so do all that come behind it. `Strict` says what a pass comes to without this, and
+`tests/test_settled.py` holds one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from makeway.model import Job
+from makeway_engine.entries import Entry
+from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.lanes import BEHIND
+
+
+class Settled:
+    """Who closed which partition in the last pass, as long as that says all. Listens to the queue."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._ledger = attempts.ledger
+        self._placer = placer = attempts.placer
+        self._limited = placer.rulings.limited
+        policies = attempts.policies
+        others = map(policies.implements, ("makeway_node_sets", "makeway_windows", "makeway_marks"))
+        self._applies = (
+            placer.order.selector_decides
+            and placer.transitions.gang is None
+            and not (placer.telling.notes or any(others))
+        )
+        """Whether all that decides about a job that is about no limit changes with the ledger, or wakes a pass."""
+        self._passing = False
+        self._heads: dict[int, Entry] = {}
+        """The entry that closed a partition, by its index."""
+        self._at = (-1, -1)
+        """Versions of the ledger by which they wait."""
+        self._doubtful = True
+        """Whether anything else may come of another pass."""
+        attempts.queue.listeners.join(self)
+
+    # ------------------------------------------------------------------------------ in a pass
+    def begin(self) -> None:
+        """A pass begins."""
+        self._heads.clear()
+        self._doubtful = not self._applies
+        self._passing = True
+
+    def doubt(self) -> None:
+        """Something came of the pass that may come out otherwise the next time."""
+        self._doubtful = True
+
+    def closed_by(self, entry: Entry) -> None:
+        """A job that found no room closes its partition."""
+        job, order = entry[1], self._placer.order
+        whom_is_known = not self._placer.preemption or (
+            order.kind_of is not None and order.kind_of(job) is not None
+        )
+        if self._limited(job) or not whom_is_known or len(job.partitions) > 1:
+            self._doubtful = True
+        self._heads[entry[2].index] = entry
+
+    def end(self) -> None:
+        """A pass has looked at all entries."""
+        self._at = self._ledger.version, self._ledger.freed
+        self._passing = self._attempts.again = False
+
+    # --------------------------------------------------------------------------- the next one
+    def lets_wait(self, arrivals: Sequence[Entry]) -> bool:
+        """Let those wait that came since the last pass, if that is all that another one would come to."""
+        ledger, heads = self._ledger, self._heads
+        if self._doubtful or self._attempts.again or self._placer.forgives:
+            return False
+        if self._at != (ledger.version, ledger.freed):
+            return False
+        for entry in arrivals:
+            head = heads.get(entry[2].index)
+            if head is None or entry <= head or entry[1].spec.het_id is not None:
+                return False
+        for _, job, _ in arrivals:
+            ledger.wait_for(job, BEHIND)
+        return True
+
+    # ------------------------------------------------------------------------ listening to the queue
+    def came(self, entry: Entry) -> None:
+        """An entry was added: it is among the arrivals."""
+
+    def left(self, job: Job) -> None:
+        """The entries of a job were taken out."""
+        for head in self._heads.values():
+            if head[1] is job:
+                self._doubtful = True
+
+    def reordered(self) -> None:
+        """All entries may stand elsewhere."""
+        self._doubtful = True
+
+    def waits(self, job: Job) -> None:
+        """A job waits for another reason than before."""
+        if not self._passing and job.reason != BEHIND:
+            self._doubtful = True
+
+
+__all__ = ["Settled"]

@@ -1,0 +1,88 @@
+"""Answer at once for a plain job of one node: which node, which cores, in one go.
+
+`makeway_select_cons_tres.attempt` comes to the same step by step, and answers for all others;
+`tests/test_plain_jobs.py` holds one to the other.
+"""
+
+from __future__ import annotations
+
+from makeway.bitmap import CoreBits, NodeBits
+from makeway.model import Allocation, Blocked, ClusterView, Job, Placement
+from makeway_select_cons_tres.attempt import ConsAttempt
+from makeway_select_cons_tres.idle import Wish
+from makeway_select_cons_tres.kinds import Kind
+from makeway_select_cons_tres.known import Known
+from makeway_select_cons_tres.request import MARKS
+from makeway_select_cons_tres.steps import IDLE
+
+_MOST_PLACES = 4096
+
+
+class Prompt:
+    """Places single jobs against the books as they are."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._kind_of = known.kind_of
+        self._places: dict[tuple[Kind, int, CoreBits], Placement] = {}
+        """What jobs of a kind get of a node with these idle cores."""
+        self._blocked: dict[Kind, Blocked] = {}
+
+    def place(self, job: Job, nodes: NodeBits, view: ClusterView) -> Placement | Blocked:
+        """Return what an attempt for `job` on `nodes` would say with nobody removed."""
+        met = self._kind_of.get(job.id)
+        if met is not None and met[0] is job.spec and met[1] is job.partition:
+            kind = met[2]
+        else:
+            kind = self._known.kind(job)
+        wish: Wish | None = kind.place_wish
+        if wish is None or job.spec.licenses:
+            return ConsAttempt(self._known, job, nodes, view).probe()
+        books = self._known.books
+        books.sync()
+        index = self._known.idle.first(wish, nodes, books.reserved_nodes)
+        if index < 0:
+            return self._known.possible(job, view) or self._no_room(kind, job, nodes, view)
+        key = kind, index, books.layout.full[index] & ~books.busy[index]
+        found = self._places.get(key)
+        return self._put_on(key, job, nodes, view) if found is None else found
+
+    def _put_on(
+        self, key: tuple[Kind, int, CoreBits], job: Job, nodes: NodeBits, view: ClusterView
+    ) -> Placement | Blocked:
+        """Place a job on a node that has what it wants."""
+        kind, index, free = key
+        assert kind.cpus_on_one_node is not None
+        picked = kind.picker.pick(index, free, kind.cpus_on_one_node)
+        if picked is None:
+            return ConsAttempt(self._known, job, nodes, view).probe()
+        cpus, cores = picked
+        layout, request = self._known.layout, kind.request
+        place = Placement(
+            allocation=Allocation(
+                nodes=1 << index,
+                node_indices=(index,),
+                cpus=(cpus,),
+                cores=None if cores == layout.full[index] else (cores,),
+                memory_mb=(request.memory_per_node,)
+                if layout.track_memory and request.memory_per_node
+                else None,
+                shared=request.shares,
+                marks=MARKS[request.mark, request.sharing],
+            ),
+            why=IDLE,
+        )
+        if len(self._places) >= _MOST_PLACES:
+            self._places.clear()
+        self._places[key] = place
+        return place
+
+    def _no_room(self, kind: Kind, job: Job, nodes: NodeBits, view: ClusterView) -> Blocked:
+        """Return what is said where no node serves: the same for all jobs of a kind."""
+        found = self._blocked.get(kind)
+        if found is None:
+            found = self._blocked[kind] = ConsAttempt(self._known, job, nodes, view).without_room()
+        return found
+
+
+__all__ = ["Prompt"]

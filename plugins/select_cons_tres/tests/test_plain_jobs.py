@@ -1,0 +1,240 @@
+"""The short ways for plain jobs of one node come to what the step-by-step ways come to, at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+
+from makeway import bitmap
+from makeway.bitmap import NodeBits
+from makeway.config import Config
+from makeway.model import Blocked, ClusterView, Job, JobSpec, Placement
+from makeway_select_cons_tres import remaining, selector
+from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.idle import IdleCores
+from makeway_select_cons_tres.kinds import Wish
+from makeway_select_cons_tres.layout import Layout
+from makeway_select_cons_tres.prompt import Prompt
+from makeway_select_cons_tres.search import _Search
+from makeway_select_cons_tres.selector import ConsSelector
+from makeway_select_cons_tres.single import charge, discharge
+from makeway_testing.builders import config, node
+from makeway_testing.scenario import replay_table
+
+QOS: dict[str, Any] = {
+    "low": {},
+    "mid": {"preempt": "low"},
+    "high": {"preempt": "low,mid", "preempt_mode": "cancel"},
+}
+PARTITIONS: dict[str, Any] = {"all": {"default": True}, "some": {"nodes": "n[2-5]", "priority_tier": 2}}
+
+
+def site(seed: int, scheduler: str) -> Config:
+    """Draw a cluster of nodes of two kinds, some of them preferred to others, and its rules of preemption."""
+    small = node("n[1-3]", sockets=2, cores_per_socket=3, memory_mb=1000)
+    large = node("n[4-6]", sockets=2, cores_per_socket=4, memory_mb=2000, weight=1 + seed % 3)
+    chance = Random(seed)
+    settings: dict[str, Any] = {
+        "select": "select/cons_tres",
+        "partitions": PARTITIONS,
+        "preempt": chance.choice(("preempt/qos", "preempt/qos", "preempt/partition_prio")),
+        "preempt_mode": chance.choice(("requeue", "cancel", "requeue", "suspend,gang")),
+        "reorder_count": chance.choice((0, 1, 1, 2)),
+        "youngest_first": chance.random() < 0.3,
+        "strict_order": chance.random() < 0.2,
+        "qos": QOS,
+    }
+    if chance.random() < 0.3:
+        settings["exempt_time"] = 20.0
+    parameters = ("CR_Core_Memory", "CR_Core", "CR_CPU_Memory", "CR_Socket_Memory")[seed % 4]
+    return config((small, large), settings, scheduler=scheduler, select_parameters=parameters)
+
+
+def jobs(seed: int, count: int = 120) -> list[JobSpec]:
+    """Draw jobs that fill the cluster, most of them of one node, with and without memory."""
+    chance = Random(seed)
+    drawn = []
+    for at in range(count):
+        nodes = chance.choice((1, 1, 1, 1, 1, 2))
+        spec: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes, "tasks": nodes * chance.randint(1, 7)}
+        if chance.random() < 0.1:
+            spec["tasks_per_node"] = chance.randint(1, 6)
+        if chance.random() < 0.1:
+            spec["cpus_per_task"] = 2
+        if chance.random() < 0.1:
+            spec["excluded_nodes"] = ("n2", "n5")
+        if chance.random() < 0.05:
+            spec["sockets_per_node"] = 2
+        memory = "memory_mb_per_cpu" if chance.random() < 0.1 else "memory_mb_per_node"
+        spec[memory] = chance.choice((0, 100, 300, 300, 900, 1500)) if memory != "memory_mb_per_cpu" else 150
+        drawn.append(
+            JobSpec(
+                id=f"j{at}",
+                partitions=(chance.choice(("all", "all", "some")),),
+                qos=chance.choice(tuple(QOS)),
+                submit_at=float(chance.randint(0, 300)),
+                run_time=float(chance.randint(5, 60)),
+                time_limit=float(chance.randint(60, 90)),
+                **spec,
+            )
+        )
+    return sorted(drawn, key=lambda spec: spec.submit_at)
+
+
+def named(found: Placement | Blocked) -> dict[str, Any]:
+    """Return an answer as plain values, so that a difference is seen."""
+    return attrs.asdict(found)
+
+
+SITES = [(scheduler, seed) for scheduler in ("builtin", "easy", "greedy") for seed in range(5)]
+
+
+@pytest.mark.parametrize(("scheduler", "seed"), SITES)
+def test_a_job_is_placed_where_an_attempt_would_place_it(
+    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same node, cores and memory; or blocked with the same words."""
+    asked = {Placement: 0, Blocked: 0}
+    place = Prompt.place
+
+    def checked(self: Prompt, job: Job, nodes: NodeBits, view: ClusterView) -> Placement | Blocked:
+        found = place(self, job, nodes, view)
+        assert isinstance(self._known, ConsSelector)
+        assert named(found) == named(self._known.attempt(job, nodes, view).probe())
+        asked[type(found)] += 1
+        return found
+
+    monkeypatch.setattr(Prompt, "place", checked)
+    replay_table(jobs(seed), config=site(seed, scheduler))
+    if site(seed, scheduler).policy.preempt_mode != ("suspend", "gang"):
+        assert asked[Placement] > 50
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_first_node_with_idle_cores_and_memory(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer, for a job and for those who stay, is what a look at every node comes to."""
+    asked = {True: 0, False: 0}
+    first = IdleCores.first
+
+    def checked(self: IdleCores, wish: Wish, nodes: NodeBits, apart: NodeBits = 0) -> int:
+        found = first(self, wish, nodes, apart)
+        assert found == looked_for(self._books, wish, nodes & ~apart)
+        asked[found >= 0] += 1
+        return found
+
+    monkeypatch.setattr(IdleCores, "first", checked)
+    monkeypatch.setattr("makeway_select_cons_tres.idle._MOST_BOUNDS", 2)
+    monkeypatch.setattr("makeway_select_cons_tres.idle._MOST_LEVELS", 3)
+    monkeypatch.setattr("makeway_select_cons_tres.idle._MOST_LOOKS", 2)
+    chosen = site(seed, ("builtin", "easy", "greedy")[seed % 3])
+    replay_table(jobs(seed), config=chosen)
+    if "gang" not in chosen.policy.preempt_mode and chosen.policy.select_parameters != ("CR_Socket_Memory",):
+        assert min(asked.values()) > 20
+
+
+def looked_for(books: Books, wish: Wish, nodes: NodeBits) -> int:
+    """Return the first node that serves, by weight and index, with a look at each."""
+    layout, kind = books.layout, wish.kind
+    serving = []
+    for index in bitmap.indices(nodes & wish.able):
+        free = layout.full[index] & ~books.busy[index]
+        left = layout.memory[index] - books.memory[index]
+        if kind.idle.cpus_of(index, free, books) >= kind.wanted and left >= kind.least_memory:
+            serving.append((layout.weight[index], index))
+    return min(serving)[1] if serving else -1
+
+
+STATE = (
+    "busy",
+    "memory",
+    "marks",
+    "sharing",
+    "busy_nodes",
+    "charged_nodes",
+    "marked_nodes",
+    "reserved_nodes",
+)
+
+
+def state(books: Books) -> list[Any]:
+    """Return all that books say."""
+    books.sync()
+    rows = {
+        index: [(row.cores, row.count, list(row.jobs)) for row in part.rows]
+        for index, part in books.parts.items()
+    }
+    return [rows, books.any_overlaid, *(getattr(books, name) for name in STATE)]
+
+
+@pytest.mark.parametrize(("scheduler", "seed"), SITES)
+def test_the_books_are_the_same(scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of one node is charged and taken out in one go; the verbs leave the same behind."""
+    twins: dict[int, Books] = {}
+    done = 0
+
+    def beside(verb: Callable[[Books, Job], None], plain: Callable[[Books, Job], None]) -> Any:
+        def both(books: Books, job: Job) -> None:
+            nonlocal done
+            twin = twins[id(books)]
+            plain(twin, job)
+            verb(books, job)
+            done += 1
+            assert state(books) == state(twin)
+
+        return both
+
+    begin = Books.__init__
+
+    def with_twin(self: Books, layout: Layout) -> None:
+        begin(self, layout)
+        twin = Books.__new__(Books)
+        begin(twin, layout)
+        twins[id(self)] = twin
+
+    def both_ways(name: str) -> Callable[[Books, Job], None]:
+        plain: Callable[[Books, Job], None] = getattr(Books, name)
+
+        def both(self: Books, job: Job) -> None:
+            plain(self, job)
+            if id(self) in twins:
+                plain(twins[id(self)], job)
+
+        return both
+
+    add, remove = Books.add, Books.remove
+    monkeypatch.setattr(Books, "__init__", with_twin)
+    for name in ("suspend", "resume"):
+        monkeypatch.setattr(Books, name, both_ways(name))
+    for module in (selector, remaining):
+        monkeypatch.setattr(module, "charge", beside(charge, add))
+        monkeypatch.setattr(module, "discharge", beside(discharge, remove))
+    replay_table(jobs(seed), config=site(seed, scheduler))
+    assert done > 150
+
+
+@pytest.mark.parametrize(("scheduler", "seed"), [(name, seed) for name, seed in SITES if name != "easy"])
+def test_the_same_victims_without_simulated_books(
+    scheduler: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a job of one node, the first node that serves as candidates leave decides what the books decide."""
+    rounds = _Search._round_of_nodes
+    met = 0
+
+    def counting(self: _Search, order: Sequence[int], sizes: Sequence[int]) -> Any:
+        nonlocal met
+        found = rounds(self, order, sizes)
+        met += found is not None
+        return found
+
+    monkeypatch.setattr(_Search, "_round_of_nodes", counting)
+    chosen, specs = site(seed, scheduler), jobs(seed)
+    quick = replay_table(specs, config=chosen)
+    monkeypatch.setattr(_Search, "_decided_by_one_node", lambda self: False)
+    assert quick.record == replay_table(specs, config=chosen).record
+    plain = "gang" not in chosen.policy.preempt_mode and seed % 4 != 3
+    if plain and chosen.policy.preempt == "preempt/qos" and scheduler == "greedy":
+        assert met > 5
