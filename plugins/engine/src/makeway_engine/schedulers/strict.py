@@ -131,6 +131,10 @@ class Strict:
     def passed(self) -> None:
         """Be as after a pass in which the only job that waited has started, where jobs stand in order."""
         self._queue.arrivals.clear()
+        if self._settled is not None:
+            self._settled.begin()
+            self._settled.doubt()
+            self._settled.end()
 
     def _run_by_lane(self, lanes: Lanes) -> bool:
         """Come to the same without a look at those who stand behind somebody that waits."""
