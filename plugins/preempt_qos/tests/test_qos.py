@@ -386,7 +386,7 @@ def test_preempting_does_not_lift_a_limit(limited: bool) -> None:
 @pytest.mark.parametrize(
     ("mode", "qos", "kind"),
     [
-        ("cancel", "high", "high"),
+        ("cancel", "high", ("high",)),
         ("cancel", "low", ()),
         ("cancel,within", "low", None),
         ("cancel,priority", "high", None),

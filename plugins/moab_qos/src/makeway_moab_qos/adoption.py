@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from makeway.model import ClusterView
+from makeway.model import ClusterView, JobState
 from makeway_moab_qos.credentials import settings_of
 from makeway_moab_qos.fairshare import Usage, is_on, usage_of
 from makeway_moab_qos.priority import frozen_as
@@ -33,11 +33,17 @@ def hand_over(view: ClusterView) -> dict[str, Any] | None:
         named: Turns | None = memo.get("turns")
         if made is None and named is not None and (again := named.ordered(view.now)) is not None:
             made, ordered = view.now, again
-        if made is not None:
-            found["order"] = [made, list(ordered)]
+        waiting = [job_id for job_id in ordered if _waits(job_id, view)]
+        if made is not None and waiting:
+            found["order"] = [made, waiting]
     if "monday" in memo.get("calendar", {}):
         found["monday"] = memo["calendar"]["monday"]
     return {key: value for key, value in found.items() if value not in ({}, [])} or None
+
+
+def _waits(job_id: str, view: ClusterView) -> bool:
+    job = view.job(job_id)
+    return job is not None and job.state is JobState.PENDING
 
 
 def _still_frozen(frozen: Mapping[str, Any], view: ClusterView) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def marks(view: ClusterView, now: Seconds) -> dict[str, frozenset[str]]:
         _keep_reservations(view, now)
     changed: dict[str, frozenset[str]] = {}
     highest: int | None = None
-    started, use.unmarked = use.unmarked, []
+    started = use.unmarked = [job for job in use.unmarked if "RANKED" not in job.marks]
     for job in view.active if settings.maui or settings.optimistic else _still_active(started):
         found = job.marks
         if "RANKED" not in found and job.started_at is not None:
@@ -193,7 +193,7 @@ def _at_start(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
 def _ranked(job: Job, view: ClusterView, now: Seconds) -> frozenset[str]:
     settings = settings_of(view)
     named: Turns | None = settings.memo.get("turns")
-    if named is not None and (known := named.preceded(job, _rank(job, view, now))) is not None:
+    if named is not None and (known := named.preceded(job, lambda: _rank(job, view, now))) is not None:
         return _marked(known, settings)
     started = job.started_at or 0.0
     waiting = (

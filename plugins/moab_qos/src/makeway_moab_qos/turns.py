@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from makeway.clockwork import Clockwork
 from makeway.model import ClusterView, Job, JobState, Seconds
@@ -223,11 +223,17 @@ class Turns:
             return None
         return (other for other in self.tried if other is not job and other.state is _PENDING)
 
-    def preceded(self, job: Job, rank: tuple[int, Seconds, int]) -> bool | None:
-        """Whether any waiting job ranks before one that has just been started; None: that is not known."""
+    def preceded(self, job: Job, rank_of: Callable[[], tuple[int, Seconds, int]]) -> bool | None:
+        """Whether any waiting job ranks before one that has just been started; None: that is not known.
+
+        :param rank_of: returns the rank of the job; called if anybody waits.
+        """
         if not self.current or job.started_at != self._view.now:
             return None
         firsts = self._streams.firsts
+        if not firsts:
+            return False if self._alone and self._gone == self._use.gone else None
+        rank = rank_of()
         if self._ahead in firsts and self._rank_of(firsts[self._ahead][0]) < rank:
             return True
         for key, listed in firsts.items():

@@ -259,7 +259,8 @@ class SelectContract(DecisionContract):
             if place is None:
                 return None
             found, probed = place(question.job, question.nodes, question.view), question.attempt().probe()
-            return None if found == probed else f"it says {short(found)}, and an attempt {short(probed)}"
+            said, wanted = plain(found), plain(probed)
+            return None if said == wanted else f"it says {short(said)}, and an attempt {short(wanted)}"
 
         self.asked(rule)
 

@@ -281,8 +281,9 @@ class Greedy:
     def hand_over(self) -> dict[str, Any]:
         """Return who has to wait, for `take_over`."""
         jobs = self._ledger.jobs
-        waiting = self._waiting
-        if not self._wants_before:  # nobody is listed; another engine may want to know
+        waiting, attempts = self._waiting, self._attempts
+        if not self._wants_before or attempts.custom_order or attempts.turns:
+            # Nobody is listed from one pass to the next; another engine may want to know.
             arrivals = set(map(place_of, self._queue.arrivals))
             waiting = [entry for entry in self._queue.entries if entry[0] not in arrivals]
         return {
