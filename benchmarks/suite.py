@@ -193,8 +193,8 @@ FIGURES: Mapping[str, Figure] = {
     "deep queue: lsf with all limits, 500 jobs": Figure(
         "jobs/s", lambda: _rate("lsf", 500), 3_000.0, more_is_better=True
     ),
-    "deep queue: moab with all limits, 300 jobs": Figure(
-        "jobs/s", lambda: _rate("moab", 300), 3_000.0, more_is_better=True
+    "deep queue: moab with all limits, 5,000 jobs": Figure(
+        "jobs/s", lambda: _rate("moab", 5000), 3_000.0, more_is_better=True
     ),
     "gang: a tick, 80,000 jobs on 10,000 nodes": Figure("ms", lambda: _row(0), 150.0),
     "gang: an end, 80,000 jobs on 10,000 nodes": Figure("ms", lambda: _row(1), 1.0),
