@@ -1,6 +1,6 @@
-"""Hold runs of which nobody keeps a record to those that are recorded: naming jobs one by one changes no decision.
+"""Hold runs of which nobody keeps a record to those that are recorded: what is spared there changes no decision.
 
-The scheduler is ``greedy``: most of these marks are looked at by no other.
+The scheduler is ``greedy``, unless the scenario brings a configuration: it looks at marks that no other looks at.
 """
 
 from __future__ import annotations

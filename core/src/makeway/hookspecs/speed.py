@@ -140,7 +140,7 @@ class Steady(tuple[Hashable, ...]):
     for candidates. So an answer about such jobs has neither a reason (`Candidates.reason`) nor an instant
     (`Candidates.ask_again_at`), and all candidates would give back all that they hold: none would be suspended.
 
-    .. versionadded:: 0.1.1
+    .. versionadded:: 0.1
     """
 
     spares: Callable[[Job], bool]

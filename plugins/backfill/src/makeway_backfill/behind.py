@@ -45,7 +45,7 @@ class _Kinds(Shapes):
         """Return of which kind a job is that is kept by its shape."""
         key = self._entry_of[job.index][0]
         assert isinstance(key, tuple)
-        kind = key[2]
+        kind = key[-1]
         assert isinstance(kind, _Kind)
         return kind
 

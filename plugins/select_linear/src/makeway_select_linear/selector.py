@@ -24,11 +24,10 @@ class LinearSelector(LinearNodes):
         self._wanted: dict[tuple[object, ...], int | None] = {}
         """How many nodes jobs take that are nothing but a number of nodes, by what they ask for."""
         self.counts_ahead = not view.rule("linear_forecast_tolerates_one")
+        self.takes_completing_required = view.rule("linear_takes_completing_required")
 
     def attempt(self, job: Job, nodes: NodeBits, view: ClusterView) -> LinearAttempt:
-        """Begin an attempt; required nodes are usable while another job is still being cleaned from them."""
-        if job.required and job.required & view.completing and view.rule("linear_takes_completing_required"):
-            nodes |= job.required & view.completing & job.partition.nodes & view.up
+        """Begin an attempt."""
         if self.spares_off:
             nodes &= ~nodes_of(self.spared(job, view))
         return LinearAttempt(self, job, nodes, view)

@@ -16,6 +16,7 @@ from makeway_engine.forgiving import POLICY_ERROR, Forgiveness
 from makeway_engine.ledger import Ledger, put_field
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.foresight import Foresight
+from makeway_engine.placing.glance import Glance
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
 from makeway_engine.placing.probe import Prober
@@ -58,6 +59,7 @@ class Placer:
         self._has_limits = rulings.limited
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
+        self.glance = Glance(ledger, selector)
         self.kept = Kept(lambda job: ledger.is_active(job) or transitions.is_leaving(job))
         """What is kept for those that have had others make way."""
         self.order = Order(ledger, policies, rulings)

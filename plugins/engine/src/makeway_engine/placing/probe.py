@@ -69,6 +69,7 @@ class Prober:
         self._in_sets = policies.implements("makeway_node_sets")
         self._mcs = ledger.settings(McsTable)
         self._mcs_on = self._mcs.label != "none"
+        self._takes_completing = getattr(selector, "takes_completing_required", False)
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
         self._told: dict[int, tuple[Blocked, Blocked]] = {}
         """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
@@ -82,7 +83,10 @@ class Prober:
         """Return the nodes of `allowed` that `job` may use at this instant, busy or not."""
         ledger = self._ledger
         partition = job.partition
-        nodes = allowed & partition.nodes & ledger.up & ~(ledger.completing | ledger.exclusive)
+        completing = ledger.completing
+        nodes = allowed & partition.nodes & ledger.up & ~(completing | ledger.exclusive)
+        if completing and self._takes_completing and job.required & completing:
+            nodes |= job.required & completing & allowed & partition.nodes & ledger.up
         if self._kept.claims:
             nodes &= ~self._kept.from_others(job)
         if ledger.anyone_exclusive or self._mcs_on or partition.exclusive_user or job.spec.exclusive is _USER:

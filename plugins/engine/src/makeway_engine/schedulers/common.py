@@ -90,15 +90,16 @@ class Attempts:
             return Outcome.LIMITED
         if job.spec.het_id is not None:
             return self.het.try_start(job, partition, self.ledger.all_nodes)
-        if job.reason == "Resources" and not self.placer.preemption:
-            # It was tried before; a glance tells whether trying again is worth while.
-            usable = self.ledger.up & ~self.ledger.completing
-            if not self.placer.selector.screen((job,), usable) and not (
-                holds_up and self.is_limited(job, partition)
-            ):
-                return Outcome.BUSY
+        placer = self.placer
+        if (
+            job.reason == "Resources"
+            and not placer.preemption
+            and not placer.glance.among((job,))  # it was tried before: a glance tells whether to try it again
+            and not (holds_up and self.is_limited(job, partition))
+        ):
+            return Outcome.BUSY
         asked = (job, partition, self.ledger.all_nodes, True, True, True, "")
-        return self.placer.try_start(tuple.__new__(Question, asked))
+        return placer.try_start(tuple.__new__(Question, asked))
 
     def is_limited(self, job: Job, partition: Partition) -> bool:
         """Whether a limit keeps a pending job out by now, or may do so where it was not tried last."""

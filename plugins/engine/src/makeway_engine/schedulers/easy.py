@@ -41,7 +41,7 @@ class Easy:
         self._queue = attempts.queue
         self._placer = attempts.placer
         self.selector = attempts.placer.selector
-        self._screen = self.selector.screen
+        self._glance = attempts.placer.glance.among
         self.reserved: Reserved | None = None
         """Of the last pass; None: everybody started."""
         self._by_shape = attempts.placer.recorder.traced is None
@@ -134,7 +134,7 @@ class Easy:
         ledger = self._ledger
         first = reserved.entry[1]
         text = "too few nodes are free"
-        if self._screen((job,), ledger.up & ~ledger.completing) and reserved.forecast is not None:
+        if self._glance((job,)) and reserved.forecast is not None:
             at = f"{reserved.shadow(ledger):,.0f} s"
             text = f"it might run longer than until {at}, when job {first.id} is to start, on nodes kept for that"
         behind = self._behind(first)
@@ -214,9 +214,7 @@ class Easy:
 
         :param shapes: with whether that was so a moment ago; nothing was given back since.
         """
-        ledger = self._ledger
-        usable = ledger.up & ~ledger.completing
-        able = glance(self._screen, shapes, usable)
+        able = glance(self._glance, shapes)
         if able and not reserved.settled:
             self.settle(reserved)
         forecast, spare = reserved.forecast, reserved.spare
@@ -228,16 +226,13 @@ class Easy:
                 shape: shapes[shape] and (shape.size <= spare or bool(shape.partition.nodes & ~eligible))
                 for shape in able
             }
-        beside = set(
-            glance(self._screen, [shape for shape in able if shapes[shape]], usable & ~forecast.nodes)
-        )
+        beside = set(glance(self._glance, [shape for shape in able if shapes[shape]], forecast.nodes))
         return {shape: shape in beside for shape in able}
 
     def _could_start(self, jobs: Sequence[Job], reserved: Reserved) -> Sequence[Job]:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
         ledger = self._ledger
-        usable = ledger.up & ~ledger.completing if ledger.completing else ledger.up
-        kept = self._screen(jobs, usable)
+        kept = self._glance(jobs)
         if not kept:
             return kept
         if not reserved.settled:
@@ -249,7 +244,7 @@ class Easy:
         long = [job for job in kept if job.time_limit is None or now + job.time_limit > shadow]
         if not long:
             return kept
-        fits = set(map(id, self._screen(long, usable & ~forecast.nodes)))
+        fits = set(map(id, self._glance(long, forecast.nodes)))
         barred = set(map(id, long)) - fits
         return [job for job in kept if id(job) not in barred]
 

@@ -24,8 +24,6 @@ class FutileTries:
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
-        self._ledger = placer.ledger
-        self._selector = placer.selector
         self._kind = placer.order.kind_of
         self._notes = placer.telling.notes
         self._limited = placer.rulings.limited
@@ -69,9 +67,7 @@ class FutileTries:
 
         :param kind_of: as `kind`.
         """
-        ledger = self._ledger
-        usable = ledger.up & ~ledger.completing
-        able = set(map(id, self._selector.screen(waiting, usable)))
+        able = set(map(id, self._placer.glance.among(waiting)))
         blocked = [job for job in waiting if id(job) not in able]
         if not self._placer.preemption:
             return set(map(id, blocked))

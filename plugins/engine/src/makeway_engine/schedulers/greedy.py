@@ -152,7 +152,7 @@ class Greedy:
         going = True
         while going:
             going = False
-            left = glance(self._placer.selector.screen, left, ledger.up & ~ledger.completing)
+            left = glance(self._placer.glance.among, left)
             version = ledger.version
             for entry in in_turn([shapes.apart, *(shape.entries for shape in left)], after):
                 after = entry

@@ -117,7 +117,7 @@ class Shapes(DeepQueue):
             self._entry_of[job.index] = None, entry
             bisect.insort(self.apart, entry)
             return
-        key = partition.index, job.size, self._screen_key(job)
+        key = partition.index, job.size, job.required, self._screen_key(job)
         self._entry_of[job.index] = key, entry
         shape = self._kept.get(key)
         if shape is None:
@@ -141,12 +141,18 @@ class Shapes(DeepQueue):
                 del self._kept[key]
 
 
-def glance(screen: Callable[..., Sequence[Job]], shapes: Iterable[Shape], nodes: NodeBits) -> list[Shape]:
-    """Return the shapes whose jobs might start on `nodes`."""
+def glance(
+    among: Callable[[Sequence[Job], NodeBits], Sequence[Job]], shapes: Iterable[Shape], beside: NodeBits = 0
+) -> list[Shape]:
+    """Return the shapes whose jobs might start now.
+
+    :param among: as `makeway_engine.placing.glance.Glance.among`.
+    :param beside: nodes that they may not have.
+    """
     first = {id(shape.entries[0][1]): shape for shape in shapes if shape.entries}
     if not first:
         return []
-    return [first[id(job)] for job in screen([shape.entries[0][1] for shape in first.values()], nodes)]
+    return [first[id(job)] for job in among([shape.entries[0][1] for shape in first.values()], beside)]
 
 
 def in_turn(lists: Iterable[list[Entry]], after: Entry | None) -> Iterator[Entry]:
