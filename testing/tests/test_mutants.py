@@ -326,6 +326,26 @@ class SparesAll:
         return named(below(preemptor, active))
 
 
+class AllOfOneKind:
+    """Says that all preemptors of a partition may displace the same, and spares those of the preemptor's own size."""
+
+    @hookimpl
+    @alike_by(lambda view: lambda job: job.partition.name)
+    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
+        """Break the rule."""
+        return named([job for job in below(preemptor, active) if job.size != preemptor.size])
+
+
+class NobodyWithSomebody:
+    """Says that nobody can be displaced, and names somebody."""
+
+    @hookimpl
+    @alike_by(lambda view: lambda job: ())
+    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
+        """Break the rule."""
+        return named(below(preemptor, active))
+
+
 class TakesAll:
     """Takes all candidates, needed or not."""
 
@@ -708,6 +728,8 @@ def running(world: type[SimulatedRunner]) -> Any:
 # ------------------------------------------------------------------------------------- what is caught
 PREEMPT: list[tuple[Any, str, str]] = [
     (SparesAll, "test_steady_kinds_spare_no_candidate", "spares is no candidate"),
+    (AllOfOneKind, "test_one_kind_has_the_same_candidates", "have the same candidates"),
+    (NobodyWithSomebody, "test_one_kind_has_the_same_candidates", "an empty kind has none"),
     (Twice, "test_no_candidate_twice", "No candidate is named twice"),
     (Pending, "test_candidates_are_active", "Every candidate is one of `active`"),
     (Remembered, "test_candidates_are_active", "Every candidate is one of `active`"),

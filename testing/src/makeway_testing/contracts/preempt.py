@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hypothesis.strategies import SearchStrategy
@@ -136,12 +136,33 @@ class PreemptPolicyContract(DecisionContract):
 
         self.every(_HOOK, check)
 
+    def test_one_kind_has_the_same_candidates(self) -> None:
+        """Pending jobs of one kind (`alike_by`) in one partition have the same candidates; an empty kind has none."""
+
+        def check(call: Call) -> str | None:
+            preemptor: Job = call.arguments["preemptor"]
+            kind_of = _kinds(call)
+            kind = None if kind_of is None else kind_of(preemptor)
+            if kind_of is None or kind is None:
+                return None
+            mine = _modes(call.answer)
+            if kind == () and mine:
+                return f"its kind is empty, and it has {short(mine)}"
+            for job in call.arguments["view"].pending:
+                alike = job is not preemptor and job.partitions == preemptor.partitions[:1]
+                if alike and kind_of(job) == kind:
+                    its = _modes(call.ask(preemptor=job))
+                    if its != mine:
+                        return f"{short(kind)} is its kind and that of {job.id}: {short(mine)}, and {short(its)}"
+            return None
+
+        self.every(_HOOK, check)
+
     def test_steady_kinds_spare_no_candidate(self) -> None:
         """Whom a `Steady` kind spares is no candidate; the others give all back, and time changes nothing."""
 
         def check(call: Call) -> str | None:
-            kinds = call.mark("makeway_kinds")
-            kind_of = None if kinds is None else kinds(call.arguments["view"])
+            kind_of = _kinds(call)
             kind = None if kind_of is None else kind_of(call.arguments["preemptor"])
             if not isinstance(kind, Steady):
                 return None
@@ -234,6 +255,20 @@ class PreemptPolicyContract(DecisionContract):
 def _active(call: Call) -> Sequence[Job]:
     found: Sequence[Job] = call.arguments["active"]
     return found
+
+
+def _kinds(call: Call) -> Callable[[Job], Hashable | None] | None:
+    """Return what tells kinds of preemptors apart; None: the hook is not marked."""
+    kinds = call.mark("makeway_kinds")
+    found: Callable[[Job], Hashable | None] | None = None if kinds is None else kinds(call.arguments["view"])
+    return found
+
+
+def _modes(answer: Any) -> list[tuple[str, Any]]:
+    """Return the candidates of an answer, each with its mode."""
+    if not isinstance(answer, Candidates):
+        return []
+    return [(plain(job), plain(mode)) for job, mode in zip(answer.jobs, answer.modes, strict=False)]
 
 
 def _named(call: Call) -> Sequence[Any]:
