@@ -42,9 +42,9 @@ class LongestFirst:
         """Its reason does not matter."""
         assert self.waiting[job.index] is job
 
-    def begin(self, *, alone: bool) -> bool:
+    def begin(self, *, alone: bool, everybody: bool) -> bool:
         """All are to be tried."""
-        del alone
+        del alone, everybody
         self.tried.clear()
         return True
 
@@ -56,6 +56,10 @@ class LongestFirst:
         job = min(left, key=_rank)
         self.tried.add(job.index)
         return job
+
+    def waits_as_before(self, job: Job) -> bool:
+        """Nobody is passed over."""
+        return False
 
     def kind(self, job: Job) -> str | None:
         """Short jobs displace nobody."""
@@ -154,7 +158,7 @@ def _compare(config: Config, jobs: list[JobSpec], plugins: dict[str, Any]) -> tu
         patch.setattr(Attempts, "try_entry", tries)
         quick = _seen(config, jobs, plugins)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OneByOne, "begins", lambda self: False)
+        patch.setattr(OneByOne, "begins", lambda self, attempts: False)
         assert quick == _seen(config, jobs, plugins)
     assert any(each[5] for each in quick), "nobody was displaced"
     return counts[0], counts[1]
@@ -231,10 +235,10 @@ def test_where_others_have_a_say(other: type[Any], monkeypatch: pytest.MonkeyPat
     _seen(_config(plugins=("other",)), _jobs(0)[:20], {"longest": Policy(), "other": other()})
 
 
-def test_records_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_tell_of_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """So everybody is tried where they are kept."""
     monkeypatch.setattr(OneByOne, "__init__", lambda *_: pytest.fail("it is not to be made"))
-    options = Options(sink=lambda line: None, plugins={"longest": Policy()})
+    options = Options(sink=lambda line: None, plugins={"longest": Policy()}, traced=lambda job: job.id == "3")
     replay(_config(), _jobs(0)[:20], (), options)
 
 

@@ -258,7 +258,7 @@ class FirstAlone:
     def waits(self, job: Job) -> None:
         """Its reason does not matter."""
 
-    def begin(self, *, alone: bool) -> bool:
+    def begin(self, *, alone: bool, everybody: bool) -> bool:
         """Name somebody in every pass."""
         self._named = False
         return True
@@ -267,6 +267,10 @@ class FirstAlone:
         """Name the first."""
         self._named, named = True, self._named
         return None if named else self._waiting[min(self._waiting)]
+
+    def waits_as_before(self, job: Job) -> bool:
+        """Nobody is passed over."""
+        return False
 
     def kind(self, job: Job) -> None:
         """Nobody is like another."""

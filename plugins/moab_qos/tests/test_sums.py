@@ -116,7 +116,7 @@ def test_who_stands_before_is_listed_as_it_was_tried(seed: int, monkeypatch: pyt
         listed.append(len(found))
         return found
 
-    monkeypatch.setattr(OneByOne, "begins", lambda self: False)
+    monkeypatch.setattr(OneByOne, "begins", lambda self, attempts: False)
     monkeypatch.setattr(Greedy, "_before", noted)
     replay(_config(), _jobs(seed), (), Options(keep=False))
     assert max(listed) > 5
@@ -136,7 +136,7 @@ def test_the_whole_queue_is_ranked_as_job_by_job(
         compared.append(len(jobs))
         return found
 
-    monkeypatch.setattr(OneByOne, "begins", lambda self: False)
+    monkeypatch.setattr(OneByOne, "begins", lambda self, attempts: False)
     monkeypatch.setattr(order, "start_priorities", ranked)
     config = _config()
     settings = dict(config.policy.settings["moab/qos"]) | {"weights": weights}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.config import Config, validate
 from makeway.model import JobSpec
+from makeway.record import to_json
 from makeway.settings import structure
 from makeway.worlds.events import Command, Event
 from makeway_app.replay import Options, replay
@@ -219,8 +221,27 @@ def test_the_same_steps(seed: int) -> None:
     config, jobs, events = site(seed)
     quick = seen(config, jobs, events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OneByOne, "begins", lambda self: False)
+        patch.setattr(OneByOne, "begins", lambda self, attempts: False)
         plain = seen(config, jobs, events)
+    assert quick == plain
+
+
+def recorded(config: Config, jobs: list[JobSpec], events: list[tuple[float, Event]]) -> tuple[list[str], str]:
+    """Return the lines of the record, and the summary with what was decided about each job."""
+    lines: list[str] = []
+    run = replay(config, jobs, events, Options(until=5_000.0, sink=lambda line: lines.append(to_json(line))))
+    histories = run.recorder.histories.values()
+    return lines, repr([(each.job.id, [attrs.asdict(told) for told in each.told]) for each in histories])
+
+
+@pytest.mark.parametrize("seed", range(100, 115))
+def test_the_same_records(seed: int) -> None:
+    """Attempts are counted as if all were tried."""
+    config, jobs, events = site(seed)
+    quick = recorded(config, jobs, events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OneByOne, "begins", lambda self, attempts: False)
+        plain = recorded(config, jobs, events)
     assert quick == plain
 
 
@@ -229,8 +250,8 @@ def test_most_sites_name_jobs_one_by_one() -> None:
     counts = [0, 0]
     begin = Turns.begin
 
-    def noted(self: Turns, *, alone: bool) -> bool:
-        found = begin(self, alone=alone)
+    def noted(self: Turns, *, alone: bool, everybody: bool) -> bool:
+        found = begin(self, alone=alone, everybody=everybody)
         counts[found] += 1
         return found
 

@@ -66,10 +66,11 @@ def one_by_one(turns: Callable[[ClusterView], Turns | None]) -> Callable[[F], F]
     """Mark an implementation of `makeway_queue_order` with what names one job after the other, instead of all at once.
 
     Goes below ``@hookimpl``. The scheduler ``greedy`` then tries those who are named, and leaves all others as they
-    are: a deep queue need not be ordered, nor gone through, for each pass. Not looked at where attempts are recorded
-    or traced, where suspended jobs wait in the queue, or where another plugin may have a say: one that orders the queue
-    first, one whose `makeway_admit` is about all jobs, or one that wants to know who was tried before. While a job
-    waits that another limit is about, or one that waits in several partitions, the hook is asked.
+    are: a deep queue need not be ordered, nor gone through, for each pass. Where attempts are recorded all are named,
+    and those that would wait as before are only counted. Not looked at where attempts are traced, where suspended jobs
+    wait in the queue, or where another plugin may have a say: one that orders the queue first, one whose
+    `makeway_admit` is about all jobs, or one that wants to know who was tried before. While a job waits that another
+    limit is about, or one that waits in several partitions, the hook is asked.
 
     :param turns: called once per run with the cluster before the first job. Returns a `makeway.model.Turns`. None:
         the hook is asked.
@@ -92,12 +93,15 @@ def one_by_one(turns: Callable[[ClusterView], Turns | None]) -> Callable[[F], F]
             def waits(self, job):
                 pass
 
-            def begin(self, *, alone):
+            def begin(self, *, alone, everybody):
                 self.to_try = iter(sorted(self.waiting.values(), key=lambda job: job.index))
                 return True
 
             def next(self):
                 return next(self.to_try, None)
+
+            def waits_as_before(self, job):
+                return False
 
             def kind(self, job):
                 return None

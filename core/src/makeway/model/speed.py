@@ -77,10 +77,11 @@ class Turns(Protocol):
     def waits(self, job: Job) -> None:
         """An eligible job waits for another reason than before (``job.reason``)."""
 
-    def begin(self, *, alone: bool) -> bool:
+    def begin(self, *, alone: bool, everybody: bool) -> bool:
         """A pass begins; say whether jobs are to be named for it. If not, `makeway_queue_order` is asked.
 
         :param alone: whether all pending jobs are eligible.
+        :param everybody: whether nobody is to be passed over: attempts are recorded.
         """
 
     def next(self) -> Job | None:
@@ -89,6 +90,9 @@ class Turns(Protocol):
         Jobs are named in the order that `makeway_queue_order` would have them in. Whoever is passed over would wait
         for the reason that it has already, if it were tried.
         """
+
+    def waits_as_before(self, job: Job) -> bool:
+        """Whether the job that was just named would have been passed over, were not everybody to be named."""
 
     def kind(self, job: Job) -> Hashable | None:
         """Return what is the same for jobs of one request to which the plugin gives the same room; None: not known.

@@ -147,7 +147,7 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
     return turned
 
 
-_TURNS = ("forget", "came", "left", "waits", "begin", "next", "kind")
+_TURNS = ("forget", "came", "left", "waits", "begin", "next", "waits_as_before", "kind")
 """Methods of `makeway.model.Turns`."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 import attrs
 
@@ -252,6 +252,10 @@ class Streams:
         return any(before.get(cell, cell.used) + amount > soft for cell, amount, soft, _ in kin.limits)
 
     # ------------------------------------------------------------------------------ streams
+    def all(self) -> Iterable[Stream]:
+        """Return all streams."""
+        return self._streams.values()
+
     def of(self, bucket: Bucket) -> Iterator[Stream]:
         """Yield the streams in a bucket."""
         for listed in bucket.firsts.values():

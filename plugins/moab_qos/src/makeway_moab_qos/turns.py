@@ -44,6 +44,10 @@ class Turns:
         """When the last pass began."""
         self._named: tuple[_Place, Stream, Entry, bool] | None = None
         """Who is being tried; whether it was of `Stream.fresh`."""
+        self._everybody = False
+        """Whether nobody is passed over in this pass."""
+        self._kept_out = False
+        """Whether whoever is being tried would have been."""
         self._alone = False
         """Whether nobody else waited when the last pass began."""
         self._gone = 0
@@ -83,12 +87,13 @@ class Turns:
         self._streams.hears(job)
 
     # -------------------------------------------------------------------------------- a pass
-    def begin(self, *, alone: bool) -> bool:
-        """Begin a pass with the first of each slope."""
+    def begin(self, *, alone: bool, everybody: bool) -> bool:
+        """Begin a pass with the first of each slope; if everybody is to be named, with that of each stream."""
         self._memo["order"] = (None, ())
         self._at, self._pass = self._view.now, self._pass + 1
         self._named, self._alone, self._gone = None, alone, self._use.gone
         self.passing = self.current = True
+        self._everybody = everybody
         self.tried = []
         if self.askers:
             self.askers = {each.id: each for each in self.askers.values() if _asks(each)}
@@ -96,7 +101,10 @@ class Turns:
         self._gone_by = self._gone
         self._use.before.clear()
         self._streams.look_again()
-        for bucket in self._streams.open:
+        for stream in self._streams.all() if everybody else ():
+            if stream.told:
+                self._let_told(stream, stream.told[0])
+        for bucket in () if everybody else self._streams.open:
             for key, firsts in bucket.firsts.items():
                 self._let_first(firsts[0], (bucket, key))
         for stream in self._streams.untold:
@@ -121,7 +129,8 @@ class Turns:
             if not self._is_there(known, entry, fresh):
                 self._follow(stream, entry, fresh=fresh)
                 continue
-            if not fresh and self._streams.keeps_out(stream.kin):
+            self._kept_out = not fresh and self._streams.keeps_out(stream.kin)
+            if self._kept_out and not self._everybody:
                 continue
             self._named = place, stream, entry, fresh
             self.tried.append(entry[2])
@@ -142,7 +151,7 @@ class Turns:
         if job.asked_nodes:
             self.askers[job.id] = job
         self._follow(stream, entry, fresh=fresh)
-        if self._use.gone != self._gone_by:
+        if self._use.gone != self._gone_by and not self._everybody:
             self._gone_by = self._use.gone
             for bucket in self._streams.look_again():
                 for each in list(self._streams.of(bucket)):
@@ -207,6 +216,10 @@ class Turns:
                 low = middle + 1
         if low < len(stream.told):
             self._let_told(stream, stream.told[low])
+
+    def waits_as_before(self, job: Job) -> bool:
+        """Whether a limit keeps out the job that was just named, which has heard of one."""
+        return self._kept_out and self._named is not None and self._named[2][2] is job
 
     def kind(self, job: Job) -> Hashable | None:
         """Return a kind for one that displaces nobody, and to whom nothing is closed that starts might open."""

@@ -89,7 +89,7 @@ class Schedulers:
     def _turns(self) -> OneByOne | None:
         """Return what asks a policy for one job after the other; None: no policy names them, or passes look at all."""
         attempts = self.attempts
-        if attempts.raw or attempts.turns or attempts.placer.telling.notes or not attempts.custom_order:
+        if attempts.raw or attempts.turns or attempts.placer.telling.traces or not attempts.custom_order:
             return None
         found = attempts.policies.turns(attempts.ledger)
         return None if found is None else OneByOne(attempts.queue, attempts.policies, *found)

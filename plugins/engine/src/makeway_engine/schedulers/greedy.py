@@ -86,7 +86,7 @@ class Greedy:
         own_order = attempts.custom_order or attempts.turns
         if own_order or attempts.again or self._settled != self._ledger.freed:
             self._waiting = []
-            if self._turns is not None and not self._placer.forgives and self._turns.begins():
+            if self._turns is not None and not self._placer.forgives and self._turns.begins(attempts):
                 self._turns.go_through(attempts, self._ahead)
             elif self._shapes is not None and not own_order and self._shapes.complete():
                 self._go_through_shapes(self._shapes)

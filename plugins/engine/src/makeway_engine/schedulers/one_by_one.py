@@ -102,11 +102,12 @@ class OneByOne(DeepQueue):
         self._vain: _Vain | None = None
         """None: nobody has been tried yet."""
 
-    def begins(self) -> bool:
+    def begins(self, attempts: Attempts) -> bool:
         """Begin a pass; say whether jobs are named one by one in it."""
         if not self.complete():
             return False
-        return self._turns.begin(alone=len(self._queue) == len(self._entry_of)) is True
+        alone, everybody = len(self._queue) == len(self._entry_of), attempts.placer.telling.notes
+        return self._turns.begin(alone=alone, everybody=everybody) is True
 
     def go_through(self, attempts: Attempts, ahead: Ahead) -> None:
         """Try those who are named, until nobody is.
@@ -116,6 +117,7 @@ class OneByOne(DeepQueue):
         waiting: list[Job] = []
         ahead.jobs = waiting
         arrivals, entry_of, turns = self._queue.arrivals, self._entry_of, self._turns
+        notes, is_news = attempts.placer.telling.notes, attempts.placer.recorder.is_news
         vain = self._vain = self._vain or _Vain(attempts, turns)
         while (job := turns.next()) is not None:
             entry = entry_of.get(getattr(job, "index", -1))
@@ -125,7 +127,8 @@ class OneByOne(DeepQueue):
             if arrivals and entry in arrivals:
                 continue  # it became eligible in this very pass
             kind = vain.kind(job, again=attempts.again) if vain.on else None
-            if kind is not None and vain.is_in(kind):
+            spared = (kind is not None and vain.is_in(kind)) or (notes and turns.waits_as_before(job))
+            if spared and not (notes and is_news(job, job.reason, candidates=False, protected=False)):
                 waiting.append(job)
                 continue
             outcome = attempts.try_entry(entry)
