@@ -6,8 +6,10 @@ The scheduler is ``greedy``, unless the scenario brings a configuration: it look
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+import attrs
 
 from makeway.config import Config, build_cluster
 from makeway.errors import MakewayError
@@ -19,30 +21,36 @@ from makeway_testing.patience import Patience
 from makeway_testing.strategies import Scenario
 
 _State = tuple[object, ...]
+_States = list[tuple[float, dict[str, _State]]]
 
 
 def difference(scenario: Scenario, plugins: Mapping[str, Any]) -> str:
-    """Say how a run comes out otherwise where it is recorded; empty: it does not."""
-    told = _states(scenario, plugins, lambda line: None)
-    alone = _states(scenario, plugins, None)
+    """Say how a run comes out otherwise where it is recorded or its jobs are traced; empty: it does not."""
+    alone = _states(scenario, plugins, Options(keep=False))
+    recorded = _states(scenario, plugins, Options(sink=_unheard))
+    traced = _states(scenario, plugins, Options(traced=lambda job: True))
+    return _between(recorded, alone, "it is recorded") or _between(traced, alone, "its jobs are traced")
+
+
+def _between(told: _States, alone: _States, where: str) -> str:
     for (now, one), (_, other) in zip(told, alone, strict=False):
         for name in {**one, **other}:
             if one.get(name) != other.get(name):
-                shown = f"{_words(one.get(name))} where it is recorded, {_words(other.get(name))} where not"
+                shown = f"{_words(one.get(name))} where {where}, {_words(other.get(name))} where not"
                 return f"at {now:g} s job {name} is {shown}"
-    return (
-        "" if len(told) == len(alone) else f"{len(told)} steps where it is recorded, {len(alone)} where not"
-    )
+    return "" if len(told) == len(alone) else f"{len(told)} steps where {where}, {len(alone)} where not"
+
+
+def _unheard(line: Line) -> None:
+    """Let a line go."""
 
 
 def _words(state: _State | None) -> str:
     return "gone" if state is None else " ".join(map(str, state))
 
 
-def _states(
-    scenario: Scenario, plugins: Mapping[str, Any], sink: Callable[[Line], None] | None
-) -> list[tuple[float, dict[str, _State]]]:
-    found: list[tuple[float, dict[str, _State]]] = []
+def _states(scenario: Scenario, plugins: Mapping[str, Any], heard: Options) -> _States:
+    found: _States = []
     patience = Patience()
 
     def look(engine: Engine) -> None:
@@ -59,9 +67,7 @@ def _states(
     else:
         config = builders.config(scenario.machine, {**given, "scheduler": "greedy"})
     events = builders.commands(scenario.commands, build_cluster(config))
-    options = Options(
-        until=scenario.until, sink=sink, after_step=look, plugins=plugins, keep=sink is not None
-    )
+    options = attrs.evolve(heard, until=scenario.until, after_step=look, plugins=plugins)
     with contextlib.suppress(MakewayError):  # what raises, or never ends, is another rule's business
         replay(config, scenario.specs, events, options)
     return found
