@@ -84,6 +84,8 @@ class Schedulers:
     def _passed_of(self, kind: str) -> Callable[[], None] | None:
         if kind == "easy":
             return self.easy.passed
+        if kind == "greedy":
+            return self.greedy.passed if self.greedy.can_be_left_out else None
         return self.strict.passed if kind == "builtin" and not self.attempts.raw else None
 
     def _turns(self) -> OneByOne | None:

@@ -108,6 +108,20 @@ class Greedy:
         self._ahead.jobs = ()
         self._settled = self._ledger.freed
 
+    @property
+    def can_be_left_out(self) -> bool:
+        """Whether a pass over nobody but jobs that start leaves nothing behind but what `passed` does."""
+        return not (self._wants_before or self._asks_whom or self._attempts.turns)
+
+    def passed(self) -> None:
+        """Be as after a pass in which all who waited have started, where jobs stand in order."""
+        if self._queue.arrivals:
+            self._queue.arrivals = []
+        self._waiting = []
+        self._attempts.again = False
+        self._ahead.jobs = ()
+        self._settled = self._ledger.freed
+
     def _go_through_named(self, named: Sequence[Job]) -> None:
         """Try those whom a policy names, and ask it whom to try next, until it names nobody new."""
         attempts = self._attempts
