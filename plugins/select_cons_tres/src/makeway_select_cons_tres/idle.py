@@ -72,6 +72,12 @@ class IdleCores:
             self._lower(wish, nodes, bounds)
         return -1
 
+    def counts(self) -> list[int]:
+        """Return how many cores of each node are idle, to be changed by whoever asks. `sync` before."""
+        if self._seen != len(self._books.history) or self._era != self._books.era:
+            self._follow()
+        return self._free.copy()
+
     def _with_memory(self, wish: Wish, some: NodeBits) -> int:
         """Return the first of `some`, all of which have the cores, that has the memory; -1: none has."""
         books = self._books
