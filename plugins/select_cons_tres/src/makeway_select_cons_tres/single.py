@@ -6,7 +6,7 @@ in its verbs, one after the other, for all jobs; `tests/test_plain_jobs.py` hold
 
 from __future__ import annotations
 
-from makeway.model import Allocation, Job
+from makeway.model import Job
 from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.request import MARK_OF, RESERVED
 
