@@ -16,6 +16,7 @@ from makeway_engine.endings import Endings
 from makeway_engine.express import Express, is_simple
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
+from makeway_engine.express_shared_beside import beside_of
 from makeway_engine.express_shared_moves import SharedMoves
 from makeway_engine.express_shared_tries import SharedTries
 from makeway_engine.parts import Parts
@@ -39,6 +40,7 @@ class SharedExpress(Express):
     def _ways_of(self, parts: Parts) -> tuple[ExpressMoves, ExpressPasses | None]:
         self._shared = moves = SharedMoves(parts)
         self._attempts = parts.schedulers.attempts
+        self._beside = beside_of(parts, parts.config.scheduler.type)
         if not parts.placer.telling.notes:
             parts.placer.quick = SharedTries(parts, moves).quick
         return moves, None
@@ -135,15 +137,17 @@ class SharedExpress(Express):
         return job
 
     def _start_all(self, came: list[Job], now: Seconds) -> bool:
-        """Start jobs that have just come if nobody waits; False: somebody does now, so that a pass has to be made."""
-        queue, passed = self._queue, self._passed
-        if queue.entries or passed is None:
+        """Start jobs that have just come; False: some of them wait now, so that a pass has to be made."""
+        queue = self._queue
+        if queue.entries:
+            return self._start_beside(came, now)
+        passed = self._passed
+        if passed is None:
             self._let_wait(came, now)
             return False
         ledger, moves = self._ledger, self._shared
         first = came[0]
-        in_turn = came if len(came) < 2 else sorted(came, key=queue.place_of)
-        for job in in_turn:
+        for job in came if len(came) < 2 else sorted(came, key=queue.place_of):
             found = moves.look(job, job.partition.nodes)
             if not isinstance(found, Placement) or found.alternative:
                 self._let_wait(came, now)
@@ -155,6 +159,30 @@ class SharedExpress(Express):
         self._transitions.left_nodes = False
         passed()
         return True
+
+    def _start_beside(self, came: list[Job], now: Seconds) -> bool:
+        """Do so where others wait already."""
+        beside, place_of = self._beside, self._queue.place_of
+        keyed = [(place_of(job), job) for job in came] if beside is not None else []
+        if beside is None or not beside.begins([key for key, _ in keyed]):
+            self._let_wait(came, now)
+            return False
+        if beside.in_order:
+            keyed.sort()
+        ledger, moves = self._ledger, self._shared
+        for key, job in keyed:
+            nodes = beside.nodes_for(job, key, now)
+            found = moves.look(job, nodes) if nodes else None
+            if not isinstance(found, Placement) or found.alternative:
+                self._let_wait(came, now)
+                return False
+            ledger.reasons += 1
+            moves.begin(job, found, now)
+            beside.started()
+        ledger.searches = 0
+        self._transitions.left_nodes = False
+        self._transitions.changed = not beside.ends()
+        return not self._transitions.changed
 
     def _let_wait(self, came: list[Job], now: Seconds) -> None:
         """Let jobs wait for a pass that have just come."""

@@ -56,12 +56,7 @@ class Easy:
         attempts, reserved = self.attempts, self.reserved
         again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
-        if (
-            reserved is not None
-            and not again
-            and reserved.holds(self._ledger)
-            and self._is_admitted(reserved)
-        ):
+        if reserved is not None and not again and reserved.holds(self._ledger) and self.is_admitted(reserved):
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
@@ -93,7 +88,7 @@ class Easy:
         if self._queue.arrivals:
             self._queue.arrivals = []
 
-    def _is_admitted(self, reserved: Reserved) -> bool:
+    def is_admitted(self, reserved: Reserved) -> bool:
         """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""
         if reserved.doubtful:
             _, job, partition = reserved.entry

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import Job
-from makeway_engine.entries import Entry
+from makeway.model import Job, Partition
+from makeway_engine.entries import Entry, Key
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.lanes import BEHIND
@@ -77,7 +77,7 @@ class Settled:
         ledger, heads = self._ledger, self._heads
         if self._doubtful or self._attempts.again or self._placer.forgives:
             return False
-        if self._at != (ledger.version, ledger.freed) and not self._all_wait_on():
+        if self._at != (ledger.version, ledger.freed) and not self.all_wait_on():
             return False
         for entry in arrivals:
             head = heads.get(entry[2].index)
@@ -87,10 +87,16 @@ class Settled:
             ledger.wait_for(job, BEHIND)
         return True
 
-    def _all_wait_on(self) -> bool:
+    def all_wait_on(self) -> bool:
         """Whether a glance says of all who closed a partition that they wait on, whatever was taken or given back."""
         ledger, placer, up = self._ledger, self._placer, self._ledger.up
-        if up != self._up or ledger.completing or ledger.anyone_exclusive or placer.beyond or placer.kept.claims:
+        if (
+            up != self._up
+            or ledger.completing
+            or ledger.anyone_exclusive
+            or placer.beyond
+            or placer.kept.claims
+        ):
             return False
         searches = 0
         for _, job, partition in self._heads.values():
@@ -109,6 +115,25 @@ class Settled:
         ledger.searches += searches
         self._at = ledger.version, ledger.freed
         return True
+
+    def holds(self) -> bool:
+        """Whether the last pass came to nothing but waiting, and nothing was taken or given back since."""
+        ledger = self._ledger
+        return bool(
+            self._heads
+            and not (self._doubtful or self._attempts.again or self._placer.forgives)
+            and self._at == (ledger.version, ledger.freed)
+        )
+
+    def nodes_before(self, partition: Partition, key: Key) -> NodeBits:
+        """Return the nodes of a partition that nobody has closed who comes before this place in the queue."""
+        nodes = partition.nodes
+        for index, head in self._heads.items():
+            if head[0] < key:
+                if index == partition.index:
+                    return 0
+                nodes &= ~head[2].nodes
+        return nodes
 
     # ------------------------------------------------------------------------ listening to the queue
     def came(self, entry: Entry) -> None:
