@@ -81,15 +81,19 @@ def discharge(books: Books, job: Job) -> None:
 
 
 def _mark(books: Books, index: int, mark: int, sharing: int) -> None:
-    """Change the marks of the node."""
-    bit = 1 << index
+    """Change the marks of the node; sets of nodes change only where a mark comes or goes."""
     if mark:
-        books.marks[index] = now = max(0, books.marks[index] + mark)
-        books.marked_nodes = books.marked_nodes | bit if now else books.marked_nodes & ~bit
-        books.reserved_nodes = books.reserved_nodes | bit if now >= RESERVED else books.reserved_nodes & ~bit
+        before = books.marks[index]
+        books.marks[index] = now = max(0, before + mark)
+        if (before > 0) is not (now > 0):
+            books.marked_nodes ^= 1 << index
+        if (before >= RESERVED) is not (now >= RESERVED):
+            books.reserved_nodes ^= 1 << index
     if sharing:
-        books.sharing[index] = now = books.sharing[index] + sharing
-        books.sharing_nodes = books.sharing_nodes | bit if now else books.sharing_nodes & ~bit
+        before = books.sharing[index]
+        books.sharing[index] = now = before + sharing
+        if not (before and now):
+            books.sharing_nodes ^= 1 << index
 
 
 __all__ = ["charge", "discharge"]
