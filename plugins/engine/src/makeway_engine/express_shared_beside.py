@@ -96,7 +96,7 @@ class BesideEasy:
         )
 
     def nodes_for(self, job: Job, key: Key, now: Seconds) -> NodeBits:
-        """Return the nodes of its partition, less those kept for the first one if it comes behind and runs for too long."""
+        """Return the nodes of its partition, less those kept for the first one if it outlasts its start."""
         if self._first is not None:
             return job.partition.nodes if key < self._first else 0
         easy, reserved = self._easy, self._easy.reserved

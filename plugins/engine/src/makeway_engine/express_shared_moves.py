@@ -9,7 +9,7 @@ import bisect
 from typing import cast
 
 from makeway.bitmap import NodeBits
-from makeway.model import Blocked, Job, JobDraft, JobState, Placement, PromptSelector, Seconds
+from makeway.model import Allocation, Blocked, Job, JobDraft, JobState, Placement, PromptSelector, Seconds
 from makeway.worlds.events import Finished, Start
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.ledger import put_field
@@ -54,9 +54,12 @@ class SharedMoves(ExpressMoves):
         if type(found) is not Placement:
             return found if isinstance(found, Blocked) else placer.prober.checked(job, found)
         allocation = found.allocation
+        if type(allocation) is not Allocation:
+            return placer.prober.checked(job, found)
         held = allocation.nodes
         inside = held & nodes == held
-        if not inside or self._checked.get(id(found)) is not found or len(allocation.node_indices) < job.size:
+        known = self._checked.get(id(found)) is found or _is_on_one_node(allocation)
+        if not (inside and known) or len(allocation.node_indices) < job.size:
             placer.prober.check(job, found, _HOOK)
             if len(self._checked) >= _MOST:
                 self._checked.clear()
@@ -165,6 +168,18 @@ class SharedMoves(ExpressMoves):
         if queue.dependents or queue.throttle.tasks:
             queue.ended(job, now)
         return True
+
+
+def _is_on_one_node(allocation: Allocation) -> bool:
+    """Whether an allocation is sound by itself, and of one node; False: it takes more to say."""
+    cpus, cores, memory = allocation.cpus, allocation.cores, allocation.memory_mb
+    return (
+        len(allocation.node_indices) == 1
+        and allocation.nodes == 1 << allocation.node_indices[0]
+        and (cpus is None or len(cpus) == 1)
+        and (cores is None or len(cores) == 1)
+        and (memory is None or len(memory) == 1)
+    )
 
 
 __all__ = ["SharedMoves"]
