@@ -105,7 +105,7 @@ class Settled:
                 or job.spec.licenses
                 or job.required
                 or job.partition is not partition
-                or placer.selector.screen((job,), up)
+                or placer.glance.among((job,))
             ):
                 return False
             if placer.preemption and not placer.order.nobody(job):
