@@ -72,7 +72,7 @@ class BesideEasy:
         self._attempts = schedulers.attempts
         self._queue = parts.queue
         self._ledger = parts.ledger
-        self._screen = parts.selector.screen
+        self._glance = parts.placer.glance.among
         self._first: Key | None = None
         """Place of the first one in the queue, if somebody comes before it."""
 
@@ -100,7 +100,7 @@ class BesideEasy:
         if self._first is not None:
             return job.partition.nodes if key < self._first else 0
         easy, reserved = self._easy, self._easy.reserved
-        if reserved is None or not self._screen((job,), self._ledger.up):
+        if reserved is None or not self._glance((job,)):
             return 0
         if not reserved.settled:
             easy.settle(reserved)
@@ -112,7 +112,7 @@ class BesideEasy:
         limit = job.time_limit
         if limit is not None and now + limit <= reserved.shadow(self._ledger):
             return job.partition.nodes
-        if not self._screen((job,), self._ledger.up & ~forecast.nodes):
+        if not self._glance((job,), forecast.nodes):
             return 0
         return job.partition.nodes & ~forecast.nodes
 
