@@ -67,6 +67,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "CountingSelector",
         "ForecastingSelector",
         "ForesightedSelector",
+        "GainingSelector",
         "PromptSelector",
         "RetentiveSelector",
         "ScreeningSelector",

@@ -24,6 +24,7 @@ from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing.foresight import Foresight
 from makeway_engine.schedulers.barred import Barred
+from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.settled import Settled
 
 QOS = ("low", "mid", "high")
@@ -134,6 +135,7 @@ def test_the_same_after_every_step(
     monkeypatch.setattr(Foresight, "still", lambda self, job, place: False)
     monkeypatch.setattr(Foresight, "sees_none", lambda self, job, candidates: False)
     monkeypatch.setattr(Barred, "complete", lambda self: False)
+    monkeypatch.setattr(InVain, "holds", lambda self: False)
     assert quick == _seen(config, seed)
 
 
@@ -153,8 +155,8 @@ def test_the_short_ways_are_taken(
     said: list[bool] = []
     plain = getattr(cls, name)
 
-    def noted(self: Any, *given: Job | Sequence[Any]) -> Any:
-        found = plain(self, *given)
+    def noted(self: Any, *given: Job | Sequence[Any], **more: bool) -> Any:
+        found = plain(self, *given, **more)
         said.append(bool(found))
         return found
 

@@ -26,6 +26,19 @@ class ScreeningSelector(Selector, Protocol):
         """
 
 
+class GainingSelector(ScreeningSelector, Protocol):
+    """A selector that says at once that its nodes have gained nothing that would change what `screen` drops."""
+
+    def moment(self) -> Hashable:
+        """Return what stands for all that is taken and given back by now."""
+
+    def gained(self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits) -> bool:
+        """Whether `screen` might keep a job with one of these keys (`screen_key`) on `nodes`.
+
+        It would have dropped all such jobs `since` that moment. True also where it takes more to say.
+        """
+
+
 class ForesightedSelector(Selector, Protocol):
     """A selector that sees at a glance for whom a search for victims would be in vain; for those that search too."""
 

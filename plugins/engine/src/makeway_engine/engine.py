@@ -50,6 +50,7 @@ from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
 from makeway_engine.express import express_of
+from makeway_engine.express_shared import shared_express_of
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
@@ -186,7 +187,9 @@ class Engine:
         self._instant_steps = 0
         self._tick_at: Seconds | None = None
         self._patient = self._unheard = False
-        self.express = express_of(self, self.endings, self.rhythm, self._handle)
+        ways = (express_of, shared_express_of)
+        of_engine = self, self.endings, self.rhythm, self._handle
+        self.express = next((found for way in ways if (found := way(*of_engine)) is not None), None)
         """The short way for plain jobs; None: there is none in this run."""
 
     def be_patient(self, *, unheard: bool = False) -> None:

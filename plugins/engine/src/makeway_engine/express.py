@@ -48,19 +48,27 @@ class Express:
         self._requeue = parts.config.scheduler.requeue
         self._priorities = parts.transitions.priorities
         self._selector = cast(CountingSelector, parts.selector)
-        self._wants = self._selector.wants
+        self._wants = getattr(self._selector, "wants", _wants_none)
         limited = placer.rulings.limited
         self._limited = None if limited is licences.wants else limited
         """Says which jobs a limit is about; None: only those that ask for licences."""
-        self._moves = ExpressMoves(parts)
         self._passed = parts.schedulers.passed
-        self._passes: ExpressPasses | None = None
-        if parts.config.scheduler.type == "easy" and not placer.preemption and parts.recorder.traced is None:
-            self._passes = ExpressPasses(parts.schedulers.easy, self._moves, self._wanted_by)
+        self._moves, self._passes = self._ways_of(parts)
         self._doors: dict[tuple[str, ...], _Door | None] = {}
         """By the partitions that jobs name; None: with these nothing is plain."""
         self.calm = False
         """Whether nothing unusual is under way, and nothing went the plain way since that was seen."""
+
+    def _ways_of(self, parts: Parts) -> tuple[ExpressMoves, ExpressPasses | None]:
+        """Return what starts and ends jobs, and what makes passes; None: all passes are made the plain way."""
+        moves = ExpressMoves(parts)
+        if (
+            parts.config.scheduler.type != "easy"
+            or self._placer.preemption
+            or parts.recorder.traced is not None
+        ):
+            return moves, None
+        return moves, ExpressPasses(parts.schedulers.easy, moves, self._wanted_by)
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action] | None:
@@ -318,6 +326,11 @@ def _comes_plainly(spec: JobSpec) -> bool:
     )
 
 
+def _wants_none(job: Job) -> None:
+    """Say of a job that it is no mere number of nodes."""
+    del job
+
+
 _PLAIN_EVENTS = (Finished, Submitted)
 
 
@@ -325,12 +338,20 @@ def express_of(
     parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
 ) -> Express | None:
     """Return the short way for a run; None: with these plugins and this configuration there is none."""
-    policies, ledger = parts.policies, parts.ledger
+    counts = all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
+    if not counts or parts.policies.implements("makeway_queue_order") or not is_simple(parts, rhythm):
+        return None
+    return Express(parts, endings, rhythm, handle)
+
+
+def is_simple(parts: Parts, rhythm: Rhythm) -> bool:
+    """Whether plugins and configuration leave what becomes of plain jobs to the selector, and to who comes first."""
     hooks = (
         *("makeway_accept", "makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
-        *("makeway_overdue", "makeway_queue_order", "makeway_windows"),
+        *("makeway_overdue", "makeway_windows"),
     )
-    simple = (
+    ledger = parts.ledger
+    return (
         parts.gang is None
         and parts.transitions.priorities.prioritizer is None
         and not rhythm.periodic
@@ -338,10 +359,8 @@ def express_of(
         and parts.config.scheduler.enforce_part_limits
         and ledger.settings(McsTable).label == "none"
         and ModeFlag.GANG not in ledger.preempt_mode.flags
-        and not any(map(policies.implements, hooks))
-        and all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
+        and not any(map(parts.policies.implements, hooks))
     )
-    return Express(parts, endings, rhythm, handle) if simple else None
 
 
-__all__ = ["Express", "express_of"]
+__all__ = ["Express", "express_of", "is_simple"]

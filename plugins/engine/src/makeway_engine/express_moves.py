@@ -31,14 +31,18 @@ class ExpressMoves:
     """Starts and ends of plain jobs in one run."""
 
     def __init__(self, parts: Parts) -> None:
+        self._begin(parts)
+        selector = cast(CountingSelector, parts.selector)
+        self._idle_of = selector.idle
+        self._place = selector.place
+
+    def _begin(self, parts: Parts) -> None:
+        """Have at hand what all of it is about."""
         self._ledger = ledger = parts.ledger
         self._queue = parts.queue
         self._placer = parts.placer
         self._transitions = parts.transitions
         self._selector = parts.transitions.selector
-        selector = cast(CountingSelector, parts.selector)
-        self._idle_of = selector.idle
-        self._place = selector.place
         self._active = ledger.jobs_active
         self._held = ledger.held_tally
         self._exclusive = ledger.exclusive_tally

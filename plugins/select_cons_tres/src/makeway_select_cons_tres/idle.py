@@ -72,6 +72,24 @@ class IdleCores:
             self._lower(wish, nodes, bounds)
         return -1
 
+    def any(self, wish: Wish, nodes: NodeBits) -> bool:
+        """Whether one of `nodes` has what is wished, the one that had it the last time first. `reach` before."""
+        node, books = wish.seen_on, self._books
+        if (
+            node < 0
+            or not nodes >> node & 1
+            or self._free[node] < wish.cores
+            or books.layout.memory[node] - books.memory[node] < wish.memory
+        ):
+            wish.seen_on = node = self.first(wish, nodes)
+        return node >= 0
+
+    def counts(self) -> list[int]:
+        """Return how many cores of each node are idle, to be changed by whoever asks. `sync` before."""
+        if self._seen != len(self._books.history) or self._era != self._books.era:
+            self._follow()
+        return self._free.copy()
+
     def _with_memory(self, wish: Wish, some: NodeBits) -> int:
         """Return the first of `some`, all of which have the cores, that has the memory; -1: none has."""
         books = self._books

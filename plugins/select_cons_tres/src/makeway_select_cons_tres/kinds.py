@@ -30,6 +30,8 @@ class Wish:
     """Nodes of its partition that could serve it if they were idle."""
     spans: bool
     """Whether these are all nodes of the partition that have so many cores and so much memory."""
+    seen_on: int = -1
+    """A node that had what is wished when that was last looked at; -1: none did."""
 
 
 @attrs.define(eq=False)

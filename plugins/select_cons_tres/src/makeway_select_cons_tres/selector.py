@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -134,7 +134,7 @@ class ConsSelector(Known):
                 ):
                     able = False
                 else:
-                    able = self.idle.first(wish, nodes) >= 0
+                    able = self.idle.any(wish, nodes)
                 screened[kind] = able
             if able:
                 kept.append(job)
@@ -143,6 +143,40 @@ class ConsSelector(Known):
     def screen_key(self, job: Job) -> Hashable:
         """Return the kind of `job`, which is all that `screen` looks at."""
         return self.kind(job)
+
+    def moment(self) -> Hashable:
+        """Return how far the history of the books has come."""
+        books = self.books
+        books.sync()
+        return books.era, len(books.history)
+
+    def gained(self, since: Hashable, keys: Sequence[Hashable], nodes: NodeBits) -> bool:
+        """Whether a node that was touched since then has what one of these kinds wants."""
+        books = self.books
+        books.sync()
+        era, seen = cast("tuple[int, int]", since)
+        if era != books.era or self.mode.gang:
+            return True
+        touched = dict.fromkeys(books.history[seen:])
+        if not touched:
+            return False
+        used, room, sizes = books.memory, self.layout.memory, self.layout.core_count
+        offers = [
+            (node, sizes[node] - books.busy[node].bit_count(), room[node] - used[node])
+            for node in touched
+            if nodes >> node & 1
+        ]
+        for kind in cast("Sequence[Kind]", keys):
+            wish = kind.screen_wish
+            if wish is None:
+                if self._has_room(kind, nodes, self.fitting):
+                    return True
+                continue
+            cores, memory = wish.cores, wish.memory
+            for node, free, left in offers:
+                if free >= cores and left >= memory and wish.able >> node & 1:
+                    return True
+        return False
 
     def screen_without(
         self,

@@ -6,9 +6,9 @@ in its verbs, one after the other, for all jobs; `tests/test_plain_jobs.py` hold
 
 from __future__ import annotations
 
-from makeway.model import Allocation, Job
+from makeway.model import Job
 from makeway_select_cons_tres.books import Books
-from makeway_select_cons_tres.request import MARK_OF
+from makeway_select_cons_tres.request import MARK_OF, RESERVED
 
 
 def charge(books: Books, job: Job) -> None:
@@ -22,7 +22,8 @@ def charge(books: Books, job: Job) -> None:
         return
     index = indices[0]
     mine = layout.full[index] if held is None else held[0]
-    if books.busy[index] & mine:
+    busy = books.busy[index]
+    if busy & mine:
         books.add(job)
         return
     rows = part.rows
@@ -31,8 +32,18 @@ def charge(books: Books, job: Job) -> None:
     row.count += mine.bit_count()
     if len(rows) > 1:
         row.jobs[job.id] = job
-    books.busy[index] |= mine
-    _note(books, allocation, index, 1)
+    books.busy[index] = busy | mine
+    bit = 1 << index
+    if not busy:
+        books.busy_nodes |= bit
+    if allocation.memory_mb is not None:
+        books.memory[index] += allocation.memory_mb[0]
+        if books.memory[index]:
+            books.charged_nodes |= bit
+    mark, sharing = MARK_OF[allocation.marks]
+    if mark or sharing:
+        _mark(books, index, mark, sharing)
+    books.note(index)
 
 
 def discharge(books: Books, job: Job) -> None:
@@ -55,20 +66,34 @@ def discharge(books: Books, job: Job) -> None:
     mine = layout.full[index] if held is None else held[0]
     row.cores[index] &= ~mine
     row.count -= mine.bit_count()
-    books.busy[index] &= ~mine
-    _note(books, allocation, index, -1)
-
-
-def _note(books: Books, allocation: Allocation, index: int, sign: int) -> None:
-    """Change marks and memory of the node."""
-    mark, sharing = MARK_OF[allocation.marks]
-    if mark:
-        books.marks[index] = max(0, books.marks[index] + sign * mark)
-    if sharing:
-        books.sharing[index] += sign
+    books.busy[index] = busy = books.busy[index] & ~mine
+    bit = 1 << index
+    if not busy:
+        books.busy_nodes &= ~bit
     if allocation.memory_mb is not None:
-        books.memory[index] += sign * allocation.memory_mb[0]
-    books.touched.append(index)
+        books.memory[index] = left = books.memory[index] - allocation.memory_mb[0]
+        if not left:
+            books.charged_nodes &= ~bit
+    mark, sharing = MARK_OF[allocation.marks]
+    if mark or sharing:
+        _mark(books, index, -mark, -sharing)
+    books.note(index)
+
+
+def _mark(books: Books, index: int, mark: int, sharing: int) -> None:
+    """Change the marks of the node; sets of nodes change only where a mark comes or goes."""
+    if mark:
+        before = books.marks[index]
+        books.marks[index] = now = max(0, before + mark)
+        if (before > 0) is not (now > 0):
+            books.marked_nodes ^= 1 << index
+        if (before >= RESERVED) is not (now >= RESERVED):
+            books.reserved_nodes ^= 1 << index
+    if sharing:
+        before = books.sharing[index]
+        books.sharing[index] = now = before + sharing
+        if not (before and now):
+            books.sharing_nodes ^= 1 << index
 
 
 __all__ = ["charge", "discharge"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -67,6 +67,9 @@ class _Shown:
         self._rule = rule
         self._screened = screened
         self._view: ClusterView | None = None
+        self._gains = hasattr(inner, "gained")
+        self._dropped: dict[tuple[Hashable, ...], Hashable] = {}
+        """Moments at which jobs of a shape were dropped, by their nodes as well."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _COUNTING or name == "place_now":
@@ -92,7 +95,25 @@ class _Shown:
                 if isinstance(placed, Placement):
                     found = f"it was dropped, but can start on {_names(placed.allocation, self._view)}"
                     raise question.breach(found, "screen")
+        if self._gains and self._view is not None:
+            self._compare_gains(jobs, set(map(id, kept)), nodes, self._view)
         return kept
+
+    def _compare_gains(
+        self, jobs: Sequence[Job], kept: Collection[int], nodes: NodeBits, view: ClusterView
+    ) -> None:
+        """See that whoever is kept, and was dropped before, was said to have gained something."""
+        gaining: Any = self._inner
+        for job in jobs:
+            key = gaining.screen_key(job)
+            shape = key, nodes, job.size, job.partition.index
+            if id(job) not in kept:
+                self._dropped[shape] = gaining.moment()
+            elif (since := self._dropped.pop(shape, None)) is not None and not gaining.gained(
+                since, (key,), nodes
+            ):
+                question = Question(selector=self._inner, job=job, nodes=nodes, view=view)
+                raise question.breach("it is kept, but nothing was gained since it was dropped", "gained")
 
 
 class SelectContract(DecisionContract):
@@ -246,6 +267,10 @@ class SelectContract(DecisionContract):
     def test_screen_drops_nobody_who_fits(self) -> None:
         """Whoever `screen` drops could not have started."""
         self.asked(lambda question: None, screened=True)
+
+    def test_what_nodes_gain_is_told(self) -> None:
+        """Nobody is kept by `screen` again of whose like `gained`, where there is one, says that nothing was gained."""
+        self.asked(lambda question: None)
 
     def test_jobs_that_are_counted_are_placed_as_ever(self) -> None:
         """Where a job is a number of nodes (`CountingSelector`), it is placed and forecast by that number."""

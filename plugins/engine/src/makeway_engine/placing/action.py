@@ -50,7 +50,7 @@ class Action:
         if self._telling.notes:
             self._telling.starts(job, placement)
         allocation = placement.allocation
-        self._check_overlap(job, allocation, "makeway_selector")
+        self.check_overlap(job, allocation, "makeway_selector")
         if job.spec.licenses_any:
             self.start_on(job, allocation)
         else:
@@ -64,7 +64,11 @@ class Action:
             allocation = attrs.evolve(allocation, licenses=held)
         self._transitions.start(job, allocation)
 
-    def _check_overlap(self, job: Job, allocation: Allocation, hook: str) -> None:
+    def check_overlap(self, job: Job, allocation: Allocation, hook: str) -> None:
+        """See that a job takes no cores of others, unless an arbiter lets them take turns.
+
+        :raises PolicyError: it does.
+        """
         ledger = self._ledger
         if not allocation.nodes & ledger.held or self._transitions.gang is not None:
             return
@@ -94,7 +98,7 @@ class Action:
                 if self._keeps:
                     self._kept.keep(job, nodes, making_way.leaving)
             return Outcome.PREEMPTING
-        self._check_overlap(job, choice.placement.allocation, "makeway_search")
+        self.check_overlap(job, choice.placement.allocation, "makeway_search")
         self.start_on(job, choice.placement.allocation)
         return _STARTED
 

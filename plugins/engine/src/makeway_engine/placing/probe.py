@@ -161,7 +161,7 @@ class Prober:
             found = place(job, nodes, self._ledger)
         except Exception as error:
             raise self._policies.blame("makeway_selector", job, error) from error
-        return self._checked(job, found)
+        return self.checked(job, found)
 
     def _is_known_to_wait(self, job: Job) -> bool:
         """Whether a job that found no room before need not be probed: a glance says that there is none now."""
@@ -289,9 +289,9 @@ class Prober:
             found: object = attempt.probe()
         except Exception as error:
             raise self._policies.blame("makeway_selector", attempt.job, error) from error
-        return self._checked(attempt.job, found)
+        return self.checked(attempt.job, found)
 
-    def _checked(self, job: Job, found: object) -> Placement | Blocked:
+    def checked(self, job: Job, found: object) -> Placement | Blocked:
         """Return a selector's answer.
 
         :raises PolicyError: it is none.

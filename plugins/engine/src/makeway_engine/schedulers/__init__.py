@@ -21,6 +21,7 @@ from makeway_engine.schedulers.easy import Easy
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.greedy import Greedy
 from makeway_engine.schedulers.het import HetStarter
+from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.lanes import Lanes
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Requests
@@ -70,8 +71,12 @@ class Schedulers:
         without_room = self._without_room() if greedy and requests is None else None
         self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
-        self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns)
-        self.easy = Easy(self.attempts, _shapes(queue, placer.selector) if scheduler.type == "easy" else None)
+        in_vain = None
+        if (greedy or scheduler.type == "easy") and hasattr(placer.selector, "gained"):
+            in_vain = InVain(queue, placer.selector, ledger)
+        self.greedy = Greedy(self.attempts, ahead, without_room, requests, turns, in_vain)
+        shapes = _shapes(queue, placer.selector) if scheduler.type == "easy" else None
+        self.easy = Easy(self.attempts, shapes, in_vain if placer.recorder.traced is None else None)
         follower = scheduler_of(scheduler.type)
         self.backfill: Follower | None = None if follower is None else follower(self.attempts, clockwork)
         """None: the type is another."""
@@ -84,6 +89,8 @@ class Schedulers:
     def _passed_of(self, kind: str) -> Callable[[], None] | None:
         if kind == "easy":
             return self.easy.passed
+        if kind == "greedy":
+            return self.greedy.passed if self.greedy.can_be_left_out else None
         return self.strict.passed if kind == "builtin" and not self.attempts.raw else None
 
     def _turns(self) -> OneByOne | None:

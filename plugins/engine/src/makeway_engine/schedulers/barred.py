@@ -42,13 +42,28 @@ class Barred(Shapes):
         super()._drop(job)
         self._kinds.pop(job.index, None)
 
-    def open_among(self, shapes: Iterable[Shape]) -> list[Shape]:
-        """Return those of `shapes` whose jobs are worth a try."""
-        first = [(shape.entries[0][1], shape) for shape in shapes if shape.entries]
+    def open_among(self, shapes: Iterable[Shape], *, no_room: bool = False) -> list[Shape]:
+        """Return those of `shapes` whose jobs are worth a try.
+
+        :param no_room: it is known that there is no room for any of them as things stand.
+        """
+        kinds, futile = self._kinds, self._futile
+        if no_room:
+            futile.saw_room = False
+            if not futile.looks_further:
+                return []
+            first = [
+                (job, shape)
+                for shape in shapes
+                if shape.entries and kinds[(job := shape.entries[0][1]).index] != ()
+            ]
+        else:
+            first = [(shape.entries[0][1], shape) for shape in shapes if shape.entries]
         if not first:
+            futile.saw_room = False
             return []
-        kinds = self._kinds
-        vain = self._futile.vain([job for job, _ in first], lambda job: kinds[job.index])
+        look = futile.without_room if no_room else futile.vain
+        vain = look([job for job, _ in first], lambda job: kinds[job.index])
         return [shape for job, shape in first if id(job) not in vain]
 
 

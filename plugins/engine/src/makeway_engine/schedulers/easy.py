@@ -20,6 +20,7 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
@@ -30,11 +31,19 @@ _STARTED = Outcome.STARTED
 class Easy:
     """EASY over one run's queue."""
 
-    def __init__(self, attempts: Attempts, shapes: Shapes | None = None) -> None:
+    def __init__(
+        self, attempts: Attempts, shapes: Shapes | None = None, in_vain: InVain | None = None
+    ) -> None:
         """Be there for one run.
 
         :param shapes: knows its queue by shape; None: each pass goes through all of it.
+        :param in_vain: knows when a glance at those who wait would be in vain; None: that is not to be known.
         """
+        self._in_vain = in_vain
+        self._looks = 0
+        """How many glances were cast in this pass."""
+        self._saw_room = False
+        """Whether the last of them saw room for anybody."""
         self.shapes = shapes
         self.attempts = attempts
         self._ledger = attempts.ledger
@@ -56,18 +65,18 @@ class Easy:
         attempts, reserved = self.attempts, self.reserved
         again, attempts.again = attempts.again, False
         arrivals = self._queue.take_arrivals()
-        if (
-            reserved is not None
-            and not again
-            and reserved.holds(self._ledger)
-            and self._is_admitted(reserved)
-        ):
+        if reserved is not None and not again and reserved.holds(self._ledger) and self.is_admitted(reserved):
             if not arrivals:
                 return
             if self._stays_first(reserved.entry, arrivals):
+                self._looks = 0
                 self._follow(arrivals, reserved)
+                if self._in_vain is not None:
+                    self._learn(self._in_vain, arrivals=True)
                 return
         self.reserved = None
+        freed = self._ledger.freed
+        vain = self._in_vain is not None and self._in_vain.holds()
         live = not attempts.custom_order and not attempts.turns
         entries = self._queue.entries if live else attempts.ordered()
         at = 0
@@ -80,11 +89,23 @@ class Easy:
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self.reserved = self._reserve(entry, outcome)
+            if vain and self._ledger.freed == freed:
+                return
+            self._looks = 0
             if self._by_shape and live and self.shapes is not None and self.shapes.complete():
                 self._backfill_by_shape(entry, self.reserved, self.shapes)
             else:
                 self._follow(entries[at + 1 :], self.reserved)
+            if self._in_vain is not None:
+                self._learn(self._in_vain, arrivals=False)
             return
+
+    def _learn(self, in_vain: InVain, *, arrivals: bool) -> None:
+        """Take note of what the glances of this pass saw behind the first one, or among those who came."""
+        if self._looks == 1 and not self._saw_room:
+            in_vain.nobody(arrivals=arrivals)
+        elif self._looks:
+            in_vain.forget()
 
     def passed(self) -> None:
         """Be as after a pass in which the only job that waited has started."""
@@ -93,7 +114,7 @@ class Easy:
         if self._queue.arrivals:
             self._queue.arrivals = []
 
-    def _is_admitted(self, reserved: Reserved) -> bool:
+    def is_admitted(self, reserved: Reserved) -> bool:
         """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""
         if reserved.doubtful:
             _, job, partition = reserved.entry
@@ -215,6 +236,8 @@ class Easy:
         :param shapes: with whether that was so a moment ago; nothing was given back since.
         """
         able = glance(self._glance, shapes)
+        self._looks += 1
+        self._saw_room = bool(able)
         if able and not reserved.settled:
             self.settle(reserved)
         forecast, spare = reserved.forecast, reserved.spare
@@ -233,6 +256,8 @@ class Easy:
         """Drop jobs for which there is no room; those that outlast the reservation have to keep off its nodes."""
         ledger = self._ledger
         kept = self._glance(jobs)
+        self._looks += 1
+        self._saw_room = bool(kept)
         if not kept:
             return kept
         if not reserved.settled:

@@ -27,7 +27,14 @@ class FutileTries:
         self._kind = placer.order.kind_of
         self._notes = placer.telling.notes
         self._limited = placer.rulings.limited
+        self.saw_room = False
+        """Whether the last glance saw room for anybody."""
         self.applies = placer.order.selector_decides and (self._kind is not None or not placer.preemption)
+
+    @property
+    def looks_further(self) -> bool:
+        """Whether those for whom there is no room may displace others."""
+        return self._placer.preemption
 
     def judges(self, job: Job) -> bool:
         """Whether `job` is one of those about which anything is known here."""
@@ -68,9 +75,14 @@ class FutileTries:
         :param kind_of: as `kind`.
         """
         able = set(map(id, self._placer.glance.among(waiting)))
-        blocked = [job for job in waiting if id(job) not in able]
+        self.saw_room = bool(able)
+        blocked = [job for job in waiting if id(job) not in able] if able else waiting
         if not self._placer.preemption:
             return set(map(id, blocked))
+        return self.without_room(blocked, kind_of)
+
+    def without_room(self, blocked: Sequence[Job], kind_of: Callable[[Job], Hashable | None]) -> set[int]:
+        """Return which of these need not be tried, for whom there is no room as things stand."""
         vain: set[int] = set()
         still = self._placer.foresight.still
         for kind, several in _by_kind(blocked, kind_of).items():

@@ -14,6 +14,7 @@ from makeway_engine.rulings import Ahead
 from makeway_engine.schedulers.barred import Barred
 from makeway_engine.schedulers.common import Attempts, place_of
 from makeway_engine.schedulers.futile import NO_ROOM, FutileTries
+from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.one_by_one import OneByOne
 from makeway_engine.schedulers.requests import Heads, Requests
 from makeway_engine.schedulers.shapes import Shapes, glance, in_turn
@@ -36,6 +37,7 @@ class Greedy:
         shapes: Shapes | None = None,
         requests: Requests | None = None,
         turns: OneByOne | None = None,
+        in_vain: InVain | None = None,
     ) -> None:
         """Be there for one run.
 
@@ -43,6 +45,7 @@ class Greedy:
         :param shapes: knows those that found no room by shape; None: each pass goes through the whole queue.
         :param requests: knows by request whom all that decide treat alike; None: they look at more than that.
         :param turns: asks a policy that orders the queue for one job after the other; None: it orders it as a whole.
+        :param in_vain: knows when a glance at those who wait would be in vain; None: that is not to be known.
         """
         self._attempts = attempts
         self._ahead = ahead
@@ -64,6 +67,7 @@ class Greedy:
         keeps = self._futile.applies and shapes is None and requests is None
         keeps = keeps and not (attempts.placer.telling.traces or self._wants_before)
         self._barred = Barred(self._queue, screen_key, self._futile) if keeps and screen_key else None
+        self._in_vain_for = in_vain if self._barred is not None else None
         self._traces = attempts.placer.telling.traces
         self._shapes = shapes if not (self._traces or self._wants_before) else None
         self._asks_whom = policies.implements("makeway_next")
@@ -104,7 +108,39 @@ class Greedy:
             if self._wants_before:
                 self._waiting = [entry for entry in self._waiting if entry[1].state is _PENDING]
             self._go_through(sorted(arrivals, key=place_of))
+            if self._in_vain_for is not None:
+                self._learn(self._in_vain_for, arrivals)
         attempts.again = False
+        self._ahead.jobs = ()
+        self._settled = self._ledger.freed
+
+    def _learn(self, in_vain: InVain, arrivals: Sequence[Entry]) -> None:
+        """Take note that there is no room for those who came and wait, if so."""
+        waiting = [job for _, job, _ in arrivals if job.state is _PENDING]
+        if waiting and not self._placer.glance.among(waiting):
+            in_vain.nobody(arrivals=True)
+
+    @property
+    def can_be_left_out(self) -> bool:
+        """Whether a pass over nobody but jobs that start leaves nothing behind but what `passed` does."""
+        return not (self._wants_before or self._asks_whom or self._attempts.turns)
+
+    @property
+    def tries_alone(self) -> bool:
+        """Whether those who come are tried as any job is, without a look at those who wait."""
+        return self.can_be_left_out and self._requests is None and not self._traces
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all who wait have been tried since anything was given back."""
+        return self._settled == self._ledger.freed and not self._attempts.again
+
+    def passed(self) -> None:
+        """Be as after a pass in which all who waited have started, where jobs stand in order."""
+        if self._queue.arrivals:
+            self._queue.arrivals = []
+        self._waiting = []
+        self._attempts.again = False
         self._ahead.jobs = ()
         self._settled = self._ledger.freed
 
@@ -194,9 +230,11 @@ class Greedy:
         left = barred.behind(None)
         after: Entry | None = None
         going = True
+        freed_before, in_vain = ledger.freed, self._in_vain_for
+        no_room = in_vain is not None and in_vain.holds()
         while going:
             going = False
-            left = barred.open_among(left)
+            left = barred.open_among(left, no_room=no_room)
             version, freed = ledger.version, ledger.freed
             for entry in in_turn([barred.apart, *(shape.entries for shape in left)], after):
                 after = entry
@@ -208,6 +246,13 @@ class Greedy:
                     break
             if ledger.freed != freed:
                 left = barred.behind(after)
+                no_room = False
+        if in_vain is None:
+            pass
+        elif self._futile.saw_room or ledger.freed != freed_before:
+            in_vain.forget()
+        elif not no_room:
+            in_vain.nobody(arrivals=False)
 
     def _go_through(self, entries: Sequence[Entry]) -> None:
         """Try `entries` one by one; where suspended jobs wait among them, anew once somebody has made way."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from makeway.model import Job
-from makeway_engine.entries import Entry
+from makeway.bitmap import NodeBits
+from makeway.model import Job, Partition
+from makeway_engine.entries import Entry, Key
 from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.lanes import BEHIND
 
 
@@ -36,6 +38,8 @@ class Settled:
         """The entry that closed a partition, by its index."""
         self._at = (-1, -1)
         """Versions of the ledger by which they wait."""
+        self._up: NodeBits = 0
+        """Nodes that were in service then."""
         self._doubtful = True
         """Whether anything else may come of another pass."""
         attempts.queue.listeners.join(self)
@@ -64,6 +68,7 @@ class Settled:
     def end(self) -> None:
         """A pass has looked at all entries."""
         self._at = self._ledger.version, self._ledger.freed
+        self._up = self._ledger.up
         self._passing = self._attempts.again = False
 
     # --------------------------------------------------------------------------- the next one
@@ -72,7 +77,7 @@ class Settled:
         ledger, heads = self._ledger, self._heads
         if self._doubtful or self._attempts.again or self._placer.forgives:
             return False
-        if self._at != (ledger.version, ledger.freed):
+        if self._at != (ledger.version, ledger.freed) and not self.all_wait_on():
             return False
         for entry in arrivals:
             head = heads.get(entry[2].index)
@@ -81,6 +86,54 @@ class Settled:
         for _, job, _ in arrivals:
             ledger.wait_for(job, BEHIND)
         return True
+
+    def all_wait_on(self) -> bool:
+        """Whether a glance says of all who closed a partition that they wait on, whatever was taken or given back."""
+        ledger, placer, up = self._ledger, self._placer, self._ledger.up
+        if (
+            up != self._up
+            or ledger.completing
+            or ledger.anyone_exclusive
+            or placer.beyond
+            or placer.kept.claims
+        ):
+            return False
+        searches = 0
+        for _, job, partition in self._heads.values():
+            if (
+                job.reason != NO_ROOM
+                or job.spec.licenses
+                or job.required
+                or job.partition is not partition
+                or placer.glance.among((job,))
+            ):
+                return False
+            if placer.preemption and not placer.order.nobody(job):
+                if not placer.foresight.knows(job):
+                    return False
+                searches += 1
+        ledger.searches += searches
+        self._at = ledger.version, ledger.freed
+        return True
+
+    def holds(self) -> bool:
+        """Whether the last pass came to nothing but waiting, and nothing was taken or given back since."""
+        ledger = self._ledger
+        return bool(
+            self._heads
+            and not (self._doubtful or self._attempts.again or self._placer.forgives)
+            and self._at == (ledger.version, ledger.freed)
+        )
+
+    def nodes_before(self, partition: Partition, key: Key) -> NodeBits:
+        """Return the nodes of a partition that nobody has closed who comes before this place in the queue."""
+        nodes = partition.nodes
+        for index, head in self._heads.items():
+            if head[0] < key:
+                if index == partition.index:
+                    return 0
+                nodes &= ~head[2].nodes
+        return nodes
 
     # ------------------------------------------------------------------------ listening to the queue
     def came(self, entry: Entry) -> None:

@@ -58,7 +58,7 @@ class Strict:
         """
         self._lanes = lanes
         plain = not (attempts.custom_order or attempts.turns or attempts.raw)
-        self._settled = settled if plain else None
+        self.settled = self._settled = settled if plain else None
         self._attempts = attempts
         self._ledger = attempts.ledger
         self._queue = attempts.queue
