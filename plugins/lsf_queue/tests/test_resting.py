@@ -207,3 +207,48 @@ def test_nothing_is_decided_otherwise_where_everybody_is_tried(
     monkeypatch.setattr(Schedulers, "_requests", lambda self: None)
     same = _steps(config, jobs) == quick
     assert same
+
+
+def _end(config: Config, jobs: list[JobSpec]) -> list[Any]:
+    """Return what a run that nobody watches leaves: of each job what became of it, and why those wait who still do."""
+    run = replay(config, jobs, (), Options())
+    left = [(job.id, job.state, job.reason) for job in run.engine.ledger.jobs.values()]
+    each = run.recorder.histories.values()
+    return [
+        run.ended_at,
+        left,
+        [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each],
+    ]
+
+
+def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons are then worked out in the end; whoever rests is one for whom `in_vain` has a reason."""
+    rested = left = 0
+    lists = Requests.lists
+
+    def checked(self: Requests) -> list[Any]:
+        nonlocal rested
+        found = lists(self)
+        for key, reason in self._reasons.items():
+            if self.unheard and reason.stands:
+                rested += 1
+                assert self.in_vain(self._kept[key].entries[0][1]) is not None
+        return found
+
+    monkeypatch.setattr(Requests, "many", 2)
+    monkeypatch.setattr(Requests, "lists", checked)
+    for seed in range(30):
+        chance = Random(2000 + seed)
+        config, jobs = _site(chance), _jobs(chance, 60)
+        quick = _end(config, jobs)
+        left += len(quick[1])
+        for of, name, instead in (
+            (Engine, "be_patient", lambda self, **_: None),
+            (Schedulers, "_requests", lambda self: None),
+        ):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(of, name, instead)
+                same = _end(config, jobs) == quick
+                assert same
+    assert rested > 1000
+    assert left > 100

@@ -298,16 +298,22 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
     if job.allocation is not None or counted.changed or counted.reserved or not counted.is_summed(limit):
         return _closed_rows(counted, limit, job, key, rows)
     cell = counted.brought().cell((limit, key))
+    known = closed_in(cell, rows)
+    if known.stale:
+        look_again(known, cell, limit)
+    return known.bits
+
+
+def closed_in(cell: Cell, rows: Rows) -> Closed:
+    """Return what is kept of the hosts that a limit per host closes; rows are those of `rows_of`."""
     known = cell.closed.get(id(rows))  # `sums.rows` keeps them
     if known is None:
         by_host = {index: (most, wanted) for index, most, wanted in rows}
         known = cell.closed[id(rows)] = Closed(by_host, bitmap.of(list(by_host)))
-    if known.stale:
-        _look_again(known, cell, limit)
-    return known.bits
+    return known
 
 
-def _look_again(closed: Closed, cell: Cell, limit: Limit) -> None:
+def look_again(closed: Closed, cell: Cell, limit: Limit) -> None:
     """See which hosts a limit closes by now, where anybody came, went, was stopped or goes on."""
     bits = closed.bits
     for index in bitmap.indices(closed.stale):

@@ -210,7 +210,8 @@ class Survey:
 
 @attrs.define(eq=False)
 class Room:
-    """Slots that jobs of one queue could get, whoever made way for them; filled by `watching`."""
+    """Slots that jobs of one queue could get, whoever made way for them, where no limit closes a host to all of them;
+    filled by `watching`."""
 
     free: dict[int, int] = attrs.field(factory=dict)
     """By host; hosts without any are left out."""
