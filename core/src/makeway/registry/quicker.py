@@ -79,12 +79,16 @@ _ABOUT_A_TRY = (
 def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | None:
     """Return whether all answers about a job depend on its request alone; None: that is known of no job."""
     tests: list[Callable[[Job], bool]] = []
+    known: set[tuple[str, int]] = set()
     for hook in _ABOUT_A_TRY:
         for call in asker.calls(hook):
             if call.of_selector or not (call.positional or call.named):
                 continue  # whoever takes no arguments says the same to all
             if call.by_request is None:
                 return None
+            if (call.plugin, id(call.by_request)) in known:
+                continue  # it has said so of another hook
+            known.add((call.plugin, id(call.by_request)))
             found = asker.asked_beside(call.plugin, hook, None, call.by_request, view)
             if found is None:
                 return None
@@ -92,7 +96,7 @@ def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | No
                 text = f"is marked with a function that returned {shown(found)}; allowed: a function of a job, or None"
                 raise asker.fault(hook, None, text)
             tests.append(_checked(asker, call.plugin, hook, found))
-    return lambda job: all(test(job) for test in tests)
+    return tests[0] if len(tests) == 1 else lambda job: all(test(job) for test in tests)
 
 
 def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | Standing | None]:

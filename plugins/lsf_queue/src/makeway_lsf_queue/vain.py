@@ -182,7 +182,7 @@ class _Glance:
             if (hosts.watchers or hosts.shut) and (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
         for targets in self._targets.values():
-            if targets.watchers and (there := targets.look(survey)) != targets.state:
+            if targets.watchers and (there := targets.look(survey, view)) != targets.state:
                 self._turn(targets, there)
 
     def _turn(self, watched: Watched, state: State) -> None:
@@ -214,7 +214,7 @@ class _Glance:
         first, survey = said.first, survey_of(self._site, self._view)
         rests_on: Watched = said.hosts
         if not said.stays:
-            (nobody,) = said.targets.state = said.targets.look(survey)
+            (nobody,) = said.targets.state = said.targets.look(survey, self._view)
             if first is not None and nobody:
                 rests_on = said.targets
             else:
@@ -307,14 +307,14 @@ class _Glance:
                 self._targets_of(queue),
                 tuple(gates),
                 tuple(gate for bound, gate in pairs if bound in request.lasting),
-                tuple(own),
+                tuple(self._shutter(counted, job, *share) if share[0].per_host else share for share in own),
             )
         return known
 
     def _targets_of(self, queue: str) -> Targets:
         known = self._targets.get(queue)
         if known is None:
-            known = self._targets[queue] = Targets(self._site.targets[queue])
+            known = self._targets[queue] = Targets(self._site, queue, self._site.targets[queue])
         return known
 
     def _hosts_of(self, queue: str, hosts: NodeBits, job: Job, shared: tuple[Share, ...]) -> Hosts:
@@ -368,7 +368,7 @@ class _Glance:
 
     def _has_nobody(self, said: Said) -> bool:
         """Whether there is nobody who could make way, or whose slots it might use."""
-        return said.targets.look(survey_of(self._site, self._view))[0]
+        return said.targets.look(survey_of(self._site, self._view), self._view)[0]
 
     def _finds_no_room(self, said: Said, counted: Counted, job: Job) -> bool:
         """Whether its hosts have too few slots for it, all together, whoever makes way."""
@@ -405,13 +405,17 @@ def _stays_by(sums: Sums, request: Request, first: Bound, below: Container[str])
     return first in request.lasting and sums.lasting(first.share, below) + first.wanted > first.bound
 
 
-def _closed_for_good(counted: Counted, job: Job, shares: Sequence[Share], below: Container[str]) -> NodeBits:
+def _closed_for_good(
+    counted: Counted, job: Job, own: Sequence[Shutter | Share], below: Container[str]
+) -> NodeBits:
     """Return the hosts that limits close to a job, whoever of the queues `below`, or of suspended jobs, makes way."""
     sums = counted.brought()
     closed: NodeBits = 0
-    for share in shares:
-        if not sums.may_fall(share, below):
-            closed |= judging.closed_by(counted, share[0], job)
+    for each in own:
+        if isinstance(each, Shutter):
+            closed |= each.bits()
+        elif not sums.may_fall(each, below):
+            closed |= judging.closed_by(counted, each[0], job)
     return closed
 
 
@@ -422,7 +426,7 @@ def _closing(counted: Counted, job: Job) -> tuple[list[Share], list[Share]]:
     for limit, key, _ in counted.sums.about(job):
         if not limit.per_host and (limit.hosts is None or limit.counts is Counts.JOBS):
             continue
-        for_all = limit.per_host and job.user not in key.split("/") and counted.is_summed(limit)
+        for_all = limit.per_host and job.user not in key.split("/")
         (shared if for_all else own).append((limit, key))
     return shared, own
 

@@ -5,7 +5,7 @@ What `vain` says of a request holds until one of these changes. Only who watches
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterator, Sequence
 
 import attrs
 
@@ -15,10 +15,11 @@ from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job
 from makeway_lsf_queue import gaps, judging
 from makeway_lsf_queue.limits import Counts, Limit
+from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Share, Sums
-from makeway_lsf_queue.survey import Room, Survey
+from makeway_lsf_queue.survey import Ground, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
 from makeway_lsf_queue.vocabulary import PARALLEL
 
@@ -90,21 +91,21 @@ class Shutter:
         self._limit = limit
         self._share = limit, key
         self._sums = sums
-        self._cell = sums.cell(self._share)
-        self._closed = judging.closed_in(self._cell, rows)
+        self.cell = sums.cell(self._share)
+        self._closed = judging.closed_in(self.cell, rows)
         self._below = below
-        self._version = -1
-        self._bits: NodeBits = 0
+        self.version = -1
+        self.kept_bits: NodeBits = 0
 
     def bits(self) -> NodeBits:
         """Return the hosts that it closes, whoever makes way."""
-        if self._version != self._cell.version:
-            self._version = self._cell.version
+        if self.version != self.cell.version:
+            self.version = self.cell.version
             if self._closed.stale:
-                judging.look_again(self._closed, self._cell, self._limit)
+                judging.look_again(self._closed, self.cell, self._limit)
             falls = self._sums.may_fall(self._share, self._below)
-            self._bits = 0 if falls else self._closed.bits
-        return self._bits
+            self.kept_bits = 0 if falls else self._closed.bits
+        return self.kept_bits
 
 
 @attrs.define(eq=False)
@@ -129,6 +130,9 @@ class Hosts:
     """Stands while they keep jobs out whoever makes way, and it is known for which reason; None: nobody has asked."""
     _reason: tuple[NodeBits, NodeBits, str] = (-1, -1, "")
     """The hosts that it depends on, and the reason."""
+    _seen: Survey | None = None
+    """By which they were looked at last."""
+    _answer: tuple[bool, bool, str] = (False, False, "")
 
     @property
     def keeps_out(self) -> bool:
@@ -137,19 +141,26 @@ class Hosts:
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
         """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
+        if self._seen is survey:
+            return self._answer
         bring_up_to_date(self, survey, view)
         closed = self.room.not_offered
         exclusive, offered, reason = self._reason
         if exclusive != survey.exclusive or offered != closed:
             reason = reason_on_hosts(survey, self.job, view)
             self._reason = survey.exclusive, closed, reason
-        return self.room.total < self.wanted, bool(closed), reason
+        self._seen = survey
+        self._answer = self.room.total < self.wanted, bool(closed), reason
+        return self._answer
 
 
 @attrs.define(eq=False)
 class Targets:
     """The jobs that those of a queue may have make way, or whose slots they may use: whether there are any."""
 
+    site: Site
+    queue: str
+    """Theirs."""
     queues: Collection[str]
     watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
     """Those whose answer rests on that."""
@@ -158,9 +169,22 @@ class Targets:
     keeps_out: bool = False
     """Never by itself."""
 
-    def look(self, survey: Survey) -> tuple[bool]:
-        """Return whether there is nobody."""
-        return (not survey.stopped and not any(map(survey.running.get, self.queues)),)
+    def look(self, survey: Survey, view: ClusterView) -> tuple[bool]:
+        """Return whether there is nobody, but jobs that were preempted too often to be so again."""
+        kept_from = gaps.kept_from(self.site, survey, view, self.queue)
+        if len(kept_from) < len(survey.suspended):
+            return (False,)
+        return (not any(self._any_of(survey.running.get(name), survey) for name in self.queues),)
+
+    def _any_of(self, running: Sequence[Job] | None, survey: Survey) -> bool:
+        """Whether any of the running jobs of a queue may have to make way, as far as is known."""
+        if not running or not self.site.only_counts_protect:
+            return bool(running)
+        plain, least = survey.seen.plain, self.site.fewest_preemptions
+        for job in running:
+            if job.preemptions < least or job.id not in plain or not why_by_count(job, self.site):
+                return True
+        return False
 
 
 Watched = Gate | Hosts | Targets
@@ -183,7 +207,7 @@ class Said:
     """Where each of the limits about them stands that may keep them out."""
     lasting: tuple[Gate, ...]
     """Those of them that may do so whoever makes way."""
-    own: tuple[Share, ...]
+    own: tuple[Shutter | Share, ...]
     """Limits that may close hosts to them, and not to all who want as much of these hosts."""
     version: int = -1
     """Of the cluster, when they were asked about last."""
@@ -221,29 +245,44 @@ def turn(watched: Watched, state: State) -> Iterator[tuple[Said, int]]:
 
 def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
     """Look again at hosts where anybody came, went, was stopped or goes on."""
-    room, mine = of.room, of.queue
-    offered = gaps.not_offered(of.site, survey, mine)
+    room = of.room
+    ground = survey.grounds.get(of.queue)
+    if ground is None:
+        ground = survey.grounds[of.queue] = _ground(of, survey, view)
+    offered, lasting, kept = ground
     closed: NodeBits = 0
     for shutter in of.shutters:
-        closed |= shutter.bits()
+        closed |= shutter.kept_bits if shutter.version == shutter.cell.version else shutter.bits()
     stale = (room.stale | (offered ^ room.not_offered) | (closed ^ of.closed)) & of.hosts
     room.stale, room.not_offered, of.closed = 0, offered, closed
     if not stale:
         return
-    lasting = lasting_on(survey, view, mine, of.site.targets[mine])
-    kept = gaps.kept_slots(of.site, survey, view, mine)
+    listed = survey.listed.get(stale)
+    if listed is None:
+        listed = survey.listed[stale] = list(bitmap.indices(stale))
     nodes, free_on = survey.used.nodes, room.free
     shut = offered | closed
-    for index in bitmap.indices(stale):
+    for index in listed:
         free = 0
         if not shut >> index & 1:
             free = lasting[index]
-            held = kept.get(index, 0)
-            if held and free - held < min(of.wanted, nodes[index].cpus):
+            if index in kept and free - kept[index] < min(of.wanted, nodes[index].cpus):
                 free = 0
-        room.total += free - free_on.pop(index, 0)
+        if index in free_on:
+            room.total -= free_on[index]
+            if not free:
+                del free_on[index]
         if free:
+            room.total += free
             free_on[index] = free
+
+
+def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
+    """Return which hosts are closed to a queue, which cores it could get there, and which slots are kept from it."""
+    site, mine = of.site, of.queue
+    offered = gaps.not_offered(site, survey, mine)
+    lasting = lasting_on(survey, view, mine, site.targets[mine])
+    return offered, lasting, gaps.kept_slots(site, survey, view, mine)
 
 
 def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[str]) -> dict[int, int]:

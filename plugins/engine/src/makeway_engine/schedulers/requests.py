@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,13 @@ _NOT_ASKED = frozenset(
     )
 )
 ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not in _NOT_ASKED)
+
+
+_MAPPED = tuple(
+    name for name in ASKED if str(getattr(attrs.fields(JobSpec), name).type).startswith("Mapping")
+)
+_PLAIN = operator.attrgetter(*(name for name in ASKED if name not in _MAPPED))
+_TABLES = operator.attrgetter(*_MAPPED)
 
 
 class Requests(Shapes):
@@ -239,7 +247,10 @@ class Requests(Shapes):
         """Return all that a job asks for, and why it waits unless that is left open."""
         known = self._asked.get(job.index)
         if known is None or known[0] is not job.spec:
-            asked = tuple(hashable(getattr(job.spec, name)) for name in ASKED)
+            asked = (
+                *_PLAIN(job.spec),
+                *[repr(sorted(each.items())) if each else "" for each in _TABLES(job.spec)],
+            )
             known = self._asked[job.index] = job.spec, asked
         asked = (
             job.time_limit,
