@@ -64,6 +64,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "What makes answers quicker and changes none": (
+        "BulkAttempt",
         "CountingSelector",
         "ForecastingSelector",
         "ForesightedSelector",

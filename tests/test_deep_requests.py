@@ -13,6 +13,7 @@ from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, Sched
 from makeway.errors import PolicyError
 from makeway.hookspecs import Standing, by_request, hookimpl
 from makeway.model import Blocked, Candidates, JobSpec
+from makeway.worlds.events import Command
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.placing import Outcome, Placer, Question
@@ -233,6 +234,61 @@ def test_a_wrong_turn(turned: Callable[[Any], Any], message: str, monkeypatch: p
         replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False, started=_ask))
     assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("idle", "message"),
+    [
+        (lambda view: lambda job: "Wait", "`idle`, which said 'Wait'; allowed: a Standing, or None"),
+        (lambda view: lambda job: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_wrong_standing(idle: Callable[[Any], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `Standing` is what lets jobs rest while nobody hears why they wait."""
+
+    class Wrong:
+        @hookimpl
+        @by_request(_always, idle=idle)
+        def makeway_admit(self, jobs: Any) -> dict[str, Blocked]:
+            return {}
+
+        @hookimpl
+        @by_request(_always)
+        def makeway_preempt_candidates(self, preemptor: Any) -> Candidates:
+            return Candidates()
+
+    monkeypatch.setattr(Requests, "many", 2)
+    policy = PolicyTable(select="select/linear", preempt="wrong", preempt_mode=("cancel",))
+    config = attrs.evolve(_config(), policy=policy)
+    with pytest.raises(PolicyError) as caught:
+        replay(config, _jobs(0)[:40], (), Options(plugins={"wrong": Wrong()}, keep=False))
+    assert (caught.value.plugin, caught.value.hook) == ("wrong", "makeway_admit")
+    assert message in caught.value.message
+
+
+def test_reasons_are_left_open_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where somebody looks after each step, commands come, the run is cut short, or another plugin looks on."""
+    left: list[bool] = []
+    monkeypatch.setattr(Requests, "leave_unheard", lambda self: left.append(self._idle is not None))
+
+    class Onlooker:
+        @hookimpl
+        def makeway_marks(self, view: Any) -> dict[str, frozenset[str]]:
+            return {}
+
+    def is_left(config: Config, commands: Any = (), **options: Any) -> bool:
+        left.clear()
+        replay(config, _jobs(0)[:10], commands, Options(keep=False, **options))
+        return left == [True]
+
+    config = _config()
+    assert is_left(config)
+    assert not is_left(config, after_step=lambda engine: None)
+    assert not is_left(config, until=100.0)
+    assert not is_left(config, decided=lambda engine, decision: None)
+    assert not is_left(config, [(1.0, Command("hold", "2"))])
+    watched = attrs.evolve(config, policy=attrs.evolve(config.policy, plugins=("onlooker",)))
+    assert not is_left(watched, plugins={"onlooker": Onlooker()})
 
 
 def _ask(engine: Engine) -> None:

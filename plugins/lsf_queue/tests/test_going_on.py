@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -92,7 +93,7 @@ def test_who_cannot_go_on_is_who_finds_no_slots(
     seed: int, limited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each time that a suspended job is looked at, whatever was remembered of it."""
-    needed, stays, said = Arbiter._needed, Arbiter._stays_stopped, Counter[str]()
+    needed, awake, said = Arbiter._needed, Arbiter._awake, Counter[str]()
 
     def noted(self: Arbiter, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
         found = needed(self, job, view, survey)
@@ -101,16 +102,17 @@ def test_who_cannot_go_on_is_who_finds_no_slots(
         said[word] += 1
         return found
 
-    def remembered(self: Arbiter, job: Job, view: ClusterView, survey: Survey) -> bool:
-        found = stays(self, job, view, survey)
-        if found:
-            breaks = _breaks_limit(job, view)
-            assert breaks or _seen(job, view) == "stuck"
-            said["limited" if breaks else "remembered"] += 1
+    def remembered(self: Arbiter, listed: Sequence[Job], view: ClusterView, survey: Survey) -> Sequence[Job]:
+        found = awake(self, listed, view, survey)
+        for job in listed:
+            if job not in found:
+                breaks = _breaks_limit(job, view)
+                assert breaks or _seen(job, view) == "stuck"
+                said["limited" if breaks else "remembered"] += 1
         return found
 
     monkeypatch.setattr(Arbiter, "_needed", noted)
-    monkeypatch.setattr(Arbiter, "_stays_stopped", remembered)
+    monkeypatch.setattr(Arbiter, "_awake", remembered)
     replay(_config(limited=limited), _jobs(seed), (), Options(keep=False))
     assert said["free"] > 3
     assert said["limited" if limited else "remembered"] > 20

@@ -100,7 +100,7 @@ def test_who_is_passed_over_would_wait_for_that_reason(seed: int, monkeypatch: p
     monkeypatch.setattr(Requests, "many", 2)
     monkeypatch.setattr(Requests, "in_vain", noted)
     monkeypatch.setattr(Placer, "try_start", tried)
-    replay(_config(), _jobs(seed), (), Options(keep=False))
+    replay(_config(), _jobs(seed), (), Options(keep=False, after_step=lambda engine: None))
     assert sum(reasons.values()) > 100
     assert len(reasons) > 3
     assert any(reason.startswith("PEND_HOST") for reason in reasons)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from makeway.bitmap import NodeBits
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
-from makeway.model import JobSpec
+from makeway.model import GangOrder, GangVerb, JobSpec
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
 from makeway_engine.schedulers import Schedulers
@@ -25,7 +26,9 @@ from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.jobs import hosts_of
 from makeway_lsf_queue.presence import presence_of
+from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.site import Site
+from makeway_lsf_queue.slots import rearranged
 from makeway_lsf_queue.survey import survey_of
 from makeway_lsf_queue.victims import mode_of
 from makeway_lsf_queue.watching import lasting_on
@@ -43,6 +46,7 @@ LIMITS: tuple[dict[str, str], ...] = (
     {"PER_QUEUE": "all", "PER_HOST": "all", "SLOTS_PER_PROCESSOR": "0.8"},
 )
 OPTIONS: dict[str, Any] = {
+    "resume_order": "first_suspended",
     "chain": False,
     "jobs_limit_on_resume": "running",
     "resume": "preemptor",
@@ -207,3 +211,87 @@ def test_nothing_is_decided_otherwise_where_everybody_is_tried(
     monkeypatch.setattr(Schedulers, "_requests", lambda self: None)
     same = _steps(config, jobs) == quick
     assert same
+
+
+def _one_after_the_other(arbiter: Arbiter, view: Any, *, first: bool = False) -> Iterator[GangOrder]:
+    """Let those go on who can, with a look at each of the suspended jobs in turn."""
+    site = arbiter._site
+    survey = arbiter._survey(view)
+    pending = arbiter._pending_hosts(view) if first else {}
+    kept: NodeBits = 0
+    for job in sorted(survey.stopped, key=arbiter._order):
+        priority = site.queue_of(job).priority
+        if any(job.nodes & hosts for above, hosts in pending.items() if above > priority):
+            kept |= job.nodes  # nor do those behind it go on before it
+        if job.nodes & kept or job.state.value != "SUSPENDED":
+            continue
+        if arbiter._waits_for_preemptor(job, view) or arbiter._stays_stopped(job, view, survey):
+            continue
+        stopped = arbiter._needed(job, view, survey)
+        if stopped is None or arbiter._is_held_back(job, view):
+            continue
+        for other in stopped:
+            yield GangOrder(verb=GangVerb.SUSPEND, job=other, because_of=job, why="it goes on")
+        allocation, trades = rearranged(job, view)
+        yield GangOrder(verb=GangVerb.RESUME, job=job, allocation=allocation, trades=trades, why="free")
+        survey = arbiter._survey(view)
+
+
+def test_those_go_on_who_would_one_after_the_other() -> None:
+    """Of thirty sites each step leaves the same of every job."""
+    resumed = 0
+    for seed in range(30):
+        chance = Random(3000 + seed)
+        config, jobs = _site(chance), _jobs(chance, 50)
+        quick = _steps(config, jobs)
+        resumed += sum(1 for each in quick if isinstance(each, tuple) and each[5])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Arbiter, "_resuming", _one_after_the_other)
+            same = _steps(config, jobs) == quick
+            assert same
+    assert resumed > 100
+
+
+def _end(config: Config, jobs: list[JobSpec]) -> list[Any]:
+    """Return what a run that nobody watches leaves: of each job what became of it, and why those wait who still do."""
+    run = replay(config, jobs, (), Options())
+    left = [(job.id, job.state, job.reason) for job in run.engine.ledger.jobs.values()]
+    each = run.recorder.histories.values()
+    return [
+        run.ended_at,
+        left,
+        [(one.job.id, one.ended_at, one.preempted, repr(one.intervals)) for one in each],
+    ]
+
+
+def test_the_same_where_nobody_hears_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons are then worked out in the end; whoever rests is one for whom `in_vain` has a reason."""
+    rested = left = 0
+    lists = Requests.lists
+
+    def checked(self: Requests) -> list[Any]:
+        nonlocal rested
+        found = lists(self)
+        for key, reason in self._reasons.items():
+            if self.unheard and reason.stands:
+                rested += 1
+                assert self.in_vain(self._kept[key].entries[0][1]) is not None
+        return found
+
+    monkeypatch.setattr(Requests, "many", 2)
+    monkeypatch.setattr(Requests, "lists", checked)
+    for seed in range(30):
+        chance = Random(2000 + seed)
+        config, jobs = _site(chance), _jobs(chance, 60)
+        quick = _end(config, jobs)
+        left += len(quick[1])
+        for of, name, instead in (
+            (Engine, "be_patient", lambda self, **_: None),
+            (Schedulers, "_requests", lambda self: None),
+        ):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(of, name, instead)
+                same = _end(config, jobs) == quick
+                assert same
+    assert rested > 1000
+    assert left > 100

@@ -206,6 +206,7 @@ def by_request(
     holds: Callable[[ClusterView], Callable[[Job], bool] | None],
     in_vain: Callable[[ClusterView], Callable[[Job], str | Standing | None] | None] | None = None,
     turned: Callable[[ClusterView], Callable[[], Iterable[Standing] | None]] | None = None,
+    idle: Callable[[ClusterView], Callable[[Job], Standing | None] | None] | None = None,
 ) -> Callable[[F], F]:
     """Mark an implementation as one that answers about a pending job by what the job asks for, and by nothing else.
 
@@ -227,6 +228,10 @@ def by_request(
     :param turned: called like `holds`; wanted where `in_vain` answers with a `Standing`. The function that it returns
         is called before anybody is tried, and after each start. It returns those that no longer stand, or stand
         again, since the last call. None: none of those that it ever gave stands any more.
+    :param idle: called like `holds`; asked before `in_vain` where nobody hears what jobs wait for until the run is
+        over, and no other plugin looks on. The function that it returns gives a `Standing` for as long as the job would
+        wait for any reason that `in_vain` knows: which one is asked in the end. So it need not change whenever the
+        reason does. None, for a job or instead of a function: `in_vain` is asked.
 
     A limit for each user::
 
@@ -246,6 +251,7 @@ def by_request(
         function.makeway_by_request = holds  # type: ignore[attr-defined]
         function.makeway_in_vain = in_vain  # type: ignore[attr-defined]
         function.makeway_turned = turned  # type: ignore[attr-defined]
+        function.makeway_idle = idle  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -41,6 +41,7 @@ from makeway.model.jobs import (
 )
 from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import (
+    BulkAttempt,
     CountingSelector,
     ForecastingSelector,
     ForesightedSelector,
@@ -74,6 +75,7 @@ __all__ = [
     "Attempt",
     "Blocked",
     "Book",
+    "BulkAttempt",
     "Candidates",
     "Check",
     "Choice",

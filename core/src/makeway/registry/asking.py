@@ -42,6 +42,8 @@ class Call:
     """Says beside that why a job would wait if it were tried; None: it does not say."""
     turned: Callable[[ClusterView], Any] | None = None
     """Says which of these reasons no longer stand, or stand again; None: none does for longer than a moment."""
+    idle: Callable[[ClusterView], Any] | None = None
+    """Says for how long a job would wait, whatever the reason; None: it does not say."""
     turns: Callable[[ClusterView], Any] | None = None
     """Names jobs one by one (`makeway.hookspecs.one_by_one`); None: the queue is ordered as a whole."""
 
@@ -73,6 +75,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_by_request"),
         marks.get("makeway_in_vain"),
         marks.get("makeway_turned"),
+        marks.get("makeway_idle"),
         marks.get("makeway_turns"),
     )
 
@@ -101,6 +104,11 @@ class Asker:
     def implements(self, hook: str) -> bool:
         """Whether any plugin of this run implements `hook`."""
         return bool(self._calls[hook])
+
+    @property
+    def hooks(self) -> Sequence[str]:
+        """All hooks, whether or not anybody implements them."""
+        return tuple(self._calls)
 
     def takes(self, hook: str, argument: str) -> bool:
         """Whether any implementation of `hook` takes this argument."""

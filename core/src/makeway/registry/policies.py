@@ -42,7 +42,7 @@ from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
-from makeway.registry.quicker import by_request_of, in_vain_of, kind_of, rank_of, turned_of, turns_of
+from makeway.registry.quicker import by_request_of, idle_of, in_vain_of, kind_of, rank_of, turned_of, turns_of
 from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
@@ -198,6 +198,10 @@ class Policies(Room):
     def turned(self, view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
         """Return what says which reasons of `in_vain` no longer stand, or stand again; None: none of them does."""
         return turned_of(self, view)
+
+    def idle(self, view: ClusterView) -> Callable[[Job], Standing | None] | None:
+        """Return what says for how long a pending job would wait, whatever the reason; None: nobody does."""
+        return idle_of(self, view)
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.

@@ -79,12 +79,16 @@ _ABOUT_A_TRY = (
 def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | None:
     """Return whether all answers about a job depend on its request alone; None: that is known of no job."""
     tests: list[Callable[[Job], bool]] = []
+    known: set[tuple[str, int]] = set()
     for hook in _ABOUT_A_TRY:
         for call in asker.calls(hook):
             if call.of_selector or not (call.positional or call.named):
                 continue  # whoever takes no arguments says the same to all
             if call.by_request is None:
                 return None
+            if (call.plugin, id(call.by_request)) in known:
+                continue  # it has said so of another hook
+            known.add((call.plugin, id(call.by_request)))
             found = asker.asked_beside(call.plugin, hook, None, call.by_request, view)
             if found is None:
                 return None
@@ -92,7 +96,7 @@ def by_request_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | No
                 text = f"is marked with a function that returned {shown(found)}; allowed: a function of a job, or None"
                 raise asker.fault(hook, None, text)
             tests.append(_checked(asker, call.plugin, hook, found))
-    return lambda job: all(test(job) for test in tests)
+    return tests[0] if len(tests) == 1 else lambda job: all(test(job) for test in tests)
 
 
 def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | Standing | None]:
@@ -104,17 +108,12 @@ def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | Standin
     hook = "makeway_admit"
     plugin, told = asker.who(hook), next((call.in_vain for call in asker.calls(hook)), None)
     found = None if told is None else asker.asked_beside(plugin, hook, None, told, view)
-    for each in _ABOUT_A_TRY:
-        calls = [call for call in asker.calls(each) if call.plugin != plugin and not call.of_selector]
-        own_search = each == "makeway_search" and asker.who(each) == plugin
-        if not own_search and any(each != hook or call.about is None for call in calls):
-            found = None
-    if found is None:
+    if found is None or not _speaks_alone(asker, plugin):
         return lambda job: None
-    others = [call.about for call in asker.calls(hook) if call.about is not None]
+    concerns_others = _of_others(asker)
 
     def reason(job: Job) -> str | Standing | None:
-        if others and any(test(job) for test in others):
+        if concerns_others(job):
             return None
         said: object = asker.asked_beside(plugin, hook, job, found, job)
         if type(said) is Standing and type(said.reason) is str and said.reason:
@@ -125,6 +124,24 @@ def in_vain_of(asker: Asker, view: ClusterView) -> Callable[[Job], str | Standin
         raise asker.fault(hook, job, text)
 
     return reason
+
+
+def _speaks_alone(asker: Asker, plugin: str) -> bool:
+    """Whether no other plugin has a say about a try, save limits that are about some jobs only."""
+    for each in _ABOUT_A_TRY:
+        calls = [call for call in asker.calls(each) if call.plugin != plugin and not call.of_selector]
+        own_search = each == "makeway_search" and asker.who(each) == plugin
+        if not own_search and any(each != "makeway_admit" or call.about is None for call in calls):
+            return False
+    return True
+
+
+def _of_others(asker: Asker) -> Callable[[Job], bool]:
+    """Return whether a limit that is about some jobs only is about this one."""
+    tests = [call.about for call in asker.calls("makeway_admit") if call.about is not None]
+    if len(tests) > 1:
+        return lambda job: any(test(job) for test in tests)
+    return tests[0] if tests else _of_nobody
 
 
 def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
@@ -145,6 +162,42 @@ def turned_of(asker: Asker, view: ClusterView) -> Callable[[], Iterable[Standing
         raise asker.fault(hook, None, text)
 
     return turned
+
+
+_BEFORE_THE_RUN = frozenset(
+    ("makeway_settings", "makeway_dialect", "makeway_check", "makeway_selector", "makeway_displaces_by")
+)
+"""Hooks of which nothing is asked while jobs wait."""
+
+
+def idle_of(asker: Asker, view: ClusterView) -> Callable[[Job], Standing | None] | None:
+    """Return what says for how long a job would wait; None: that is not known, or another plugin looks on.
+
+    It might look at the reasons for which jobs wait. Selectors, and who speaks of the whole run, do not.
+    """
+    hook = "makeway_admit"
+    plugin, told = asker.who(hook), next((call.idle for call in asker.calls(hook)), None)
+    if told is None or not _speaks_alone(asker, plugin):
+        return None
+    mine = (plugin, asker.who("makeway_selector"))
+    for each in asker.hooks:
+        if each not in _BEFORE_THE_RUN and any(call.plugin not in mine for call in asker.calls(each)):
+            return None
+    found = asker.asked_beside(plugin, hook, None, told, view)
+    if found is None:
+        return None
+    concerns_others = _of_others(asker)
+
+    def standing(job: Job) -> Standing | None:
+        if concerns_others(job):
+            return None
+        said: object = asker.asked_beside(plugin, hook, job, found, job)
+        if said is None or type(said) is Standing:
+            return said
+        text = f"is marked with `idle`, which said {shown(said)}; allowed: a Standing, or None"
+        raise asker.fault(hook, job, text)
+
+    return standing
 
 
 _TURNS = ("forget", "came", "left", "waits", "begin", "next", "waits_as_before", "kind")
@@ -199,4 +252,4 @@ def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job
     return checked
 
 
-__all__ = ["by_request_of", "in_vain_of", "kind_of", "rank_of", "turned_of", "turns_of"]
+__all__ = ["by_request_of", "idle_of", "in_vain_of", "kind_of", "rank_of", "turned_of", "turns_of"]

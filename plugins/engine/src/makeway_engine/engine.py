@@ -192,10 +192,12 @@ class Engine:
         self.express = next((found for way in ways if (found := way(*of_engine)) is not None), None)
         """The short way for plain jobs; None: there is none in this run."""
 
-    def be_patient(self, *, unheard: bool = False) -> None:
+    def be_patient(self, *, unheard: bool = False, undisturbed: bool = False) -> None:
         """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps.
 
         :param unheard: nobody asks what jobs wait for meanwhile either: passes that can start nobody are left out.
+        :param undisturbed: nothing happens but that jobs are submitted and end, until nobody runs any more. Why jobs
+            wait is then said by `be_heard`.
         """
         self._patient = (
             self.priorities.looks_ahead
@@ -214,6 +216,14 @@ class Engine:
             and self.schedulers.backfill is None
             and not any(asked_in_passes)
         )
+
+        listens = self.recorder.listens or self.recorder.on_decision is not None
+        if unheard and undisturbed and not (listens or self.forgiveness.on):
+            self.schedulers.leave_unheard()
+
+    def be_heard(self) -> None:
+        """Say why jobs wait, if that was left open; between steps."""
+        self.schedulers.be_heard()
 
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""

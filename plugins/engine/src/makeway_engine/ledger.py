@@ -70,6 +70,9 @@ class Rulings(Protocol):
     ) -> Blocked | None:
         """Return the limit that keeps `job` out once these have made way; None: none does."""
 
+    def kept_out_in(self, view: ClusterView, job: Job) -> Blocked | None:
+        """Return the same of the cluster as a view shows it."""
+
 
 class Ledger:
     """The cluster as of now. Implements `makeway.model.ClusterView`; changes go through the verbs below."""
@@ -218,6 +221,10 @@ class Ledger:
     def kept_out(self, job: Job, without: Sequence[tuple[Job, PreemptMode]] = ()) -> Blocked | None:
         """Return the limit that keeps a pending job out once these have made way; None: none does."""
         return self._rulings.kept_out(job, self, without)
+
+    def kept_out_in(self, view: ClusterView, job: Job) -> Blocked | None:
+        """Return the limit that keeps a pending job out of the cluster as a view shows it; None: none does."""
+        return self._rulings.kept_out_in(view, job)
 
     def releases(self) -> Sequence[tuple[Seconds, int, Job]]:
         """Return the running jobs that have a deadline as (deadline, index, job), soonest first."""

@@ -75,5 +75,9 @@ class Rulings:
         view = cast(ClusterView, ViewWithout(ledger, without)) if without else ledger
         return self._policies.admit((job,), view, self.before).get(job.id)
 
+    def kept_out_in(self, view: ClusterView, job: Job) -> Blocked | None:
+        """Return the same of the cluster as a view shows it."""
+        return self._policies.admit((job,), view, self.before).get(job.id) if self.limited(job) else None
+
 
 __all__ = ["Ahead", "Rulings"]

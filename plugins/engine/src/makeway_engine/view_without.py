@@ -23,7 +23,7 @@ class ViewWithout:
         if ledger.heterogeneous:
             removed = [(part, mode) for job, mode in removed for part in ledger.components(job)]
         self._removed = removed
-        self.made_way = tuple(job for job, _ in removed)
+        self.made_way = tuple([job for job, _ in removed])
 
     @functools.cached_property
     def active(self) -> Sequence[Job]:

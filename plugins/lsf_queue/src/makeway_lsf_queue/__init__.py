@@ -67,7 +67,7 @@ from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
-from makeway_lsf_queue.vain import in_vain, turned
+from makeway_lsf_queue.vain import idle, in_vain, turned
 from makeway_lsf_queue.victims import candidates, mode_of
 from makeway_lsf_queue.vocabulary import WORDS
 
@@ -105,7 +105,7 @@ def makeway_gang(view: ClusterView) -> Gang:
 
 
 @hookimpl
-@by_request(alike, in_vain, turned)
+@by_request(alike, in_vain, turned, idle)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Keep out whoever would break a job slot limit."""
     return admission.admit(jobs, view)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Blocked, ClusterView, Job
-from makeway_lsf_queue import gaps, jobs, judging, opening, resources
+from makeway_lsf_queue import gaps, jobs, judging, opening, requested, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import limits_of
@@ -41,14 +41,14 @@ def counted(site: Site, view: ClusterView) -> Counted:
 
 
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
-    return judging.blocked(site, counted, job) or resources.blocked(site, counted, job)
+    return requested.blocked(counted, job) or resources.blocked(site, counted, job)
 
 
 def full_hosts(job: Job, view: ClusterView) -> NodeBits:
     """Return the hosts that limits, or suspended jobs, close to `job`."""
     site = site_of(view)
     kept = gaps.kept_hosts(job, site, view)
-    return kept | judging.closed(site, counted(site, view), job) if limits_of(site) else kept
+    return kept | requested.closed(counted(site, view), job) if limits_of(site) else kept
 
 
 def sums_of(site: Site, view: ClusterView) -> Sums | None:

@@ -65,7 +65,7 @@ class Counted:
     presence: Presence | None = None
     """Who changed since the sums were brought up to date; None: they follow `summed`."""
     changed: Changed = attrs.field(factory=dict)
-    """Who makes way, where the sums are of the jobs as they are."""
+    """Who makes way and counts otherwise for it, where the sums are of the jobs as they are."""
     answers: dict[object, Any] = attrs.field(factory=dict)
     """What was said of jobs that ask for the same; see `request`."""
 
@@ -81,13 +81,12 @@ class Counted:
     @classmethod
     def _new(cls, site: Site, view: ClusterView, modes: Callable[[Job], PreemptMode]) -> Counted:
         base = _MEMO.base(site, view)
-        if base is None and view.made_way:
+        if base is not None and (changed := base.brought().changed_by(view.made_way)) is not None:
+            return cls(site, view, modes, (), base.sums, None, presence_of(view), changed)
+        if view.made_way:
             return cls(site, view, modes, (), new_sums(site, modes), None)
         presence = presence_of(view)
-        if base is None:
-            return cls(site, view, modes, (), _sums_of(presence, site, modes), None, presence)
-        changed = {job.id: modes(job) is PreemptMode.SUSPEND for job in view.made_way}
-        return cls(site, view, modes, (), base.sums, None, presence, changed)
+        return cls(site, view, modes, (), _sums_of(presence, site, modes), None, presence)
 
     @functools.cached_property
     def jobs(self) -> tuple[tuple[Job, bool], ...]:
@@ -124,6 +123,14 @@ class Counted:
             return sums.on_hosts(share, {**self.changed, besides.id: False})
         return self._without.on_hosts(share) if self.changed else sums.on_hosts(share, self.changed)
 
+    def taken_without(self, share: Share) -> Mapping[int, Sequence[float]]:
+        """Return host by host how much running and suspended jobs take once those who make way have done so."""
+        return self._without.on_hosts(share)
+
+    def total_without(self, share: Share) -> tuple[float, float]:
+        """Return the same of all hosts."""
+        return self._without.total(share)
+
     def request(self, job: Job) -> object | None:
         """Return what decides for a pending job, whoever it is; None: nothing is known beforehand."""
         if self.reserved or job.allocation is not None:
@@ -138,6 +145,11 @@ class Counted:
             spec.memory_mb_per_node,
             spec.memory_mb_per_cpu,
         )
+
+    @property
+    def is_summed_up(self) -> bool:
+        """Whether the sums say all, save that `changed` make way."""
+        return self.presence is not None and not self.reserved
 
     def is_summed(self, limit: Limit) -> bool:
         """Whether no job counts less for being one that backfills."""
@@ -298,7 +310,7 @@ class _Memo:
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
         """Remember it for as long as nobody comes or goes."""
-        if not view.made_way or self.base(counted.site, view) is not None:
+        if not view.made_way or counted.presence is not None:
             self._found[tuple(map(id, view.made_way))] = counted
         return counted
 
@@ -307,7 +319,7 @@ class _Memo:
         base = self._found.get(())
         if base is None or not view.made_way or self._site is not site or self._version != view.version:
             return None
-        return base if base.brought().knows(view.made_way) else None
+        return base
 
 
 _MEMO = _Memo()

@@ -8,10 +8,11 @@ or a lower priority at all (PEND_HOST_JOB_SSUSP).
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job
+from makeway.model import ClusterView, Job, JobState
 from makeway_lsf_queue import jobs
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import covered, held_on
@@ -26,9 +27,10 @@ def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
     mine = job.partition.name
     closed = not_offered(site, survey, mine)
     kept = kept_slots(site, survey, view, mine)
+    gone = [other for other in view.made_way if other.state is JobState.RUNNING]
     for index in bitmap.indices(jobs.hosts_of(job) & ~closed & bitmap.of(list(kept))):
         whole = survey.used.nodes[index].cpus
-        free = whole - survey.used.running(index, view.made_way) - kept[index]
+        free = whole - survey.used.running(index, gone) - kept[index]
         if free < min(job.spec.cpus, whole):
             closed |= 1 << index
     return closed
@@ -70,12 +72,21 @@ def _between(site: Site, mine: str, below: str, other: Job) -> bool:
 
 def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
     """Return host -> slots of suspended jobs that are not for queue `mine`."""
+    return _kept(site, survey, view, mine).on
+
+
+def kept_from(site: Site, survey: Survey, view: ClusterView, mine: str) -> Collection[str]:
+    """Return the ids of the suspended jobs whose slots are not for queue `mine`: of whom `may_use` says no."""
+    return _kept(site, survey, view, mine).by_job
+
+
+def _kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots:
     known = survey.kept.get(mine)
     if known is None:
         known = survey.kept[mine] = KeptSlots()
     if known.stale:
         _look_again(known, site, survey, view, mine)
-    return known.on
+    return known
 
 
 def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
@@ -89,9 +100,9 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
                 on[index] = left
             else:
                 on.pop(index, None)
-    for job in survey.suspended:
-        if job.nodes & stale and not may_use(site, view, mine, job):
-            nodes = survey.used.nodes
+    nodes = survey.used.nodes
+    for job in survey.suspended_on(stale):
+        if not may_use(site, view, mine, job):
             held_there = tuple(
                 (index, held_on(job, index, nodes[index].cpus)) for index in bitmap.indices(job.nodes)
             )

@@ -165,18 +165,20 @@ def blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
 def _blocked(site: Site, counted: Counted, job: Job) -> Blocked | None:
     del site
     found = first_limit(counted, job)
-    if found is not None:
-        limit, key, bound = found
-        verdict = _verdict(counted, limit, job, key, bound)
-        return Blocked(
-            reason=_reason(limit, verdict),
-            resource="limit",
-            wanted=verdict.wanted,
-            available=max(0.0, verdict.bound - verdict.use.total),
-            detail=str(verdict),
-            liftable=True,
-        )
-    return None
+    return None if found is None else blocked_by(counted, job, *found)
+
+
+def blocked_by(counted: Counted, job: Job, limit: Limit, key: str, bound: float) -> Blocked:
+    """Say what keeps a job out of which it is known that a limit does."""
+    verdict = _verdict(counted, limit, job, key, bound)
+    return Blocked(
+        reason=_reason(limit, verdict),
+        resource="limit",
+        wanted=verdict.wanted,
+        available=max(0.0, verdict.bound - verdict.use.total),
+        detail=str(verdict),
+        liftable=True,
+    )
 
 
 def reason_of(counted: Counted, limit: Limit, key: str, bound: float, job: Job) -> str:
@@ -295,19 +297,45 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
         use = counted.used(limit, key, job)
         return hosts if use.total + wanted_of(job, limit, counted) > bound else 0
     rows = rows_of(counted, limit, job, bound)
-    if job.allocation is not None or counted.changed or counted.reserved or not counted.is_summed(limit):
+    if job.allocation is not None or counted.reserved or not counted.is_summed(limit):
         return _closed_rows(counted, limit, job, key, rows)
     cell = counted.brought().cell((limit, key))
+    known = closed_in(cell, rows)
+    if known.stale:
+        look_again(known, cell, limit)
+    return closed_without(counted, limit, key, known, cell) if counted.changed else known.bits
+
+
+def closed_without(counted: Counted, limit: Limit, key: str, closed: Closed, cell: Cell) -> NodeBits:
+    """Return the hosts that a limit per host closes once those who make way have done so."""
+    bits = closed.bits
+    hosts: NodeBits = 0
+    for part, _ in cell.among(counted.changed):
+        hosts |= part.job.nodes
+    if not hosts & bits:
+        return bits  # nobody takes more for making way
+    on = counted.taken_without((limit, key))
+    for index in bitmap.indices(hosts & bits):
+        row = closed.rows.get(index)
+        if row is None:
+            continue
+        most, wanted = row
+        running, stopped = on.get(index, _NOBODY)
+        if (running + stopped if limit.suspended else running) + wanted <= most:
+            bits &= ~(1 << index)
+    return bits
+
+
+def closed_in(cell: Cell, rows: Rows) -> Closed:
+    """Return what is kept of the hosts that a limit per host closes; rows are those of `rows_of`."""
     known = cell.closed.get(id(rows))  # `sums.rows` keeps them
     if known is None:
         by_host = {index: (most, wanted) for index, most, wanted in rows}
         known = cell.closed[id(rows)] = Closed(by_host, bitmap.of(list(by_host)))
-    if known.stale:
-        _look_again(known, cell, limit)
-    return known.bits
+    return known
 
 
-def _look_again(closed: Closed, cell: Cell, limit: Limit) -> None:
+def look_again(closed: Closed, cell: Cell, limit: Limit) -> None:
     """See which hosts a limit closes by now, where anybody came, went, was stopped or goes on."""
     bits = closed.bits
     for index in bitmap.indices(closed.stale):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import attrs
 
-from makeway.model import Job
+from makeway.bitmap import NodeBits
+from makeway.model import Blocked, Job
 from makeway_lsf_queue import jobs, judging
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
-from makeway_lsf_queue.sums import Cell, Share, Sums
+from makeway_lsf_queue.sums import Cell, Closed, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
@@ -40,6 +41,23 @@ class Bound:
             return (running + stopped if suspended else running) + self.wanted <= self.bound
         return any(map(self.has_room, self.rows))
 
+    def lets_in_once(self, counted: Counted) -> bool:
+        """Whether a job has room under it once those who make way have done so: nobody takes more for it."""
+        if self.lets_in():
+            return True
+        if not counted.changed:
+            return False
+        suspended, rows = self.limit.suspended, self.rows
+        if rows is None:
+            running, stopped = counted.total_without(self.share)
+            return (running + stopped if suspended else running) + self.wanted <= self.bound
+        on = counted.taken_without(self.share)
+        for index, most, wanted in rows:
+            running, stopped = on.get(index, _NOBODY)
+            if (running + stopped if suspended else running) + wanted <= most:
+                return True
+        return False
+
     def has_room(self, row: tuple[int, float, float]) -> bool:
         """Whether a limit per host leaves room on the host of one of its rows."""
         index, most, wanted = row
@@ -58,6 +76,32 @@ class Bound:
         return PARALLEL[self.limit.reason] if has_room else self.limit.reason
 
 
+@attrs.frozen(eq=False)
+class Closer:
+    """A limit per host, as it stands for the jobs of a request: which hosts it closes."""
+
+    limit: Limit
+    key: str
+    cell: Cell
+    """What is taken of it."""
+    closed: Closed
+
+    @classmethod
+    def of(cls, counted: Counted, job: Job, limit: Limit, key: str, bound: float) -> Closer:
+        """Compile a limit for a pending job."""
+        cell = counted.sums.cell((limit, key))
+        return cls(limit, key, cell, judging.closed_in(cell, judging.rows_of(counted, limit, job, bound)))
+
+    def bits(self, counted: Counted) -> NodeBits:
+        """Return the hosts that it closes once those who make way have done so."""
+        closed = self.closed
+        if closed.stale:
+            judging.look_again(closed, self.cell, self.limit)
+        if counted.changed:
+            return judging.closed_without(counted, self.limit, self.key, closed, self.cell)
+        return closed.bits
+
+
 @attrs.frozen
 class Request:
     """The limits about the jobs of a request."""
@@ -70,6 +114,10 @@ class Request:
     """Those that may keep them out, in the order of the files."""
     lasting: tuple[Bound, ...]
     """Those of them that count slots wherever they are, so that they may keep them out whoever makes way."""
+    closers: tuple[Closer, ...]
+    """Limits per host, which close hosts to them."""
+    elsewhere: tuple[Limit, ...]
+    """Limits on some hosts in all, which do so as well."""
 
     @classmethod
     def of(cls, counted: Counted, job: Job) -> Request:
@@ -90,8 +138,13 @@ class Request:
             for each in found
             if each.rows is None and each.limit.hosts is None and each.limit.counts is Counts.SLOTS
         )
-        cells = tuple(sums.cell((limit, key)) for limit, key, _ in sums.about(job))
-        return cls(sums, cells, tuple(found), tuple(lasting))
+        about = sums.about(job)
+        cells = tuple(sums.cell((limit, key)) for limit, key, _ in about)
+        closers = tuple(
+            Closer.of(counted, job, limit, key, bound) for limit, key, bound in about if limit.per_host
+        )
+        elsewhere = tuple(limit for limit, _, _ in about if limit.hosts is not None and not limit.per_host)
+        return cls(sums, cells, tuple(found), tuple(lasting), closers, elsewhere)
 
     def until(self, last: Bound) -> tuple[Cell, ...]:
         """Return what is taken of the limits up to one of `bounds`."""
@@ -101,9 +154,66 @@ class Request:
         """Return a number that grows whenever anything is taken, or given back, of a limit that is about them."""
         return sum([cell.version for cell in self.cells])
 
+    def first_once(self, counted: Counted) -> Bound | None:
+        """Return the first limit that keeps a job out once those who make way have done so; None: none does."""
+        lenient = bool(counted.view.made_way)
+        for bound in self.bounds:
+            if not bound.lets_in_once(counted) and not (lenient and bound.limit.counts is Counts.JOBS):
+                return bound
+        return None
+
+    def closed(self, counted: Counted, job: Job) -> NodeBits:
+        """Return the hosts that limits close to a job once those who make way have done so."""
+        bits: NodeBits = 0
+        for closer in self.closers:
+            bits |= closer.bits(counted)
+        for limit in self.elsewhere:
+            bits |= judging.closed_by(counted, limit, job)
+        return bits
+
     def first(self) -> Bound | None:
         """Return the first limit that keeps a job out; None: none does."""
         for bound in self.bounds:
             if not bound.lets_in():
                 return bound
         return None
+
+
+_MANY = 10_000
+"""So many requests are kept compiled."""
+_NOBODY = (0.0, 0.0)
+
+
+def _compiled(counted: Counted, job: Job) -> Request | None:
+    """Return the request of a pending job; None: more counts than what the sums say."""
+    asked = None if counted.site.anybody_reserves or not counted.is_summed_up else counted.request(job)
+    if asked is None:
+        return None
+    sums = counted.brought()
+    known: Request | None = sums.requests.get(asked)
+    if known is None:
+        if len(sums.requests) >= _MANY:
+            sums.requests.clear()
+        known = sums.requests[asked] = Request.of(counted, job)
+    return known
+
+
+def blocked(counted: Counted, job: Job) -> Blocked | None:
+    """Return the first limit that keeps a job out, as `judging.blocked` does."""
+    request = _compiled(counted, job)
+    if request is None:
+        return judging.blocked(counted.site, counted, job)
+    first = request.first_once(counted)
+    if first is None:
+        return None
+    answers, asked = counted.answers, ("blocked", first)  # a bound is of one request
+    found: Blocked | None = answers.get(asked)
+    if found is None:
+        found = answers[asked] = judging.blocked_by(counted, job, first.limit, first.key, first.bound)
+    return found
+
+
+def closed(counted: Counted, job: Job) -> NodeBits:
+    """Return the hosts that limits close to a job, as `judging.closed` does."""
+    request = _compiled(counted, job)
+    return judging.closed(counted.site, counted, job) if request is None else request.closed(counted, job)

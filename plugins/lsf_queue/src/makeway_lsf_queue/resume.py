@@ -44,8 +44,6 @@ class Arbiter:
         )
         self._only_slots_count = not (timed or self._site.anybody_reserves)
         """Whether no job is protected for a time."""
-        self._ordered: tuple[Survey, list[Job]] | None = None
-        """The suspended jobs of a survey in the order in which they go on."""
         self._stoppers: dict[str, judging.Stopper] = {}
         """Suspended job -> the limit that was last found to stop it."""
         self._summed: tuple[Survey, Sums | None] | None = None
@@ -108,9 +106,13 @@ class Arbiter:
     @property
     def next_tick(self) -> Seconds | None:
         """When the next suspended job has waited long enough to migrate (MIG), or a run window opens or closes."""
-        due = [at for job in self._suspended(self._view) if (at := self._migrates_at(job)) is not None]
+        survey = survey_of(self._site, self._view)
+        stopped: Sequence[Job] = survey.stopped
+        if not self._site.has_migration:  # a job may say so itself
+            attributed = survey.seen.attributed
+            stopped = [job for job in stopped if job.id in attributed] if attributed else ()
+        due = [at for job in stopped if (at := self._migrates_at(job)) is not None]
         if self._site.has_run_windows:
-            survey = survey_of(self._site, self._view)
             active = itertools.chain(survey.stopped, *survey.running.values())
             edge = opening.next_edge(self._site, active, self._view.now)
             due += [] if edge is None else [edge]
@@ -191,29 +193,35 @@ class Arbiter:
 
     def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
         survey = self._survey(view)
-        if not survey.stopped:
-            return
+        stopped = survey.stopped
         asleep = len(survey.stuck) + len(survey.held) + len(survey.held_now)
-        if not self._preemptor and asleep == len(survey.stopped):
+        if not stopped or (not self._preemptor and asleep == len(stopped)):
             return
-        waiting = self._in_order(survey)
-        if not self._preemptor and all(self._stays_stopped(job, view, survey) for job in waiting):
+        waiting = sorted(self._awake(stopped, view, survey), key=self._order)
+        if not waiting:
             return
         pending = self._pending_hosts(view) if first else {}
-        kept: NodeBits = 0
-        for job in waiting:
-            priority = self._site.queue_of(job).priority
-            if any(job.nodes & hosts for above, hosts in pending.items() if above > priority):
-                kept |= job.nodes  # nor do those behind it go on before it
-            if job.nodes & kept or job.state is not JobState.SUSPENDED:
+        everybody: Sequence[Job] = stopped.copy()
+        order: dict[str, tuple[object, ...]] = {}
+        """The places of all, as they are before anybody goes on."""
+        at = 0
+        while at < len(waiting):
+            job = waiting[at]
+            at += 1
+            if job.state is not JobState.SUSPENDED:
                 continue
+            if pending:
+                order = order or {each.id: self._order(each) for each in everybody}
+                if self._is_kept(job, everybody, order, pending):
+                    continue
             if self._waits_for_preemptor(job, view) or self._stays_stopped(job, view, survey):
                 continue
             # Slots are looked at first, though a limit may be in the way as well: that is answered sooner.
-            stopped = self._needed(job, view, survey)
-            if stopped is None or self._is_held_back(job, view):
+            needed = self._needed(job, view, survey)
+            if needed is None or self._is_held_back(job, view):
                 continue
-            for other in stopped:
+            order = order or {each.id: self._order(each) for each in everybody}
+            for other in needed:
                 yield GangOrder(
                     verb=GangVerb.SUSPEND,
                     job=other,
@@ -229,6 +237,37 @@ class Arbiter:
                 why="its slots are free",
             )
             survey = self._survey(view)
+            behind = order[job.id]
+            left = [each for each in everybody if order[each.id] > behind]
+            waiting = sorted(self._awake(left, view, survey), key=lambda each: order[each.id])
+            at = 0
+
+    def _awake(self, listed: Sequence[Job], view: ClusterView, survey: Survey) -> Sequence[Job]:
+        """Return those of whom it is not known that they stay stopped."""
+        if self._preemptor:
+            return listed
+        stuck, held, held_now = survey.stuck, survey.held, survey.held_now
+        found = [
+            job for job in listed if job.id not in stuck and job.id not in held and job.id not in held_now
+        ]
+        return [job for job in found if not self._stays_stopped(job, view, survey)]
+
+    def _is_kept(
+        self,
+        job: Job,
+        everybody: Sequence[Job],
+        order: Mapping[str, Any],
+        pending: Mapping[int, NodeBits],
+    ) -> bool:
+        """Whether jobs of a higher queue wait for a host that a job needs, or one behind which it has to stay."""
+        nodes, mine = job.nodes, order[job.id]
+        for other in everybody:
+            if other is not job and (not other.nodes & nodes or order[other.id] > mine):
+                continue
+            priority = self._site.queue_of(other).priority
+            if any(other.nodes & hosts for above, hosts in pending.items() if above > priority):
+                return True
+        return False
 
     def _survey(self, view: ClusterView) -> Survey:
         """Return the survey of the cluster as it is; what stops a job is to be looked at again where it changed."""
@@ -269,12 +308,6 @@ class Arbiter:
         if stops and job.id in self._stoppers:
             self._let_sleep(job, self._stoppers[job.id], survey)
         return stops
-
-    def _in_order(self, survey: Survey) -> Sequence[Job]:
-        """Return the suspended jobs in the order in which they go on."""
-        if self._ordered is None or self._ordered[0] is not survey:
-            self._ordered = survey, sorted(survey.stopped, key=self._order)
-        return self._ordered[1]
 
     def _needed(self, job: Job, view: ClusterView, survey: Survey) -> list[Job] | None:
         """Return whom to stop so that `job` has its slots; None: it cannot have them now."""

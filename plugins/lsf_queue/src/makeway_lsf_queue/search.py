@@ -14,12 +14,13 @@ import operator
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
-from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Placement, PreemptMode
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, JobState, Placement, PreemptMode
 from makeway_lsf_queue import jobs, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.survey import survey_of
 
+_SUSPENDED = JobState.SUSPENDED
 _MOST_SETS = 2_000
 """Most sets that OPTIMAL_MINI_JOB looks at before it is content with a small one."""
 
@@ -54,7 +55,9 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
         return None
     prober = _Prober(attempt, candidates, site, view)
     everybody = list(range(len(candidates.jobs)))
-    free = [at for at in everybody if jobs.is_suspended(candidates.jobs[at])]
+    free = [
+        at for at, job in enumerate(candidates.jobs) if job.state is _SUSPENDED and jobs.is_suspended(job)
+    ]
     costly = everybody[len(free) :]
     taken: list[int] | None = []
     if prober.place(free) is None:
@@ -115,8 +118,15 @@ class _Prober:
 
     def _place(self, taken: Sequence[int]) -> Placement | None:
         attempt = self._attempt.fresh()
-        for at in taken:
-            attempt.remove(self.jobs[at], self._mode(at))
+        jobs = self.jobs
+        modes = list(map(self._mode, range(len(jobs)))) if self._frees_memory else self._modes
+        pairs = [(jobs[at], modes[at]) for at in taken]
+        remove_each = getattr(attempt, "remove_each", None)
+        if remove_each is not None:
+            remove_each(pairs)
+        else:
+            for job, mode in pairs:
+                attempt.remove(job, mode)
         found = attempt.probe()
         if not isinstance(found, Placement) or not self._memory_is_there(found, taken):
             return None

@@ -105,6 +105,8 @@ class Sums:
         """Suspended jobs of which what stopped them is to be looked at again."""
         self.rows: dict[object, list[tuple[int, float, float]]] = {}
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
+        self.requests: dict[object, Any] = {}
+        """All that limits look at of a job -> what they come to; filled by `requested`."""
         self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
 
     def about(self, job: Job) -> tuple[tuple[Limit, str, float], ...]:
@@ -208,10 +210,19 @@ class Sums:
             del cell.sleepers[job_id]
         self.woken.update(woken)
 
-    def knows(self, jobs: Sequence[Job]) -> bool:
-        """Whether all of `jobs` are in the sums as they are now."""
-        parts = self._parts
-        return all((known := parts.get(job.id)) is not None and known.job is job for job in jobs)
+    def changed_by(self, jobs: Sequence[Job]) -> Changed | None:
+        """Return who of `jobs` counts otherwise once all of them have made way; None: some are not in the sums.
+
+        A suspended job that would be suspended counts as it does already.
+        """
+        parts, changed = self._parts, {}
+        for job in jobs:
+            part = parts.get(job.id)
+            if part is None or part.job is not job:
+                return None
+            if not (part.suspended and part.stops):
+                changed[job.id] = part.stops
+        return changed
 
     def without(self, changed: Changed) -> Without:
         """Return the sums as they would be, for as long as nobody else comes or goes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import attrs
 
@@ -17,6 +17,10 @@ from makeway_lsf_queue.slots import Used
 
 _by_index = operator.attrgetter("index")
 _SUSPENDED, _RUNNING = JobState.SUSPENDED, JobState.RUNNING
+
+
+Ground = tuple[NodeBits, dict[int, int], dict[int, int]]
+"""Hosts that suspended jobs close to a queue, cores that it could get on each host, and slots kept from it there."""
 
 
 class Seen:
@@ -39,6 +43,10 @@ class Seen:
         """Id of an active job -> how it would make way; filled by `victims`."""
         self.guarded: dict[str, bool] = {}
         """Id of an active job -> whether anything about it may protect it but how long or often it ran; likewise."""
+        self.attributed: set[str] = set()
+        """Active jobs that say more than their fields do."""
+        self.plain: set[str] = set()
+        """Those of whom that is not so."""
         self._listed: dict[str, tuple[Job, list[Job]]] = {}
         """Id -> in which list of `running` or `suspended` a job stands."""
 
@@ -57,10 +65,14 @@ class Seen:
                 stops = True
                 _strike_off(self.stopped, known[0])
         if job is None:
+            self.attributed.discard(job_id)
             self.modes.pop(job_id, None)
             self.guarded.pop(job_id, None)
+            self.plain.discard(job_id)
             return changed, stops
         hosts = self.hosts[job_id] = job.nodes
+        if job.spec.attributes:
+            self.attributed.add(job_id)
         if job.spec.exclusive is Exclusive.NODE:
             self.exclusive[job_id] = hosts
         if job.state is _SUSPENDED:
@@ -128,6 +140,11 @@ class Survey:
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = -1.0
+        self.grounds: dict[str, Ground] = {}
+        """Queue -> what its jobs could get; filled by `watching`."""
+        self.listed: dict[NodeBits, list[int]] = {}
+        """Hosts one by one; likewise."""
+        self._suspended_on: dict[NodeBits, Sequence[Job]] = {}
         self._ranks: dict[NodeBits, Mapping[int, int]] = {}
         changed: NodeBits = 0
         stops = before is None
@@ -162,6 +179,15 @@ class Survey:
                         changed |= job.nodes  # whose slots these are may be another matter now
                 for room in self.rooms:
                     room.stale |= changed
+
+    def suspended_on(self, hosts: NodeBits) -> Sequence[Job]:
+        """Return the jobs suspended by the system or by people that have any of some hosts."""
+        found = self._suspended_on.get(hosts)
+        if found is None:
+            hosts_of = self.seen.hosts
+            found = [job for job in self.suspended if hosts_of[job.id] & hosts]
+            self._suspended_on[hosts] = found
+        return found
 
     def _first_hosts(self) -> dict[str, NodeBits]:
         found: dict[str, NodeBits] = {}
@@ -210,7 +236,8 @@ class Survey:
 
 @attrs.define(eq=False)
 class Room:
-    """Slots that jobs of one queue could get, whoever made way for them; filled by `watching`."""
+    """Slots that jobs of one queue could get, whoever made way for them, where no limit closes a host to all of them;
+    filled by `watching`."""
 
     free: dict[int, int] = attrs.field(factory=dict)
     """By host; hosts without any are left out."""

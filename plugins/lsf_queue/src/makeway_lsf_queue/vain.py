@@ -18,18 +18,20 @@ from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Pa
 from makeway_lsf_queue import gaps, jobs, judging
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
-from makeway_lsf_queue.limits import Counts
+from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import presence_of
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.sums import Sums
+from makeway_lsf_queue.sums import Share, Sums
 from makeway_lsf_queue.survey import Room, Survey, survey_of
 from makeway_lsf_queue.victims import mode_of
 from makeway_lsf_queue.vocabulary import PARALLEL
-from makeway_lsf_queue.watching import Gate, Hosts, Said, State, Watched, lasting_on, turn
+from makeway_lsf_queue.watching import Gate, Hosts, Said, Shutter, State, Targets, Watched, lasting_on, turn
 
 _MANY = 10_000
 """So many requests are kept compiled."""
+_NO_SLOTS = "PEND_HOST_JOB_LIMIT"
+"""Stands for the reasons of those whose hosts lack slots, until somebody asks for which of them they wait."""
 
 
 def in_vain(view: ClusterView) -> Callable[[Job], str | Standing | None] | None:
@@ -41,6 +43,12 @@ def turned(view: ClusterView) -> Callable[[], Iterable[Standing] | None]:
     """Return what says which of these reasons no longer stand, or stand again."""
     glance = _glance(site_of(view), view)
     return lambda: None if glance is None else glance.turned()
+
+
+def idle(view: ClusterView) -> Callable[[Job], Standing | None] | None:
+    """Return what says for how long a job would be tried in vain, whatever the reason; None: as `in_vain`."""
+    glance = _glance(site_of(view), view)
+    return None if glance is None else glance.idle
 
 
 def _glance(site: Site, view: ClusterView) -> _Glance | None:
@@ -90,8 +98,10 @@ class _Glance:
         """By all that a request depends on."""
         self._gates: dict[object, Gate] = {}
         """By the limit, and all that it depends on where it stands."""
-        self._hosts: dict[tuple[str, NodeBits, int], Hosts] = {}
-        """By queue, hosts and slots."""
+        self._hosts: dict[object, Hosts] = {}
+        """By queue, hosts, what is wanted of each, and the limits that close some of them to all who want that."""
+        self._targets: dict[str, Targets] = {}
+        """By queue."""
         self._refused: dict[tuple[str, str], bool] = {}
         self._modes = functools.partial(mode_of, site=site)
         self._counted: tuple[int, Counted] | None = None
@@ -116,6 +126,33 @@ class _Glance:
             self._let_stand(said)
         standing: Standing | None = said.standing
         return said.reason if standing is None else standing
+
+    def idle(self, job: Job) -> Standing | None:
+        """Return what stands for as long as anything keeps a job out for which `in_vain` has a reason.
+
+        It is shared by all whom the same limit keeps out, or the same hosts.
+        """
+        view = self._view
+        if self._seen != view.version:
+            self._look_again()
+        said = self._said_of(job)
+        if said is None or view.heterogeneous:
+            return None
+        if said.idle is not None and said.idle.stands:
+            return said.idle
+        for gate in said.lasting:
+            if self._kept(gate).keeps_out:
+                said.idle = gate.shut = gate.shut or Standing(gate.bound.limit.reason)
+                return said.idle
+        hosts = said.hosts
+        if said.never_lacks:
+            return None
+        if hosts.shut is None:
+            if not hosts.watchers:
+                hosts.state = hosts.look(survey_of(self._site, view), view)
+            hosts.shut = Standing(_NO_SLOTS, hosts.keeps_out)
+        said.idle = hosts.shut
+        return said.idle if said.idle.stands else None
 
     def turned(self) -> list[Standing] | None:
         """Return which reasons no longer stand, or stand again, since the last call; None: none of them does."""
@@ -142,8 +179,11 @@ class _Glance:
             sums.touched.clear()
         survey = survey_of(self._site, view)
         for hosts in self._hosts.values():
-            if hosts.watchers and (now := hosts.look(survey, view)) != hosts.state:
+            if (hosts.watchers or hosts.shut) and (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
+        for targets in self._targets.values():
+            if targets.watchers and (there := targets.look(survey, view)) != targets.state:
+                self._turn(targets, there)
 
     def _turn(self, watched: Watched, state: State) -> None:
         for said, more in turn(watched, state):
@@ -154,6 +194,10 @@ class _Glance:
                 assert standing is not None
                 standing.stands = not said.otherwise
                 self._turned[standing] = None
+        shut = watched.shut
+        if shut is not None and shut.stands is not watched.keeps_out:
+            shut.stands = watched.keeps_out
+            self._turned[shut] = None
 
     def _let_stand(self, said: Said) -> None:
         """Let the reason stand that was just found, if all that it depends on is watched."""
@@ -168,10 +212,15 @@ class _Glance:
         if said.reason is None:
             return
         first, survey = said.first, survey_of(self._site, self._view)
+        rests_on: Watched = said.hosts
         if not said.stays:
-            lacks, closed, _ = said.hosts.state = said.hosts.look(survey, self._view)
-            if not lacks or (first is None and not closed):
-                return
+            (nobody,) = said.targets.state = said.targets.look(survey, self._view)
+            if first is not None and nobody:
+                rests_on = said.targets
+            else:
+                lacks, closed, _ = said.hosts.state = said.hosts.look(survey, self._view)
+                if not lacks or (first is None and not closed):
+                    return
             if first is not None and first.rows is not None and first.limit.reason in PARALLEL:
                 return  # which host has most room says whether smaller jobs would be let in
         bounds = said.request.bounds
@@ -182,7 +231,7 @@ class _Glance:
         for gate in said.gates[:until]:
             self._watch(said, self._kept(gate))
         if not said.stays:
-            self._watch(said, said.hosts)
+            self._watch(said, rests_on)
 
     @staticmethod
     def _watch(said: Said, watched: Watched) -> None:
@@ -247,30 +296,51 @@ class _Glance:
                 self._asked.clear()
             counted.brought()
             queue, request = job.partition.name, Request.of(counted, job)
+            gates = [self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds]
+            pairs = zip(request.bounds, gates, strict=True)
+            shared, own = _closing(counted, job)
             known = self._said[asked] = Said(
                 request,
                 self._site.targets[queue],
                 not self._whole_cores or bool(spec.oversubscribe),
-                self._hosts_of(queue, hosts, job),
-                tuple(self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds),
+                self._hosts_of(queue, hosts, job, tuple(shared)),
+                self._targets_of(queue),
+                tuple(gates),
+                tuple(gate for bound, gate in pairs if bound in request.lasting),
+                tuple(self._shutter(counted, job, *share) if share[0].per_host else share for share in own),
             )
         return known
 
-    def _hosts_of(self, queue: str, hosts: NodeBits, job: Job) -> Hosts:
-        asked = queue, hosts, job.spec.cpus
+    def _targets_of(self, queue: str) -> Targets:
+        known = self._targets.get(queue)
+        if known is None:
+            known = self._targets[queue] = Targets(self._site, queue, self._site.targets[queue])
+        return known
+
+    def _hosts_of(self, queue: str, hosts: NodeBits, job: Job, shared: tuple[Share, ...]) -> Hosts:
+        spec, counted = job.spec, self._counted_now()
+        asked = queue, hosts, spec.cpus, spec.memory_mb_per_node, spec.memory_mb_per_cpu, shared
         known = self._hosts.get(asked)
         if known is None:
             survey, room = survey_of(self._site, self._view), Room()
             survey.rooms.append(room)
-            known = self._hosts[asked] = Hosts(self._site, queue, hosts, job.spec.cpus, job, room)
+            shutters = tuple(self._shutter(counted, job, limit, key) for limit, key in shared)
+            known = self._hosts[asked] = Hosts(self._site, queue, hosts, spec.cpus, job, room, shutters)
         return known
+
+    def _shutter(self, counted: Counted, job: Job, limit: Limit, key: str) -> Shutter:
+        bound = limit.bound(key)
+        assert bound is not None
+        rows = judging.rows_of(counted, limit, job, bound)
+        return Shutter(limit, key, counted.brought(), rows, self._site.targets[job.partition.name])
 
     def _reason(self, said: Said, job: Job) -> str | None:
         counted = self._counted_now()
         counted.brought()
         self._look_at_limits(said, counted, job)
         if said.first is not None:
-            return said.limit if said.stays or self._finds_no_room(said, counted, job) else None
+            vain = said.stays or self._has_nobody(said) or self._finds_no_room(said, counted, job)
+            return said.limit if vain else None
         if not self._finds_no_room(said, counted, job):
             return None
         survey = survey_of(self._site, self._view)
@@ -296,6 +366,10 @@ class _Glance:
         said.closed = said.closed_for_good = None
         said.taken = taken
 
+    def _has_nobody(self, said: Said) -> bool:
+        """Whether there is nobody who could make way, or whose slots it might use."""
+        return said.targets.look(survey_of(self._site, self._view), self._view)[0]
+
     def _finds_no_room(self, said: Said, counted: Counted, job: Job) -> bool:
         """Whether its hosts have too few slots for it, all together, whoever makes way."""
         if said.never_lacks:
@@ -305,7 +379,7 @@ class _Glance:
             return True
         closed = said.closed_for_good
         if closed is None:
-            closed = said.closed_for_good = _closed_for_good(counted, job, said.below)
+            closed = said.closed_for_good = _closed_for_good(counted, job, said.own, said.below)
         if not closed:
             return False
         left = sum(free for index, free in said.hosts.room.free.items() if not closed >> index & 1)
@@ -331,16 +405,30 @@ def _stays_by(sums: Sums, request: Request, first: Bound, below: Container[str])
     return first in request.lasting and sums.lasting(first.share, below) + first.wanted > first.bound
 
 
-def _closed_for_good(counted: Counted, job: Job, below: Container[str]) -> NodeBits:
+def _closed_for_good(
+    counted: Counted, job: Job, own: Sequence[Shutter | Share], below: Container[str]
+) -> NodeBits:
     """Return the hosts that limits close to a job, whoever of the queues `below`, or of suspended jobs, makes way."""
     sums = counted.brought()
     closed: NodeBits = 0
-    for limit, key, _ in sums.about(job):
+    for each in own:
+        if isinstance(each, Shutter):
+            closed |= each.bits()
+        elif not sums.may_fall(each, below):
+            closed |= judging.closed_by(counted, each[0], job)
+    return closed
+
+
+def _closing(counted: Counted, job: Job) -> tuple[list[Share], list[Share]]:
+    """Return the limits that may close hosts to a job: those per host that do not depend on its user, and others."""
+    shared: list[Share] = []
+    own: list[Share] = []
+    for limit, key, _ in counted.sums.about(job):
         if not limit.per_host and (limit.hosts is None or limit.counts is Counts.JOBS):
             continue
-        if not sums.may_fall((limit, key), below):
-            closed |= judging.closed_by(counted, limit, job)
-    return closed
+        for_all = limit.per_host and job.user not in key.split("/")
+        (shared if for_all else own).append((limit, key))
+    return shared, own
 
 
 def lasting_room(

@@ -57,7 +57,7 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     running = _running(survey, targets, hosts, guard, protected)
     stopped = _stopped(survey, preemptor, guard, protected, view) if survey.stopped else []
     if len(running) > 1:
-        running.sort(key=_key(survey, preemptor, targets, now))
+        running = _in_order(running, survey, preemptor, targets, now)
     chosen = (*stopped, *running)
     return Candidates(
         jobs=chosen,
@@ -104,19 +104,19 @@ def _running(
 ) -> list[Job]:
     """Return the running jobs of the target queues on `hosts` that nothing protects."""
     found: list[Job] = []
-    guarded = survey.seen.guarded if guard.only_counts else None
+    plain, least = survey.seen.plain if guard.only_counts else _NOBODY, guard.fewest
     for name in targets:
-        for job in survey.running.get(name, ()):
-            if hosts != -1 and not job.nodes & hosts:
+        listed = survey.running.get(name, ())
+        if hosts != -1:
+            listed = [job for job in listed if job.nodes & hosts]
+        free = [job for job in listed if job.id in plain and job.preemptions < least]
+        found += free
+        if len(free) == len(listed):
+            continue
+        for job in listed:
+            if job.id in plain and job.preemptions < least:
                 continue
-            if guarded is not None and not job.preemptions:
-                known = guarded.get(job.id)
-                if known is None:
-                    known = guarded[job.id] = guard.is_about(job)
-                if not known:
-                    found.append(job)
-                    continue
-            why = guard.reason(job)
+            why = _protection(survey, job, guard)
             if why:
                 protected[job.id] = why
             else:
@@ -124,16 +124,32 @@ def _running(
     return found
 
 
+_NOBODY: frozenset[str] = frozenset()
+
+
+def _protection(survey: Survey, job: Job, guard: Guard) -> str:
+    """Return why a job may not be preempted, as `Guard.reason` does; empty: it may."""
+    if not guard.only_counts:
+        return guard.reason(job)
+    seen = survey.seen
+    if job.id in seen.plain:
+        return guard.by_count(job)
+    guarded = seen.guarded.get(job.id)
+    if guarded is None:
+        guarded = seen.guarded[job.id] = guard.is_about(job)
+        if not guarded:
+            seen.plain.add(job.id)
+    return guard.reason(job) if guarded else guard.by_count(job)
+
+
 def _modes(survey: Survey, chosen: Sequence[Job]) -> tuple[PreemptMode, ...]:
     """Return how each of them would make way."""
     modes, site = survey.seen.modes, survey.site
-    found = []
-    for job in chosen:
-        mode = modes.get(job.id)
-        if mode is None:
-            mode = modes[job.id] = mode_of(job, site)
-        found.append(mode)
-    return tuple(found)
+    try:
+        return tuple([modes[job.id] for job in chosen])
+    except KeyError:
+        modes |= {job.id: mode_of(job, site) for job in chosen if job.id not in modes}
+    return tuple([modes[job.id] for job in chosen])
 
 
 def _stopped(
@@ -141,22 +157,55 @@ def _stopped(
 ) -> list[Job]:
     """Return the suspended jobs whose slots the preemptor may use (5.3, 12 no. 3)."""
     site, mine = survey.site, preemptor.partition.name
+    targets = site.targets[mine]
+    kept_from = gaps.kept_from(site, survey, view, mine)
+    plain, least = survey.seen.plain if guard.only_counts else _NOBODY, guard.fewest
     found = []
     for job in survey.stopped:
-        name = job.partition.name
-        if site.may_preempt(mine, name):
+        if job.partition.name in targets:
+            if job.id in plain and job.preemptions < least:
+                found.append(job)
+                continue
             # One that could go on at once is as good as running: what protects it protects it now.
-            why = guard.reason(job) if could_resume(job, survey.used) else ""
-            if why:
+            why = _protection(survey, job, guard)
+            if why and could_resume(job, survey.used):
                 protected[job.id] = why
             else:
                 found.append(job)
-        elif gaps.may_use(site, view, mine, job):
+        elif job.id not in kept_from:
             found.append(job)
     return found
 
 
 # ------------------------------------------------------------------------------------------ order
+def _in_order(
+    running: list[Job], survey: Survey, preemptor: Job, targets: Mapping[str, Rank], now: Seconds
+) -> list[Job]:
+    """Return running jobs in the order of section 3.5; `_key` says it of one."""
+    site = survey.site
+    if "LEAST_RUN_TIME" not in site.preempt_for or site.settings.run_time == "since_start":
+        running.sort(key=_key(survey, preemptor, targets, now))
+        return running
+    by_preference = site.queue_of(preemptor).line.has_preferences
+    by_queue = by_preference or site.settings.same_host == "priority"
+    sign = -1 if site.settings.ties == "youngest" else 1
+    ranks = targets if by_preference else dict.fromkeys(targets, ())
+    priorities = {name: site.queues[name].priority if by_queue else 0 for name in targets}
+    keyed = [
+        (
+            ranks[job.partition.name],
+            job.ran if job.resumed_at is None else job.ran + now - job.resumed_at,
+            priorities[job.partition.name],
+            sign * (job.started_at or 0.0),
+            sign * job.index,
+            job,
+        )
+        for job in running
+    ]
+    keyed.sort()  # no two have the same index
+    return [each[-1] for each in keyed]
+
+
 def _key(
     survey: Survey, preemptor: Job, targets: Mapping[str, Rank], now: Seconds
 ) -> Callable[[Job], tuple[object, ...]]:

@@ -5,7 +5,7 @@ What `vain` says of a request holds until one of these changes. Only who watches
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Sequence
 
 import attrs
 
@@ -13,11 +13,13 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job
-from makeway_lsf_queue import gaps
-from makeway_lsf_queue.limits import Counts
+from makeway_lsf_queue import gaps, judging
+from makeway_lsf_queue.limits import Counts, Limit
+from makeway_lsf_queue.protection import why_by_count
 from makeway_lsf_queue.requested import Bound, Request
 from makeway_lsf_queue.site import Site
-from makeway_lsf_queue.survey import Room, Survey
+from makeway_lsf_queue.sums import Share, Sums
+from makeway_lsf_queue.survey import Ground, Room, Survey
 from makeway_lsf_queue.victims import reason_on_hosts
 from makeway_lsf_queue.vocabulary import PARALLEL
 
@@ -43,6 +45,13 @@ class Gate:
         self.state: State = self.look()
         self.is_kept = False
         """Whether `state` is how it stands: it is looked at when anything is taken or given back."""
+        self.shut: Standing | None = None
+        """Stands while it lets nobody in whoever makes way; None: nobody has asked for that."""
+
+    @property
+    def keeps_out(self) -> bool:
+        """Whether it lets nobody in whoever makes way, as it stood when it was looked at last."""
+        return bool(self.state[2])
 
     def look(self) -> tuple[bool, bool, bool]:
         """Return whether it lets jobs in, else whether smaller ones, else whether it would not whoever made way."""
@@ -70,6 +79,35 @@ class Gate:
         return False
 
 
+class Shutter:
+    """A limit per host that is about all jobs of a queue that want so many slots: which hosts it closes for good."""
+
+    def __init__(self, limit: Limit, key: str, sums: Sums, rows: judging.Rows, below: Container[str]) -> None:
+        """Look at a limit.
+
+        :param rows: of those jobs, from `judging.rows_of`.
+        :param below: whose jobs they may preempt.
+        """
+        self._limit = limit
+        self._share = limit, key
+        self._sums = sums
+        self.cell = sums.cell(self._share)
+        self._closed = judging.closed_in(self.cell, rows)
+        self._below = below
+        self.version = -1
+        self.kept_bits: NodeBits = 0
+
+    def bits(self) -> NodeBits:
+        """Return the hosts that it closes, whoever makes way."""
+        if self.version != self.cell.version:
+            self.version = self.cell.version
+            if self._closed.stale:
+                judging.look_again(self._closed, self.cell, self._limit)
+            falls = self._sums.may_fall(self._share, self._below)
+            self.kept_bits = 0 if falls else self._closed.bits
+        return self.kept_bits
+
+
 @attrs.define(eq=False)
 class Hosts:
     """The hosts of jobs of a queue that want so many slots: whether these are enough, and what stands in the way."""
@@ -81,24 +119,75 @@ class Hosts:
     job: Job
     """One of them."""
     room: Room
+    shutters: tuple[Shutter, ...]
+    """Limits that close some of them to all of those jobs."""
+    closed: NodeBits = 0
+    """Those that these close for good."""
     watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
     """Those whose answer rests on how they stood, by that."""
     state: State = ()
+    shut: Standing | None = None
+    """Stands while they keep jobs out whoever makes way, and it is known for which reason; None: nobody has asked."""
     _reason: tuple[NodeBits, NodeBits, str] = (-1, -1, "")
     """The hosts that it depends on, and the reason."""
+    _seen: Survey | None = None
+    """By which they were looked at last."""
+    _answer: tuple[bool, bool, str] = (False, False, "")
+
+    @property
+    def keeps_out(self) -> bool:
+        """Whether they lack slots and any is closed, as they stood when they were looked at last."""
+        return bool(self.state[0] and self.state[1])
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
         """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
+        if self._seen is survey:
+            return self._answer
         bring_up_to_date(self, survey, view)
         closed = self.room.not_offered
         exclusive, offered, reason = self._reason
         if exclusive != survey.exclusive or offered != closed:
             reason = reason_on_hosts(survey, self.job, view)
             self._reason = survey.exclusive, closed, reason
-        return self.room.total < self.wanted, bool(closed), reason
+        self._seen = survey
+        self._answer = self.room.total < self.wanted, bool(closed), reason
+        return self._answer
 
 
-Watched = Gate | Hosts
+@attrs.define(eq=False)
+class Targets:
+    """The jobs that those of a queue may have make way, or whose slots they may use: whether there are any."""
+
+    site: Site
+    queue: str
+    """Theirs."""
+    queues: Collection[str]
+    watchers: dict[State, dict[Said, None]] = attrs.field(factory=dict)
+    """Those whose answer rests on that."""
+    state: State = ()
+    shut: Standing | None = None
+    keeps_out: bool = False
+    """Never by itself."""
+
+    def look(self, survey: Survey, view: ClusterView) -> tuple[bool]:
+        """Return whether there is nobody, but jobs that were preempted too often to be so again."""
+        kept_from = gaps.kept_from(self.site, survey, view, self.queue)
+        if len(kept_from) < len(survey.suspended):
+            return (False,)
+        return (not any(self._any_of(survey.running.get(name), survey) for name in self.queues),)
+
+    def _any_of(self, running: Sequence[Job] | None, survey: Survey) -> bool:
+        """Whether any of the running jobs of a queue may have to make way, as far as is known."""
+        if not running or not self.site.only_counts_protect:
+            return bool(running)
+        plain, least = survey.seen.plain, self.site.fewest_preemptions
+        for job in running:
+            if job.preemptions < least or job.id not in plain or not why_by_count(job, self.site):
+                return True
+        return False
+
+
+Watched = Gate | Hosts | Targets
 
 
 @attrs.define(eq=False)
@@ -112,8 +201,14 @@ class Said:
     """Whether slots say nothing about them."""
     hosts: Hosts
     """Their hosts, and how many slots they want there."""
+    targets: Targets
+    """Whom they may have make way."""
     gates: tuple[Gate, ...]
     """Where each of the limits about them stands that may keep them out."""
+    lasting: tuple[Gate, ...]
+    """Those of them that may do so whoever makes way."""
+    own: tuple[Shutter | Share, ...]
+    """Limits that may close hosts to them, and not to all who want as much of these hosts."""
     version: int = -1
     """Of the cluster, when they were asked about last."""
     reason: str | None = None
@@ -134,6 +229,8 @@ class Said:
     rests_on: list[tuple[Watched, State]] = attrs.field(factory=list)
     otherwise: int = 0
     """How many of them stand otherwise now."""
+    idle: Standing | None = None
+    """What was found last to keep them out whoever makes way."""
 
 
 def turn(watched: Watched, state: State) -> Iterator[tuple[Said, int]]:
@@ -148,25 +245,44 @@ def turn(watched: Watched, state: State) -> Iterator[tuple[Said, int]]:
 
 def bring_up_to_date(of: Hosts, survey: Survey, view: ClusterView) -> None:
     """Look again at hosts where anybody came, went, was stopped or goes on."""
-    room, mine = of.room, of.queue
-    offered = gaps.not_offered(of.site, survey, mine)
-    stale = (room.stale | (offered ^ room.not_offered)) & of.hosts
-    room.stale, room.not_offered = 0, offered
+    room = of.room
+    ground = survey.grounds.get(of.queue)
+    if ground is None:
+        ground = survey.grounds[of.queue] = _ground(of, survey, view)
+    offered, lasting, kept = ground
+    closed: NodeBits = 0
+    for shutter in of.shutters:
+        closed |= shutter.kept_bits if shutter.version == shutter.cell.version else shutter.bits()
+    stale = (room.stale | (offered ^ room.not_offered) | (closed ^ of.closed)) & of.hosts
+    room.stale, room.not_offered, of.closed = 0, offered, closed
     if not stale:
         return
-    lasting = lasting_on(survey, view, mine, of.site.targets[mine])
-    kept = gaps.kept_slots(of.site, survey, view, mine)
+    listed = survey.listed.get(stale)
+    if listed is None:
+        listed = survey.listed[stale] = list(bitmap.indices(stale))
     nodes, free_on = survey.used.nodes, room.free
-    for index in bitmap.indices(stale):
+    shut = offered | closed
+    for index in listed:
         free = 0
-        if not offered >> index & 1:
+        if not shut >> index & 1:
             free = lasting[index]
-            held = kept.get(index, 0)
-            if held and free - held < min(of.wanted, nodes[index].cpus):
+            if index in kept and free - kept[index] < min(of.wanted, nodes[index].cpus):
                 free = 0
-        room.total += free - free_on.pop(index, 0)
+        if index in free_on:
+            room.total -= free_on[index]
+            if not free:
+                del free_on[index]
         if free:
+            room.total += free
             free_on[index] = free
+
+
+def _ground(of: Hosts, survey: Survey, view: ClusterView) -> Ground:
+    """Return which hosts are closed to a queue, which cores it could get there, and which slots are kept from it."""
+    site, mine = of.site, of.queue
+    offered = gaps.not_offered(site, survey, mine)
+    lasting = lasting_on(survey, view, mine, site.targets[mine])
+    return offered, lasting, gaps.kept_slots(site, survey, view, mine)
 
 
 def lasting_on(survey: Survey, view: ClusterView, queue: str, below: Container[str]) -> dict[int, int]:

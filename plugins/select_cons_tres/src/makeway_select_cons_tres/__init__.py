@@ -19,6 +19,7 @@ kinds      what jobs with the same request have in common
 fitting    which nodes have what each of them wants of a node
 idle       the first node with enough idle cores and memory, and what no node has
 single     jobs of one node charged and taken out in one go
+absent     books without jobs that searches take out, kept in step
 remaining  who would be left if all who may be displaced were gone
 one_node   the shorter way for jobs of one node (4.3.6)
 prompt     a plain job of one node placed at once

@@ -52,26 +52,38 @@ class LimitedAttempt:
         self._before = before
         self._limits = limits
         self._removed: list[tuple[Job, PreemptMode]] = []
+        self._seen: ClusterView | None = None
+        """The cluster without those; None: not looked at yet."""
         self._closed: NodeBits = 0
         self._inner: Attempt | None = None
         """None until the limits let the job through: until then nobody is taken off the books."""
 
     def _begin(self) -> Attempt:
         inner = self._selector.attempt(self.job, self._nodes & ~self._closed, self._ledger)
-        for job, mode in self._removed:
-            inner.remove(job, mode)
+        remove_each = getattr(inner, "remove_each", None)
+        if remove_each is not None:
+            remove_each(self._removed)
+        else:
+            for job, mode in self._removed:
+                inner.remove(job, mode)
         return inner
+
+    def _view(self) -> ClusterView:
+        """Return the cluster as it would be without those removed."""
+        if self._seen is None:
+            without = ViewWithout(self._ledger, tuple(self._removed)) if self._removed else self._ledger
+            self._seen = cast(ClusterView, without)  # the rest is delegated
+        return self._seen
 
     def probe(self) -> Placement | Blocked:
         """Ask the limits, then the selector."""
         job = self.job
         if self._limits:
-            limit = self._ledger.kept_out(job, self._removed)
+            limit = self._ledger.kept_out_in(self._view(), job)
             if limit is not None:
                 return attrs.evolve(limit, resource=LIMIT)
         if self._before is not None:
-            view = cast(ClusterView, ViewWithout(self._ledger, self._removed))  # the rest is delegated
-            closed = self._policies.closed_nodes(job, self._before, view)
+            closed = self._policies.closed_nodes(job, self._before, self._view())
             if closed != self._closed:
                 self._closed = closed
                 self._inner = None
@@ -82,8 +94,18 @@ class LimitedAttempt:
     def remove(self, job: Job, mode: PreemptMode) -> None:
         """Continue as if `job` were gone."""
         self._removed.append((job, mode))
+        self._seen = None
         if self._inner is not None:
             self._inner.remove(job, mode)
+
+    def remove_each(self, pairs: Sequence[tuple[Job, PreemptMode]]) -> None:
+        """Continue as if jobs were gone, each as `remove` does it."""
+        if self._inner is not None:
+            for job, mode in pairs:
+                self.remove(job, mode)
+        else:
+            self._removed += pairs
+            self._seen = None
 
     def fresh(self) -> LimitedAttempt:
         """Return an attempt for the same job with nothing removed."""

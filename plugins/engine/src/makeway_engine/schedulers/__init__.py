@@ -67,7 +67,7 @@ class Schedulers:
         kept_by_lane = scheduler.type in ("builtin", "backfill")
         lanes = Lanes(queue) if kept_by_lane else None
         greedy = scheduler.type == "greedy"
-        requests = self._requests() if greedy else None
+        requests = self._by_request = self._requests() if greedy else None
         without_room = self._without_room() if greedy and requests is None else None
         self.strict = Strict(self.attempts, lanes, Settled(self.attempts) if kept_by_lane else None)
         turns = self._turns() if greedy else None
@@ -133,11 +133,19 @@ class Schedulers:
             return None
         if not placer.preemption:
             return Requests(attempts.queue, alike, placer.beyond, _unknown)
-        in_vain, turned = (
-            attempts.policies.in_vain(attempts.ledger),
-            attempts.policies.turned(attempts.ledger),
-        )
-        return Requests(attempts.queue, alike, placer.beyond, in_vain, turned)
+        policies, view = attempts.policies, attempts.ledger
+        in_vain, turned, idle = policies.in_vain(view), policies.turned(view), policies.idle(view)
+        return Requests(attempts.queue, alike, placer.beyond, in_vain, turned, idle)
+
+    def leave_unheard(self) -> None:
+        """Leave it open from now on why jobs wait, where that spares work: nobody asks until `be_heard`."""
+        if self._by_request is not None:
+            self._by_request.leave_unheard()
+
+    def be_heard(self) -> None:
+        """Say why jobs wait, and go on saying it."""
+        if self._by_request is not None:
+            self._by_request.be_heard(self.attempts.ledger)
 
     def run(self, depth: int, *, backfill: bool) -> None:
         """Make a pass.

@@ -221,7 +221,11 @@ class Greedy:
                 requests.waits(job)
             if ledger.version != version:
                 heads, version = Heads(requests.lists(), after), ledger.version
-            elif alone or outcome not in _WAITS or job.reason != reason:
+            elif alone or outcome not in _WAITS:
+                heads.go_on(listed, entry)
+            elif requests.unheard:
+                requests.let_others_wait(entry, listed, ledger)
+            elif job.reason != reason:
                 heads.go_on(listed, entry)
 
     def _go_through_barred(self, barred: Barred) -> None:

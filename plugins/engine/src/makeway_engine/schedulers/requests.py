@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,13 @@ _NOT_ASKED = frozenset(
 ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not in _NOT_ASKED)
 
 
+_MAPPED = tuple(
+    name for name in ASKED if str(getattr(attrs.fields(JobSpec), name).type).startswith("Mapping")
+)
+_PLAIN = operator.attrgetter(*(name for name in ASKED if name not in _MAPPED))
+_TABLES = operator.attrgetter(*_MAPPED)
+
+
 class Requests(Shapes):
     """The eligible entries of a queue by request."""
 
@@ -41,6 +49,7 @@ class Requests(Shapes):
         on_hold: Mapping[str, str],
         in_vain: Callable[[Job], str | Standing | None],
         turned: Callable[[], Iterable[Standing] | None] = lambda: None,
+        idle: Callable[[Job], Standing | None] | None = None,
     ) -> None:
         """Be there for one run.
 
@@ -48,6 +57,7 @@ class Requests(Shapes):
         :param on_hold: jobs that wait for good, for reasons of their own.
         :param in_vain: says why a job would wait if it were tried, or None where that is not known beforehand.
         :param turned: says which of its reasons no longer stand, or stand again; None: none of them does.
+        :param idle: says for how long a job would wait, whatever the reason; None: nobody does.
         """
         super().__init__(queue, self._request)
         self._by_themselves = self._stands_alone
@@ -55,6 +65,9 @@ class Requests(Shapes):
         self._on_hold = on_hold
         self._in_vain = in_vain
         self._turned = turned
+        self._idle = idle
+        self._unheard = False
+        """Whether reasons are worked out in the end only, where `idle` says for how long a job waits."""
         self._awake: dict[Hashable, Shape] = {}
         """Those of whom somebody is to be asked, by request."""
         self._reasons: dict[Hashable, Standing] = {}
@@ -106,14 +119,18 @@ class Requests(Shapes):
 
     def let_wait(self, job: Job, ledger: Ledger) -> bool:
         """Let a job that does not stand alone wait, if it is known why it would if it were tried; say whether it is."""
-        said = self.in_vain(job)
+        idle = self._idle(job) if self._unheard and self._idle is not None else None
+        said = self.in_vain(job) if idle is None else idle
         if said is None:
             return False
         if type(said) is str:
             ledger.wait_for(job, said)
             return True
         assert isinstance(said, Standing)
-        if self.stale:  # nobody is kept
+        if self._unheard:
+            if not self.stale:
+                self._rest(job, said)
+        elif self.stale:  # nobody is kept
             ledger.wait_for(job, said.reason)
         elif job.reason == said.reason:
             self._rest(job, said)
@@ -158,6 +175,39 @@ class Requests(Shapes):
         self._rest(job, said)
         return True
 
+    # ------------------------------------------------------------------------ where nobody hears
+    def leave_unheard(self) -> None:
+        """Leave it open from now on why jobs wait, as long as they are known to wait."""
+        self._unheard = self._idle is not None
+        self.stale = True
+
+    @property
+    def unheard(self) -> bool:
+        """Whether it is left open why jobs wait."""
+        return self._unheard
+
+    def let_others_wait(self, entry: Entry, listed: Sequence[Entry], ledger: Ledger) -> None:
+        """Let those behind an entry that was tried in vain wait for the same reason: they ask for the same."""
+        reason = entry[1].reason
+        behind = listed[bisect.bisect_right(listed, entry) :]
+        others = [each[1] for each in behind if each[1].reason != reason]
+        if others:
+            ledger.let_all_wait(others, reason, self)
+
+    def be_heard(self, ledger: Ledger) -> None:
+        """Say why jobs wait. Nothing has changed since all were asked, or would have been: nobody is tried again."""
+        if not self._unheard:
+            return
+        self._unheard, self.stale = False, True
+        entries, arrivals = self._queue.entries, self._queue.arrivals
+        for entry in entries:
+            job = entry[1]
+            if entry in arrivals or not self.is_alike(job):
+                continue
+            said = self.in_vain(job)
+            if said is not None:
+                ledger.wait_for(job, said if isinstance(said, str) else said.reason)
+
     def _new_shape(self, partition: Partition, size: int) -> Shape:
         return _Alike(partition, size)
 
@@ -194,10 +244,13 @@ class Requests(Shapes):
         return bool(ran or job.asked_at is not None or job.id in self._on_hold or not self._by_request(job))
 
     def _request(self, job: Job) -> Hashable:
-        """Return all that a job asks for, and why it waits."""
+        """Return all that a job asks for, and why it waits unless that is left open."""
         known = self._asked.get(job.index)
         if known is None or known[0] is not job.spec:
-            asked = tuple(hashable(getattr(job.spec, name)) for name in ASKED)
+            asked = (
+                *_PLAIN(job.spec),
+                *[repr(sorted(each.items())) if each else "" for each in _TABLES(job.spec)],
+            )
             known = self._asked[job.index] = job.spec, asked
         asked = (
             job.time_limit,
@@ -208,7 +261,8 @@ class Requests(Shapes):
             job.marks,
             known[1],
         )
-        return job.reason, self._numbers.setdefault(asked, len(self._numbers))
+        reason = "" if self._unheard else job.reason
+        return reason, self._numbers.setdefault(asked, len(self._numbers))
 
     def lists(self) -> list[list[Entry]]:
         """Return those who stand alone, and all entries of each request of which somebody is to be asked."""

@@ -1,0 +1,178 @@
+"""Keep books as they would be without some jobs, for searches that take out much the same jobs one after the other.
+
+A search may ask where a job fits once all suspended jobs have made way, then once others have as well. `Books.copy`
+and `Books.take_out` come to the same, job by job; `tests/test_absent.py` holds one to the other. Only nodes are looked
+at anew where anything changed: in the books, or in who is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from makeway.bitmap import CoreBits
+from makeway.model import Allocation, ClusterView, Job
+from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.request import MARK_OF
+
+_MOST_GROUPS = 16
+_MOST_HISTORY = 4_000
+
+
+@attrs.frozen(eq=False)
+class _Gone:
+    """A job that is absent."""
+
+    job: Job
+    allocation: Allocation
+    wholly: bool
+    """Whether its memory is given back as well."""
+
+
+class AbsentBooks:
+    """Books without some jobs, kept in step with those of everybody."""
+
+    def __init__(self, whole: Books) -> None:
+        """Begin with nobody absent."""
+        self._whole = whole
+        self.books = twin = whole.copy()
+        for index, part in whole.parts.items():
+            twin.parts[index] = part.copy()
+        twin._own_parts = set(twin.parts)
+        self._seen = len(whole.history)
+        self._era = whole.era
+        self._gone: dict[str, _Gone] = {}
+        self._on: dict[int, dict[str, _Gone]] = {}
+        """By node."""
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether beginning anew is simpler than keeping in step; those of everybody are up to date."""
+        return self._era != self._whole.era or len(self.books.history) > _MOST_HISTORY
+
+    def without(self, wanted: Mapping[str, tuple[Job, bool]]) -> Books:
+        """Return the books as they are without some jobs; those of everybody are up to date.
+
+        :param wanted: id -> an active job, and whether it gives back all that it holds, or its cores alone.
+        """
+        whole = self._whole
+        stale = set(whole.history[self._seen :])
+        self._seen = len(whole.history)
+        gone, on = self._gone, self._on
+        left = []
+        for job_id, each in gone.items():
+            now = wanted.get(job_id)
+            if (
+                now is None
+                or now[0] is not each.job
+                or now[0].allocation is not each.allocation
+                or now[1] is not each.wholly
+            ):
+                left.append(job_id)
+        for job_id in left:
+            each = gone.pop(job_id)
+            for index in each.allocation.node_indices:
+                del on[index][job_id]
+            stale.update(each.allocation.node_indices)
+        if len(gone) < len(wanted):
+            for job_id, (job, wholly) in wanted.items():
+                if job_id not in gone:
+                    allocation = job.allocation
+                    assert allocation is not None
+                    gone[job_id] = each = _Gone(job, allocation, wholly)
+                    for index in allocation.node_indices:
+                        if index in on:
+                            on[index][job_id] = each
+                        else:
+                            on[index] = {job_id: each}
+                    stale.update(allocation.node_indices)
+        if stale:
+            self._look_at(sorted(stale))
+        return self.books
+
+    def _look_at(self, nodes: Iterable[int]) -> None:
+        """Let nodes be as they are in the books of everybody, less what absent jobs hold there."""
+        whole, books = self._whole, self.books
+        full, rowless, on = books.layout.full, whole._rowless, self._on
+        busy, memory, marks, sharing = books.busy, books.memory, books.marks, books.sharing
+        for index in whole.parts.keys() - books.parts.keys():
+            books.parts[index] = whole.parts[index].copy()  # nobody is in there who was absent before
+            books._own_parts.add(index)
+        pairs = [(number, part.rows[0], books.parts[number].rows[0]) for number, part in whole.parts.items()]
+        looked = []
+        for node in nodes:
+            taken: dict[int, CoreBits] = {}
+            mark = shares = held = 0
+            for each in on.get(node, _NOBODY).values():
+                allocation = each.allocation
+                at = allocation.node_indices.index(node)
+                if each.job.id not in rowless:
+                    cores = full[node] if allocation.cores is None else allocation.cores[at]
+                    number = each.job.partition.index
+                    taken[number] = taken.get(number, 0) | cores
+                its_mark, its_share = MARK_OF[allocation.marks]
+                mark += its_mark
+                shares += its_share
+                if each.wholly and allocation.memory_mb is not None:
+                    held += allocation.memory_mb[at]
+            every = 0
+            twice = False
+            for number, row, mine in pairs:
+                cores = row.cores[node] & ~taken.get(number, 0)
+                before = mine.cores[node]
+                if cores != before:
+                    mine.cores[node] = cores
+                    mine.count += cores.bit_count() - before.bit_count()
+                twice = twice or bool(every & cores)
+                every |= cores
+            busy[node] = every
+            if node in whole._overlaid and (twice or not taken):
+                books._overlaid.add(node)
+            else:
+                books._overlaid.discard(node)
+            marks[node] = max(0, whole.marks[node] - mark)
+            sharing[node] = whole.sharing[node] - shares
+            memory[node] = whole.memory[node] - held
+            looked.append(node)
+        books._rowless = whole._rowless
+        books.touched += looked
+        books.sync()
+
+
+_NOBODY: Mapping[str, _Gone] = {}
+
+
+class Absent:
+    """Books without some jobs, by who asks."""
+
+    def __init__(self, whole: Books, *, plain: bool) -> None:
+        """Be there for one run.
+
+        :param plain: whether each partition has one row, and marks leave with their jobs.
+        """
+        self._whole = whole
+        self._plain = plain
+        self._groups: dict[int, AbsentBooks] = {}
+        """By the partition for whose jobs others make way."""
+
+    def applies(self, view: ClusterView) -> bool:
+        """Whether rows, marks and memory are all that the books are about."""
+        whole = self._whole
+        return self._plain and not (
+            view.heterogeneous or whole.gres or whole.slots or whole._stopped or whole._overflown
+        )
+
+    def without(self, preemptor: Job, jobs: Sequence[tuple[Job, bool]]) -> Books:
+        """Return the books without some jobs, to be read until somebody asks again."""
+        self._whole.sync()
+        number = preemptor.partition.index
+        found = self._groups.get(number)
+        if found is None or found.is_worn:
+            if len(self._groups) >= _MOST_GROUPS:
+                self._groups.clear()
+            found = self._groups[number] = AbsentBooks(self._whole)
+        return found.without({job.id: (job, wholly) for job, wholly in jobs})
+
+
+__all__ = ["Absent"]

@@ -1,0 +1,122 @@
+"""Hold books without some jobs, which are kept in step, to taking these jobs out of a copy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from makeway import bitmap
+from makeway.model import Allocation
+from makeway_select_cons_tres.absent import Absent
+from makeway_select_cons_tres.books import Books
+from makeway_select_cons_tres.layout import Layout
+from makeway_select_cons_tres.parameters import Unit
+from makeway_select_cons_tres.request import MARKS, NodeNeed
+from makeway_select_cons_tres.table import TableKey
+from makeway_testing.builders import build_cluster, config, node
+
+KEY = TableKey(NodeNeed(unit=Unit.CORE))
+PARTITIONS: dict[str, Any] = {"low": {"default": True}, "mid": {}, "high": {}}
+VIEW: Any = SimpleNamespace(heterogeneous=False)
+
+
+def _layout() -> Layout:
+    machines = (node("n[1-4]", cpus=4, memory_mb=1000), node("n[5-7]", cpus=6, memory_mb=2000))
+    cluster = build_cluster(config(machines, {"partitions": PARTITIONS}))
+    return Layout(cluster, extra_row=False, track_memory=True)
+
+
+def _allocation(chance: Random, layout: Layout) -> Allocation:
+    indices = tuple(sorted(chance.sample(range(layout.size), chance.choice((1, 1, 2)))))
+    cores = tuple(chance.randrange(1, layout.full[index] + 1) for index in indices)
+    return Allocation(
+        nodes=bitmap.of(indices),
+        node_indices=indices,
+        cpus=tuple(each.bit_count() for each in cores),
+        cores=None if chance.random() < 0.1 else cores,
+        memory_mb=tuple(chance.choice((0, 100)) for _ in indices),
+        marks=chance.choice(tuple(MARKS.values())),
+    )
+
+
+def _job(chance: Random, layout: Layout, at: int) -> Any:
+    partition = chance.choice(layout.cluster.partitions)
+    return SimpleNamespace(
+        id=str(at), partition=partition, allocation=_allocation(chance, layout), suspended_by=None
+    )
+
+
+def _shown(books: Books) -> list[object]:
+    """Return all that attempts read."""
+    books.sync()
+    rows = {
+        number: (part.rows[0].cores, part.rows[0].count)
+        for number, part in sorted(books.parts.items())
+        if part.rows[0].count
+    }
+    sets = (books.busy_nodes, books.charged_nodes, books.marked_nodes, books.reserved_nodes)
+    lists = (books.busy, books.memory, books.marks, books.sharing)
+    tables = (books.table(KEY).values, books.table(KEY).at_least(2), books.free_memory().values)
+    return [rows, sets, lists, books.sharing_nodes, tables, sorted(books._overlaid), books.any_odd]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_same_as_a_copy(seed: int) -> None:
+    """Whoever comes, goes, or holds other cores, alone on these or over others; whoever asks."""
+    chance = Random(seed)
+    layout = _layout()
+    books = Books(layout)
+    absent = Absent(books, plain=True)
+    there: list[Any] = []
+    seen = Counter[str]()
+    for at in range(900):
+        if there and chance.random() < len(there) / 14:
+            books.remove(there.pop(chance.randrange(len(there))))
+        elif there and chance.random() < 0.2:
+            job = chance.choice(there)
+            books.remove(job)
+            job.allocation = _allocation(chance, layout)
+            books.add(job)
+        else:
+            there.append(_job(chance, layout, at))
+            books.add(there[-1])
+        seen["overlaid"] += bool(books._overlaid)
+        seen["rowless"] += bool(books._rowless)
+        assert absent.applies(VIEW)
+        going = [(job, chance.random() < 0.3) for job in there if chance.random() < 0.6]
+        if chance.random() < 0.3:
+            continue
+        twin = books.copy()
+        for job, wholly in going:
+            twin.take_out(job, wholly=wholly)
+        preemptor: Any = SimpleNamespace(partition=chance.choice(layout.cluster.partitions))
+        found = absent.without(preemptor, going)
+        assert _shown(found) == _shown(twin)
+        if chance.random() < 0.2 and going:  # who begins with these books may go on without others
+            more = found.copy()
+            rest = [job for job in there if all(job is not each for each, _ in going)]
+            for job in rest[:2]:
+                more.take_out(job, wholly=True)
+                twin.take_out(job, wholly=True)
+            assert _shown(more) == _shown(twin)
+        seen["eras"] = books.era
+    assert min(seen.values()) > 0
+    assert len(seen) == 3
+
+
+def test_not_where_more_counts() -> None:
+    """Counted resources, jobs that a person stopped, jobs of several components, and several rows."""
+    books = Books(_layout())
+    assert not Absent(books, plain=False).applies(VIEW)
+    absent = Absent(books, plain=True)
+    heterogeneous: Any = SimpleNamespace(heterogeneous=True)
+    assert not absent.applies(heterogeneous)
+    books._stopped.add("1")
+    assert not absent.applies(VIEW)
+    books._stopped.clear()
+    books.gres["gpu"] = [0] * 7
+    assert not absent.applies(VIEW)
