@@ -101,9 +101,10 @@ class Easy:
         return not reserved.doubtful
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
-        """Whether the reserved job comes before all that arrived."""
+        """Whether the reserved job comes before all that arrived, by the priority that it has now."""
         if not self.attempts.custom_order:
-            return head < min(arrivals)
+            _, job, partition = head
+            return self._queue.place(job, partition) < min(arrivals)[0]
         return self.attempts.in_order(sorted([head, *arrivals], key=by_default))[0] is head
 
     def _reserve(self, entry: Entry, outcome: Outcome) -> Reserved:
