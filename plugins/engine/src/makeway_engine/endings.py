@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
@@ -41,6 +42,8 @@ class Endings:
         self._plans_for_late = policies.implements("makeway_over_limit")
         self.looks = policies.implements("makeway_overdue")
         """Whether plugins end jobs that run."""
+        self._quiet = policies.quiet(ledger) if self.looks else None
+        """Says up to when they end nobody; None: nobody can say."""
         self.look_at: Seconds | None = None
         """When they are asked; None: not before another job starts."""
         self._seen = -1
@@ -141,6 +144,11 @@ class Endings:
         if not ledger.active_count:
             self.look_at = None
             return
+        if self._quiet is not None:
+            until = self._quiet()
+            if until > now:
+                self.look_at = until if until < math.inf else None
+                return
         jobs, again = self._policies.overdue(ledger)
         later = again if again is not None and again > now else None
         self.look_at = now if any(map(self._may_end, jobs)) else later
