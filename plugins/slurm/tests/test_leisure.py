@@ -15,6 +15,7 @@ from makeway.settings import structure
 from makeway.worlds.events import Action, Event
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
+from makeway_engine.express_leisure import LeisurelyExpress
 
 NAME = "priority/multifactor"
 USERS = 5
@@ -108,12 +109,15 @@ class Ran:
     jobs: Mapping[str, Any]
     actions: list[tuple[float, list[tuple[str, str, int]]]]
     """By step: what was ordered, for which job, on which nodes."""
+    short: int
+    """Steps that went the short way."""
 
 
 def ran(config: Config, given: list[JobSpec]) -> Ran:
     """Replay."""
     actions: list[tuple[float, list[tuple[str, str, int]]]] = []
-    step = Engine.step
+    short = 0
+    step, quick = Engine.step, LeisurelyExpress.step
 
     def looked_at(engine: Engine, now: float, events: Sequence[Event]) -> list[Action]:
         found = step(engine, now, events)
@@ -121,14 +125,21 @@ def ran(config: Config, given: list[JobSpec]) -> Ran:
             actions.append((now, [(type(each).__name__, each.job.id, each.job.nodes) for each in found]))
         return found
 
+    def counted(express: LeisurelyExpress, now: float, events: Sequence[Event]) -> list[Action] | None:
+        nonlocal short
+        found = quick(express, now, events)
+        short += found is not None
+        return found
+
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Engine, "step", looked_at)
+        patched.setattr(LeisurelyExpress, "step", counted)
         run = replay(config, given, (), Options())
-    return Ran(run.summary()["jobs"], actions)
+    return Ran(run.summary()["jobs"], actions, short)
 
 
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_all_is_as_with_everything_at_its_time(
     monkeypatch: pytest.MonkeyPatch, seed: int, limits: Mapping[str, str]
 ) -> None:
@@ -140,3 +151,31 @@ def test_all_is_as_with_everything_at_its_time(
     punctual = ran(config, given)
     assert patient.jobs == punctual.jobs
     assert patient.actions == punctual.actions
+
+
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_both_ways_come_to_the_same(
+    monkeypatch: pytest.MonkeyPatch, seed: int, limits: Mapping[str, str]
+) -> None:
+    """The short way (`makeway_engine.express_leisure`) is held against the plain one."""
+    chance = random.Random(f"{seed} {limits}")
+    config, given = site(chance, limits), jobs(chance)
+    short = ran(config, given)
+    monkeypatch.setattr("makeway_engine.engine.leisurely_express_of", lambda *_: None)
+    plain = ran(config, given)
+    assert short.jobs == plain.jobs
+    assert short.actions == plain.actions
+    assert not plain.short
+
+
+def test_plain_jobs_go_the_short_way() -> None:
+    """As long as they come one by one, no limit is near, and nodes are counted."""
+    chance = random.Random(1)
+    config = site(chance, LIMITS["far away"])
+    config = attrs.evolve(config, policy=attrs.evolve(config.policy, select="select/linear"))
+    given = [
+        attrs.evolve(job, submit_at=job.submit_at + at / 100, begin_at=None, time_limit=3000.0)
+        for at, job in enumerate(jobs(chance))
+    ]
+    assert ran(config, given).short > len(given)

@@ -46,6 +46,8 @@ class Endings:
         """Says up to when they end nobody; None: nobody can say."""
         self.look_at: Seconds | None = None
         """When they are asked; None: not before another job starts."""
+        self.calm_until: Seconds = -math.inf
+        """Up to when they surely end nobody, until another job starts; in the past: that is not known."""
         self._seen = -1
 
     def finished(self, event: Finished) -> None:
@@ -145,7 +147,7 @@ class Endings:
             self.look_at = None
             return
         if self._quiet is not None:
-            until = self._quiet()
+            self.calm_until = until = self._quiet()
             if until > now:
                 self.look_at = until if until < math.inf else None
                 return

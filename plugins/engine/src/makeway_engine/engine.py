@@ -50,6 +50,7 @@ from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
 from makeway_engine.express import express_of
+from makeway_engine.express_leisure import LeisurelyExpress, leisurely_express_of
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
@@ -190,6 +191,8 @@ class Engine:
         self._patient = self._unheard = False
         self.express = express_of(self, self.endings, self.rhythm, self._handle)
         """The short way for plain jobs; None: there is none in this run."""
+        self._at_leisure: LeisurelyExpress | None = None
+        """The same, where priorities are worked out at leisure."""
         self._patience: Patience | None = None
         """Leaves out what decides nothing; None: all is done at its time."""
 
@@ -228,11 +231,14 @@ class Engine:
                 self.schedulers.easy if self.config.scheduler.type == "easy" else None,
                 in_time=in_time,
             )
+            self.express = self._at_leisure = leisurely_express_of(
+                self, self.endings, self.rhythm, self._handle, self._patience
+            )
 
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""
         self.forgiveness.begin()
-        self.express = None
+        self.express = self._at_leisure = None
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -429,7 +435,10 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
-        if self.express is not None and self.express.calm:
+        if self._at_leisure is not None:
+            if self._at_leisure.calm and (soon := self._at_leisure.wake(now)) is not None:
+                return soon if soon < _NEVER else None
+        elif self.express is not None and self.express.calm:
             ends = self.ledger.by_end
             if not ends or not self._enforce:
                 return None

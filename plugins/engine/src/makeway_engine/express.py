@@ -167,7 +167,7 @@ class Express:
         """
         spec, ledger, doors = event.spec, self._ledger, self._doors
         door = doors[spec.partitions] if spec.partitions in doors else self._find_door(spec)
-        if door is None or spec.id in ledger.jobs or not _comes_plainly(spec):
+        if door is None or spec.qos is not None or spec.id in ledger.jobs or not comes_plainly(spec):
             self._submit_plainly(event)
             return False
         limit = spec.time_limit
@@ -298,11 +298,10 @@ def _asks_plainly(spec: JobSpec) -> bool:
     )
 
 
-def _comes_plainly(spec: JobSpec) -> bool:
-    """Whether the same holds of a job that is submitted, and nothing keeps it from starting."""
+def comes_plainly(spec: JobSpec) -> bool:
+    """Whether the same holds of a job that is submitted, and nothing keeps it from starting, its QOS apart."""
     return (
-        spec.qos is None
-        and spec.begin_at is None
+        spec.begin_at is None
         and spec.array_id is None
         and not spec.depends_on
         and spec.priority is None
@@ -325,14 +324,23 @@ def express_of(
     parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
 ) -> Express | None:
     """Return the short way for a run; None: with these plugins and this configuration there is none."""
+    simple = (
+        parts.transitions.priorities.prioritizer is None
+        and not any(map(parts.policies.implements, ("makeway_accept", "makeway_overdue")))
+        and is_simple(parts, rhythm)
+    )
+    return Express(parts, endings, rhythm, handle) if simple else None
+
+
+def is_simple(parts: Parts, rhythm: Rhythm) -> bool:
+    """Whether nobody has a say in starts but the selector, priorities and limits."""
     policies, ledger = parts.policies, parts.ledger
     hooks = (
-        *("makeway_accept", "makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
-        *("makeway_overdue", "makeway_queue_order", "makeway_windows"),
+        *("makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
+        *("makeway_queue_order", "makeway_windows"),
     )
-    simple = (
+    return (
         parts.gang is None
-        and parts.transitions.priorities.prioritizer is None
         and not rhythm.periodic
         and not rhythm.on_grids
         and parts.config.scheduler.enforce_part_limits
@@ -341,7 +349,6 @@ def express_of(
         and not any(map(policies.implements, hooks))
         and all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
     )
-    return Express(parts, endings, rhythm, handle) if simple else None
 
 
-__all__ = ["Express", "express_of"]
+__all__ = ["Express", "express_of", "is_simple"]
