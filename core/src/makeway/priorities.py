@@ -77,6 +77,40 @@ class WatchfulPrioritizer(Prioritizer, Protocol):
         """Take note that a pass begins, or ends. Priorities stay as they are until they are asked for."""
 
 
+class LeisurelyPrioritizer(PatientPrioritizer, Protocol):
+    """One that is asked only when an order decides something, and then gives what it would have given in time.
+
+    Where nobody looks at a replay meanwhile, jobs may so come, start and end without having had a priority.
+    """
+
+    @property
+    def at_leisure(self) -> bool:
+        """Whether that holds in this run: if not, it is asked as ever."""
+
+    @property
+    def worked_out_at(self) -> Seconds:
+        """The last instant of `next_at` that priorities were worked out for; before the run if there was none."""
+
+    def note(self, job: Job, view: ClusterView) -> None:
+        """See a job that was just submitted, for which `fresh` is not called."""
+
+    def current(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority]:
+        """Return the priority of each of these jobs as if everything had been done in time.
+
+        If `next_at` has come meanwhile, that is what `again` gives as of its last instant before now; afterwards
+        `next_at` lies later. Else it is what `fresh` gave those that came since.
+
+        :param jobs: pending jobs: all of them if `next_at` has come, else those that were noted since the last call.
+        """
+
+    def leads_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
+        """Return the first instant of `next_at` at which the first of these jobs may come to stand behind another one.
+
+        Asked after a pass, with several jobs whose priorities have been worked out. Until then nobody comes, starts,
+        ends or changes. None: the next one.
+        """
+
+
 class AdoptingPrioritizer(Prioritizer, Protocol):
     """One that remembers more than the jobs show: what everybody has used so far."""
 
@@ -89,6 +123,7 @@ class AdoptingPrioritizer(Prioritizer, Protocol):
 
 __all__ = [
     "AdoptingPrioritizer",
+    "LeisurelyPrioritizer",
     "Occasion",
     "PatientPrioritizer",
     "Prioritizer",

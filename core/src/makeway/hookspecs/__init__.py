@@ -70,6 +70,7 @@ from makeway.hookspecs.speed import (
     by_request,
     one_by_one,
     ranked_by,
+    sure_by,
 )
 
 __all__ = [
@@ -123,4 +124,5 @@ __all__ = [
     "of_selector",
     "one_by_one",
     "ranked_by",
+    "sure_by",
 ]

@@ -90,6 +90,8 @@ def makeway_priority(view: ClusterView) -> Prioritizer | None:
     :returns: a `makeway.priorities.Prioritizer`; what it has to count it keeps in a book (``view.book``).
         One that foresees for how long the order stands is asked less often
         (`makeway.priorities.PatientPrioritizer`).
+        One that can make up for what was put off is asked only when an order decides something, in replays that nobody
+        watches (`makeway.priorities.LeisurelyPrioritizer`).
         One whose clocks start when a scheduler looks at the queue is told of each pass
         (`makeway.priorities.WatchfulPrioritizer`).
         None: no opinion; if all pass, jobs stand in order of submission.

@@ -7,6 +7,7 @@ like in `makeway.model.speed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from typing import Any
 
 import attrs
 
@@ -252,6 +253,46 @@ def by_request(
         function.makeway_in_vain = in_vain  # type: ignore[attr-defined]
         function.makeway_turned = turned  # type: ignore[attr-defined]
         function.makeway_idle = idle  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callable[[F], F]:
+    """Mark an implementation with what knows for sure, at little cost, that asking it would change nothing.
+
+    Goes below ``@hookimpl``, on `makeway_admit`, `makeway_accept` and `makeway_overdue`. The hook is then asked only
+    where that is not known. In a replay that nobody watches, whole passes are left out besides while nobody has room,
+    and priorities of waiting jobs are worked out late: what it knows must not depend on them.
+
+    :param knows: called once per run with the cluster before the first job. None instead of a function: nothing is
+        known. The function that it returns is called with the books as they stand:
+
+        - on `makeway_admit` with a pending job, or None for all of them. It returns the instant up to which it lets
+          them in, nobody starting or coming meanwhile; now or earlier: that is not known.
+        - on `makeway_accept` with a job that is submitted: whether it surely takes it.
+        - on `makeway_overdue` with nothing, after a start or an end. It returns the instant up to which nobody has to
+          end, and at which the hook is asked; now or earlier: that is not known.
+
+    A limit on running jobs that is often far away::
+
+        def far(view):
+            def until(job=None):
+                waiting = len(view.pending) if job is None else 1
+                return math.inf if len(view.active) + waiting <= 1000 else view.now
+
+            return until
+
+        @hookimpl
+        @sure_by(far)
+        def makeway_admit(jobs, view):
+            return {job.id: Blocked() for job in jobs if len(view.active) >= 1000}
+
+    .. versionadded:: 0.1
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_sure = knows  # type: ignore[attr-defined]
         return function
 
     return mark

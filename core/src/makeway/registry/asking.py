@@ -12,7 +12,7 @@ import attrs
 import pluggy
 
 from makeway.errors import MakewayError, OutOfTime, PolicyError
-from makeway.model import ClusterView, Job, PreemptBasis
+from makeway.model import ClusterView, Job, PreemptBasis, Seconds
 from makeway.registry import finding
 from makeway.registry.finding import is_core, place_of
 
@@ -46,6 +46,8 @@ class Call:
     """Says for how long a job would wait, whatever the reason; None: it does not say."""
     turns: Callable[[ClusterView], Any] | None = None
     """Names jobs one by one (`makeway.hookspecs.one_by_one`); None: the queue is ordered as a whole."""
+    sure: Callable[[ClusterView], Any] | None = None
+    """Knows that asking would change nothing (`makeway.hookspecs.sure_by`); None: nobody does."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -77,6 +79,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_turned"),
         marks.get("makeway_idle"),
         marks.get("makeway_turns"),
+        marks.get("makeway_sure"),
     )
 
 
@@ -172,6 +175,26 @@ class Asker:
             raise
         except (Exception, SystemExit) as error:
             raise self.blame(hook, job, error) from error
+
+    def instant_of(self, plugin: str, hook: str, function: Callable[..., Any]) -> Callable[..., Seconds]:
+        """Return what asks `function`, as `asked_beside` does, for an instant."""
+        answered = self._answered
+
+        def checked(*given: Any) -> Seconds:
+            answered[hook] = plugin
+            try:
+                found = function(*given)
+            except MakewayError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise self.blame(hook, None, error) from error
+            if (type(found) is float or type(found) is int) and found == found:
+                at: Seconds = found
+                return at
+            text = f"is marked with what said {shown(found)}; allowed: seconds since the start"
+            raise self.fault(hook, None, text)
+
+        return checked
 
     def key_of(self, plugin: str, hook: str, function: Callable[[Job], Any]) -> Callable[[Job], Any]:
         """Return what asks `function`, as `asked_beside` does, for something hashable about one job after the other."""

@@ -29,6 +29,7 @@ from makeway.model import (
     PreemptBasis,
     PreemptMode,
     Protection,
+    Seconds,
     Selector,
     Turns,
     Vocabulary,
@@ -42,7 +43,18 @@ from makeway.registry.finding import load_all, place_of
 from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
-from makeway.registry.quicker import by_request_of, idle_of, in_vain_of, kind_of, rank_of, turned_of, turns_of
+from makeway.registry.quicker import (
+    by_request_of,
+    idle_of,
+    in_vain_of,
+    kind_of,
+    let_in_of,
+    quiet_of,
+    rank_of,
+    taken_of,
+    turned_of,
+    turns_of,
+)
 from makeway.registry.room import Room
 from makeway.registry.tables import structured
 
@@ -202,6 +214,20 @@ class Policies(Room):
     def idle(self, view: ClusterView) -> Callable[[Job], Standing | None] | None:
         """Return what says for how long a pending job would wait, whatever the reason; None: nobody does."""
         return idle_of(self, view)
+
+    def let_in(
+        self, view: ClusterView
+    ) -> tuple[Callable[[Job | None], Seconds], Sequence[Callable[[Job], bool]]] | None:
+        """Return what says up to when limits surely let a job in, or all (None), but for some; None: nobody can say."""
+        return let_in_of(self, view)
+
+    def taken(self, view: ClusterView) -> Callable[[Job], bool] | None:
+        """Return what says whether a job that is submitted is surely taken; None: nobody can say."""
+        return taken_of(self, view)
+
+    def quiet(self, view: ClusterView) -> Callable[[], Seconds] | None:
+        """Return what says up to when no job that runs has to end; None: nobody can say."""
+        return quiet_of(self, view)
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.

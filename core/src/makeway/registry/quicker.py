@@ -1,13 +1,14 @@
-"""Ask for what spares asking: ranks of the queue, kinds of preemptors, answers by request."""
+"""Ask for what spares asking: ranks of the queue, kinds of preemptors, answers by request, what is sure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from makeway.hookspecs.speed import Standing
-from makeway.model import ClusterView, Job, Turns
-from makeway.registry.asking import Asker, shown
+from makeway.model import ClusterView, Job, Seconds, Turns
+from makeway.registry.asking import Asker, Call, shown
 
 Told = Callable[[Job], Any]
 
@@ -241,6 +242,67 @@ def _of_nobody(job: Job) -> bool:
     return False
 
 
+def let_in_of(
+    asker: Asker, view: ClusterView
+) -> tuple[Callable[[Job | None], Seconds], Sequence[Callable[[Job], bool]]] | None:
+    """Return what says up to when limits surely let a job in, or all that wait (None); None: nobody can say.
+
+    Beside it stand the tests of those about whom others have a say; it knows nothing of these.
+    """
+    hook = "makeway_admit"
+    others: list[Callable[[Job], bool]] = []
+    known: list[Callable[[Job | None], Seconds]] = []
+    for call in asker.calls(hook):
+        found = _sure(asker, call, hook, view)
+        if found is not None:
+            known.append(asker.instant_of(call.plugin, hook, found))
+        elif call.about is not None:
+            others.append(call.about)
+        else:
+            return None
+    if len(known) == 1:
+        return known[0], others
+    return (lambda job: min([each(job) for each in known], default=math.inf)), others
+
+
+def taken_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | None:
+    """Return what says of a job that is submitted whether it is surely taken; None: nobody can say."""
+    hook = "makeway_accept"
+    known: list[Callable[[Job], bool]] = []
+    for call in asker.calls(hook):
+        found = _sure(asker, call, hook, view)
+        if found is None:
+            return None
+        known.append(_checked(asker, call.plugin, hook, found))
+    return known[0] if len(known) == 1 else lambda job: all(each(job) for each in known)
+
+
+def quiet_of(asker: Asker, view: ClusterView) -> Callable[[], Seconds] | None:
+    """Return what says up to when no job that runs has to end; None: nobody can say."""
+    hook = "makeway_overdue"
+    known: list[Callable[..., Seconds]] = []
+    for call in asker.calls(hook):
+        found = _sure(asker, call, hook, view)
+        if found is None:
+            return None
+        known.append(asker.instant_of(call.plugin, hook, found))
+    return known[0] if len(known) == 1 else lambda: min([each() for each in known], default=math.inf)
+
+
+def _sure(asker: Asker, call: Call, hook: str, view: ClusterView) -> Callable[..., Any] | None:
+    """Return what one plugin is sure of; None: it is sure of nothing."""
+    if call.sure is None:
+        return None
+    found: Any = asker.asked_beside(call.plugin, hook, None, call.sure, view)
+    if found is None:
+        return None
+    if not callable(found):
+        text = f"is marked with a function that returned {shown(found)}; allowed: a function, or None"
+        raise asker.fault(hook, None, text)
+    known: Callable[..., Any] = found
+    return known
+
+
 def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
     def checked(job: Job) -> bool:
         found: object = asker.asked_beside(plugin, hook, job, holds, job)
@@ -252,4 +314,15 @@ def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job
     return checked
 
 
-__all__ = ["by_request_of", "idle_of", "in_vain_of", "kind_of", "rank_of", "turned_of", "turns_of"]
+__all__ = [
+    "by_request_of",
+    "idle_of",
+    "in_vain_of",
+    "kind_of",
+    "let_in_of",
+    "quiet_of",
+    "rank_of",
+    "taken_of",
+    "turned_of",
+    "turns_of",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from makeway.bitmap import NodeBits
@@ -41,8 +42,12 @@ class Endings:
         self._plans_for_late = policies.implements("makeway_over_limit")
         self.looks = policies.implements("makeway_overdue")
         """Whether plugins end jobs that run."""
+        self._quiet = policies.quiet(ledger) if self.looks else None
+        """Says up to when they end nobody; None: nobody can say."""
         self.look_at: Seconds | None = None
         """When they are asked; None: not before another job starts."""
+        self.calm_until: Seconds = -math.inf
+        """Up to when they surely end nobody, until another job starts; in the past: that is not known."""
         self._seen = -1
 
     def finished(self, event: Finished) -> None:
@@ -141,6 +146,11 @@ class Endings:
         if not ledger.active_count:
             self.look_at = None
             return
+        if self._quiet is not None:
+            self.calm_until = until = self._quiet()
+            if until > now:
+                self.look_at = until if until < math.inf else None
+                return
         jobs, again = self._policies.overdue(ledger)
         later = again if again is not None and again > now else None
         self.look_at = now if any(map(self._may_end, jobs)) else later

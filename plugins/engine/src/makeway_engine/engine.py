@@ -50,10 +50,12 @@ from makeway_engine.deeds import Deeds
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Listeners
 from makeway_engine.express import express_of
+from makeway_engine.express_leisure import LeisurelyExpress, leisurely_express_of
 from makeway_engine.express_shared import shared_express_of
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.handing_over import hand_over
 from makeway_engine.ledger import Ledger
+from makeway_engine.patience import Patience
 from makeway_engine.placing import Placer
 from makeway_engine.priorities import Priorities
 from makeway_engine.priority import priorities_of
@@ -110,6 +112,7 @@ class Engine:
             gone=None if trusted else [],
             listeners=listeners,
         )
+        rulings.bind(ledger)
         recorder.begin(policies.displaces_by(ledger), config.scheduler.young_victim_age)
         self.selector = policies.selector(ledger)
         self.gang = policies.gang(ledger)
@@ -191,6 +194,10 @@ class Engine:
         of_engine = self, self.endings, self.rhythm, self._handle
         self.express = next((found for way in ways if (found := way(*of_engine)) is not None), None)
         """The short way for plain jobs; None: there is none in this run."""
+        self._at_leisure: LeisurelyExpress | None = None
+        """The same, where priorities are worked out at leisure."""
+        self._patience: Patience | None = None
+        """Leaves out what decides nothing; None: all is done at its time."""
 
     def be_patient(self, *, unheard: bool = False, undisturbed: bool = False) -> None:
         """Put off working priorities out anew while it changes no order: nobody looks at the engine between steps.
@@ -216,6 +223,22 @@ class Engine:
             and self.schedulers.backfill is None
             and not any(asked_in_passes)
         )
+        orders = self.policies.implements("makeway_queue_order")
+        if self._unheard and not orders and self.priorities.be_leisurely():
+            in_time = self._enforce and not self.config.scheduler.over_time_limit
+            self._patience = Patience(
+                self.ledger,
+                self.queue,
+                self.transitions,
+                self.placer,
+                self.priorities,
+                self.rhythm,
+                self.schedulers.easy if self.config.scheduler.type == "easy" else None,
+                in_time=in_time,
+            )
+            self.express = self._at_leisure = leisurely_express_of(
+                self, self.endings, self.rhythm, self._handle, self._patience
+            )
 
         listens = self.recorder.listens or self.recorder.on_decision is not None
         if unheard and undisturbed and not (listens or self.forgiveness.on):
@@ -228,7 +251,7 @@ class Engine:
     def forgive(self) -> None:
         """Go on from now on when a plugin raises: what it was asked for waits (`makeway_engine.forgiving`)."""
         self.forgiveness.begin()
-        self.express = None
+        self.express = self._at_leisure = None
 
     # -------------------------------------------------------------------------- stepping
     def step(self, now: Seconds, events: Sequence[Event]) -> list[Action]:
@@ -249,7 +272,8 @@ class Engine:
         """Do so the plain way."""
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         rhythm, forgiveness = self.rhythm, self.forgiveness
-        if self.priorities.steady_until is not None:
+        patience = self._patience
+        if self.priorities.steady_until is not None and (patience is None or not patience.takes(now, events)):
             self.catch_up(now - 2 * _TINY)  # what is due now follows the events of now
         if rhythm.on_grids:
             rhythm.note_points(now)
@@ -287,6 +311,25 @@ class Engine:
                 self.endings.overdue(now)
         if self._tick_at is not None and self._tick_at <= now + _TINY:
             transitions.tick()
+        if patience is not None:
+            patience.note(events)
+            patience.run(now, events)
+        else:
+            self._run(now, events)
+        if self.gang is not None:
+            self._tick_at = self._next_tick(self.gang)
+        if self.endings.looks:
+            self.endings.look_ahead(now)
+            rhythm.look_at = self.endings.look_at
+        if ledger.gone:
+            self.reports.ended(ledger.gone)
+        if self.deeds is not None and transitions.actions:
+            return self.deeds.number(transitions.actions)
+        return transitions.actions
+
+    def _run(self, now: Seconds, events: Sequence[Event]) -> None:
+        """Work priorities out that are due, and make the passes that are."""
+        rhythm, forgiveness, queue = self.rhythm, self.forgiveness, self.queue
         renewed = self.priorities.prioritizer is not None and self.priorities.due(now)
         if renewed:
             self._renew_priorities()
@@ -296,24 +339,19 @@ class Engine:
                 self.placer.stop_preemption()
         else:
             rhythm.run(now)
-        if self.gang is not None:
-            self._tick_at = self._next_tick(self.gang)
-        if self.endings.looks:
-            self.endings.look_ahead(now)
-            rhythm.look_at = self.endings.look_at
         if self._patient and queue.entries:
             if self._unheard and not self.placer.has_room_for_any(queue.entries):
                 self.priorities.look_ahead(())
-            elif renewed and not events and not transitions.actions:
+            elif renewed and not events and not self.transitions.actions:
                 self.priorities.look_ahead([job for _, job, _ in queue.entries])
-        if ledger.gone:
-            self.reports.ended(ledger.gone)
-        if self.deeds is not None and transitions.actions:
-            return self.deeds.number(transitions.actions)
-        return transitions.actions
 
     def catch_up(self, now: Seconds) -> None:
         """Work out which priorities were put off up to `now`, as if it had been done in time."""
+        if self._patience is not None:
+            if self.priorities.steady_until is not None or self.priorities.owed:
+                self.ledger.now = max(self.ledger.now, now)
+                self._patience.catch_up()
+            return
         if self.priorities.steady_until is None:
             return
         self.priorities.steady_until = None
@@ -410,7 +448,10 @@ class Engine:
     def next_wake(self) -> Seconds | None:
         """When the engine wants to be called at the latest; None: not before something happens."""
         now = self.ledger.now
-        if self.express is not None and self.express.calm:
+        if self._at_leisure is not None:
+            if self._at_leisure.calm and (soon := self._at_leisure.wake(now)) is not None:
+                return soon if soon < _NEVER else None
+        elif self.express is not None and self.express.calm:
             ends = self.ledger.by_end
             if not ends or not self._enforce:
                 return None
@@ -436,6 +477,8 @@ class Engine:
             at = rhythm.look_wake(look, now)
             if at < wake:
                 wake = at
+        if self._patience is not None and self._patience.wake < wake and queue.entries:
+            wake = self._patience.wake
         due = self.priorities.next_at if self.priorities.prioritizer is not None else None
         if due is not None and due < wake:
             wake = due

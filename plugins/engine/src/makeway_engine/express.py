@@ -175,7 +175,7 @@ class Express:
         """
         spec, ledger, doors = event.spec, self._ledger, self._doors
         door = doors[spec.partitions] if spec.partitions in doors else self._find_door(spec)
-        if door is None or spec.id in ledger.jobs or not _comes_plainly(spec):
+        if door is None or spec.qos is not None or spec.id in ledger.jobs or not comes_plainly(spec):
             self._submit_plainly(event)
             return False
         limit = spec.time_limit
@@ -306,11 +306,10 @@ def _asks_plainly(spec: JobSpec) -> bool:
     )
 
 
-def _comes_plainly(spec: JobSpec) -> bool:
-    """Whether the same holds of a job that is submitted, and nothing keeps it from starting."""
+def comes_plainly(spec: JobSpec) -> bool:
+    """Whether the same holds of a job that is submitted, and nothing keeps it from starting, its QOS apart."""
     return (
-        spec.qos is None
-        and spec.begin_at is None
+        spec.begin_at is None
         and spec.array_id is None
         and not spec.depends_on
         and spec.priority is None
@@ -338,22 +337,35 @@ def express_of(
     parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
 ) -> Express | None:
     """Return the short way for a run; None: with these plugins and this configuration there is none."""
-    counts = all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
-    if not counts or parts.policies.implements("makeway_queue_order") or not is_simple(parts, rhythm):
+    orders = parts.policies.implements("makeway_queue_order")
+    if orders or not counts_nodes(parts) or not is_plain(parts, rhythm):
         return None
     return Express(parts, endings, rhythm, handle)
 
 
-def is_simple(parts: Parts, rhythm: Rhythm) -> bool:
+def counts_nodes(parts: Parts) -> bool:
+    """Whether jobs are a number of nodes to the selector (`makeway.model.CountingSelector`)."""
+    return all(hasattr(parts.selector, verb) for verb in ("wants", "idle", "place"))
+
+
+def is_plain(parts: Parts, rhythm: Rhythm) -> bool:
     """Whether plugins and configuration leave what becomes of plain jobs to the selector, and to who comes first."""
+    return (
+        parts.transitions.priorities.prioritizer is None
+        and not any(map(parts.policies.implements, ("makeway_accept", "makeway_overdue")))
+        and is_simple(parts, rhythm)
+    )
+
+
+def is_simple(parts: Parts, rhythm: Rhythm) -> bool:
+    """Whether the same is left to the selector, to priorities and to limits."""
     hooks = (
-        *("makeway_accept", "makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
-        *("makeway_overdue", "makeway_windows"),
+        *("makeway_closed_nodes", "makeway_marks", "makeway_next", "makeway_node_sets"),
+        "makeway_windows",
     )
     ledger = parts.ledger
     return (
         parts.gang is None
-        and parts.transitions.priorities.prioritizer is None
         and not rhythm.periodic
         and not rhythm.on_grids
         and parts.config.scheduler.enforce_part_limits
@@ -363,4 +375,4 @@ def is_simple(parts: Parts, rhythm: Rhythm) -> bool:
     )
 
 
-__all__ = ["Express", "express_of", "is_simple"]
+__all__ = ["Express", "comes_plainly", "counts_nodes", "express_of", "is_plain", "is_simple"]

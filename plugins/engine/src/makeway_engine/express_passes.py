@@ -65,7 +65,8 @@ class ExpressPasses:
             reserved.doubtful = False
             if not arrivals:
                 return True
-            if reserved.entry < min(arrivals):
+            _, first, place = reserved.entry
+            if queue.key_of(first, place) < min(arrivals)[0]:
                 self._follow(arrivals, reserved, now)
                 return True
         easy.reserved = None

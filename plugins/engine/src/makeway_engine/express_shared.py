@@ -13,7 +13,7 @@ from typing import Any, cast
 from makeway.model import Exclusive, Job, JobDraft, JobSpec, JobState, Partition, Placement, Qos, Seconds
 from makeway.worlds.events import Event, Finished, Submitted
 from makeway_engine.endings import Endings
-from makeway_engine.express import Express, is_simple
+from makeway_engine.express import Express, is_plain
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.express_shared_beside import beside_of
@@ -255,7 +255,7 @@ def shared_express_of(
     parts: Parts, endings: Endings, rhythm: Rhythm, handle: Callable[[Event], None]
 ) -> Express | None:
     """Return the short way for a run in which jobs share nodes; None: there is none."""
-    if not hasattr(parts.selector, "place_now") or not is_simple(parts, rhythm):
+    if not hasattr(parts.selector, "place_now") or not is_plain(parts, rhythm):
         return None
     return SharedExpress(parts, endings, rhythm, handle)
 

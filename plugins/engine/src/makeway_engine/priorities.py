@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from makeway.errors import MakewayError
 from makeway.model import ClusterView, Job, Seconds
-from makeway.priorities import Occasion, Priority
+from makeway.priorities import LeisurelyPrioritizer, Occasion, Priority
 from makeway.registry import Policies, guarded
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.ledger import Ledger
@@ -19,6 +20,9 @@ HIGHEST = 2**32 - 1
 _FIRST = 4294901759
 """The first priority that priority/basic hands out."""
 _TINY = 1e-6
+_ONLY_INT = {int}
+_SPARE = 1000
+"""Jobs that have left and are kept in mind, before they are swept out."""
 
 
 class Priorities:
@@ -52,6 +56,12 @@ class Priorities:
         """Jobs whose priority was given with the job or by a person: it is not worked out anew."""
         self.steady_until: Seconds | None = None
         """Up to this instant working them out changes no order, as long as nothing happens; None: not known."""
+        self._leisurely = cast(LeisurelyPrioritizer, self.prioritizer)
+        """The same, where it is one."""
+        self.at_leisure = False
+        """Whether priorities are worked out only when an order decides something."""
+        self.owed: dict[str, Job] = {}
+        """Jobs that were submitted, and whose priority nobody has worked out yet; some have started since."""
 
     @property
     def looks_ahead(self) -> bool:
@@ -74,6 +84,10 @@ class Priorities:
             if job.spec.priority:
                 self.given.add(job.id)
             return job.spec.priority
+        if self.at_leisure:
+            self._leisurely.note(job, self._view)
+            self.owed[job.id] = job
+            return 1
         if self.prioritizer is not None:
             return self._asked(job, Occasion.SUBMITTED)
         if self._plain is not None:
@@ -184,6 +198,74 @@ class Priorities:
                 priority if type(priority) is int and 1 <= priority <= HIGHEST else self._valid(job, priority)
             )
         return self._queue.renew(found)
+
+    # --------------------------------------------------------------------------- at leisure
+    def be_leisurely(self) -> bool:
+        """Work priorities out only when `settle` says so from now on, if whoever gives them can; say whether it is so.
+
+        Until then a job that is submitted has the priority 1.
+        """
+        found: Any = getattr(self.prioritizer, "at_leisure", False)
+        self.at_leisure = found is True and not self._queue.ranked
+        return self.at_leisure
+
+    def settle(self) -> bool:
+        """Work out what was put off up to now; say whether anybody stands elsewhere who had a priority before."""
+        queue, owed, given = self._queue, self.owed, self.given
+        waiting = queue.waiting
+        due = self.due(self._ledger.now)
+        if due:
+            if given:
+                given.intersection_update(self._ledger.jobs)
+                jobs = [job for job in waiting.values() if job.priority and job.id not in given]
+            else:
+                jobs = [job for job in waiting.values() if job.priority]
+        else:
+            jobs = [job for job in owed.values() if waiting.get(job.id) is job and job.priority]
+        try:
+            answer: Any = self._leisurely.current(jobs, self._view)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._policies.blame(HOOK, None, error) from error
+        if not jobs:
+            owed.clear()
+            return False
+        if not isinstance(answer, list | tuple) or len(answer) != len(jobs):
+            text = f"current returned {answer!r:.80}; allowed: one priority per job"
+            raise self._policies.fault(HOOK, None, text)
+        if set(map(type, answer)) != _ONLY_INT or min(answer) < 1 or max(answer) > HIGHEST:
+            for job, each in zip(jobs, answer, strict=True):
+                self._valid(job, each)
+        at = self._leisurely.next_at
+        if at is not None and at <= self._ledger.now:
+            asked = f"after it was asked at {self._ledger.now:g}; allowed: a later instant, or None"
+            raise self._policies.fault(HOOK, None, f"its next_at is {at!r:.80} {asked}")
+        just_now = due and self._leisurely.worked_out_at >= self._ledger.now - _TINY
+        moved = queue.renew_all(jobs, answer, owed, just_now=just_now)
+        owed.clear()
+        return moved
+
+    def look_at_first(self, jobs: Sequence[Job]) -> None:
+        """Find out for how long the first of these jobs stays before all others."""
+        try:
+            answer: Any = self._leisurely.leads_until(jobs, self._view)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._policies.blame(HOOK, None, error) from error
+        if answer is not None and (type(answer) not in (int, float) or answer != answer):
+            text = f"leads_until returned {answer!r:.80}; allowed: seconds since the start, or None"
+            raise self._policies.fault(HOOK, None, text)
+        self.steady_until = answer
+
+    def forget_owed(self) -> None:
+        """Forget those who wait no longer, now and then."""
+        owed, waiting = self.owed, self._queue.waiting
+        if not waiting:
+            owed.clear()
+        elif len(owed) > 2 * len(waiting) + _SPARE:
+            self.owed = {job_id: job for job_id, job in owed.items() if waiting.get(job_id) is job}
 
     # ------------------------------------------------------------------------------ adoption
     def hand_over(self) -> dict[str, Any]:

@@ -5,12 +5,12 @@ A ledger is made with its rulings, and asks them on behalf of whoever reads it (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import attrs
 
-from makeway.model import Blocked, ClusterView, Job, PreemptMode, Protection
+from makeway.model import Blocked, ClusterView, Job, PreemptMode, Protection, Seconds
 from makeway.registry import Policies
 from makeway_engine.ledger import Ledger
 from makeway_engine.view_without import ViewWithout
@@ -34,6 +34,10 @@ class Rulings:
         self._policies = policies
         self.limited = policies.concerns("makeway_admit")
         """Whether limits are about a job at all: if not, they are not asked."""
+        self.let_in_until: Callable[[Job | None], Seconds] | None = None
+        """Says up to when limits surely let a job in, or all that wait; None: nobody can say."""
+        self.others: Sequence[Callable[[Job], bool]] = ()
+        """Tell whom others than those have a say about."""
         self._vetoing = policies.implements("makeway_protect")
         self._ahead = ahead
         self.stubborn: dict[str, Protection] = {}
@@ -66,11 +70,25 @@ class Rulings:
             if job.id in self.stubborn and mode is PreemptMode.SUSPEND
         }
 
+    def bind(self, ledger: Ledger) -> None:
+        """Find out who knows for sure, before the first job comes."""
+        found = self._policies.let_in(ledger)
+        if found is not None:
+            self.let_in_until, self.others = found
+
     def kept_out(
         self, job: Job, ledger: Ledger, without: Sequence[tuple[Job, PreemptMode]] = ()
     ) -> Blocked | None:
         """Return the limit that keeps `job` out once these have made way; None: none does."""
         if not self.limited(job):
+            return None
+        let_in_until = self.let_in_until
+        if (
+            let_in_until is not None
+            and not without
+            and let_in_until(job) > ledger.now
+            and not (self.others and any(about(job) for about in self.others))
+        ):
             return None
         view = cast(ClusterView, ViewWithout(ledger, without)) if without else ledger
         return self._policies.admit((job,), view, self.before).get(job.id)

@@ -67,6 +67,8 @@ class Submission:
         self._mcs = ledger.settings(McsTable)
         self._labels = self._mcs.label != "none"
         self._door = transitions.policies.implements("makeway_accept")
+        self.taken = transitions.policies.taken(ledger) if self._door else None
+        """Says which jobs are surely taken there; None: nobody can say."""
         self.last_index = 0
         """Place of the last job in the job table so far."""
         self._refused_het: dict[str, str] = {}
@@ -91,7 +93,7 @@ class Submission:
             problem = problem or "heterogeneous jobs are started by the backfill scheduler alone"
         if spec.features and not problem and (unknown := unknown_features(spec.features, ledger.cluster)):
             problem = f"no node has the feature {unknown[0]!r}"
-        if not problem and self._door:
+        if not problem and self._door and (self.taken is None or not self.taken(job)):
             problem = transitions.policies.refusals((job,), ledger).get(job.id, "")
         if not problem and not self._scheduler.enforce_part_limits:
             beyond = self._beyond(job)
@@ -102,7 +104,7 @@ class Submission:
         if spec.het_id is not None:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
-            self._reject(job, problem)
+            self.reject(job, problem)
 
     def move(self, job: Job, names: tuple[str, ...]) -> str:
         """Put a pending job that has no entries in the queue into other partitions.
@@ -310,7 +312,7 @@ class Submission:
         put(job, partition=job.partitions[0], reason="BadConstraints")
         return "; ".join(dict.fromkeys(told))
 
-    def _reject(self, job: Job, problem: str) -> None:
+    def reject(self, job: Job, problem: str) -> None:
         """Refuse a job; of a heterogeneous one all components, those that are still to come as well."""
         het_id = job.spec.het_id
         if het_id is None:

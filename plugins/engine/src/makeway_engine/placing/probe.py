@@ -73,9 +73,9 @@ class Prober:
         self._gang = ModeFlag.GANG in ledger.preempt_mode.flags
         self._told: dict[int, tuple[Blocked, Blocked]] = {}
         """By identity: what a policy said, often of many jobs, and what is said of a job for it."""
-        self._plain = not (self._closes or self._in_sets or self._gang)
+        self.plain = not (self._closes or self._in_sets or self._gang)
         """Whether a job has all nodes that are open to it, and is asked about once."""
-        self._place: Place | None = getattr(selector, "place_now", None) if self._plain else None
+        self._place: Place | None = getattr(selector, "place_now", None) if self.plain else None
         """Answers without an attempt; None: the selector has no such way."""
 
     # ---------------------------------------------------------------------------- nodes
@@ -151,7 +151,7 @@ class Prober:
             return self._no_room(question, preempt=preempt)
         if self._place is not None:
             return self._at_once(self._place, job, self.nodes_for(job, question.allowed))
-        if self._plain:
+        if self.plain:
             return self.look(self._selector.attempt(job, self.nodes_for(job, question.allowed), self._ledger))
         return self.in_full(question, preempt=preempt)
 
@@ -182,7 +182,7 @@ class Prober:
     def in_full(self, question: Question, *, preempt: bool) -> Placement | Blocked:
         """Return it without a glance before: what the job lacks as well."""
         job, allowed = question.job, question.allowed
-        if self._plain:
+        if self.plain:
             return self.look(self._selector.attempt(job, self.nodes_for(job, allowed), self._ledger))
         closed: NodeBits = 0
         if self._closes and question.closes:

@@ -114,6 +114,33 @@ class Easy:
         if self._queue.arrivals:
             self._queue.arrivals = []
 
+    @property
+    def leader(self) -> Job | None:
+        """The job for which what comes free is kept; None: nobody is known."""
+        return self.reserved.entry[1] if self.reserved is not None else None
+
+    @property
+    def can_be_renewed(self) -> bool:
+        """Whether a reservation that begins anew comes to the same as the one in force: it only counts nodes.
+
+        Who has started beside it since takes nodes that were to spare, or is over before it begins.
+        """
+        reserved = self.reserved
+        return (
+            reserved is None
+            or not reserved.settled
+            or reserved.spare is not None
+            or not reserved.holds(self._ledger)
+        )
+
+    def keep_room_for(self, entry: Entry) -> None:
+        """Keep room for a job that is not kept out and waits, as a pass just before now would have done."""
+        self.attempts.again = False
+        reserved = self.reserved
+        if reserved is None or reserved.entry[1] is not entry[1] or not reserved.holds(self._ledger):
+            reserved = self.reserved = Reserved(entry, self._ledger)
+        reserved.doubtful = False
+
     def is_admitted(self, reserved: Reserved) -> bool:
         """Whether no limit keeps the reserved job out, to which a start beside it may have brought it."""
         if reserved.doubtful:
@@ -122,9 +149,10 @@ class Easy:
         return not reserved.doubtful
 
     def _stays_first(self, head: Entry, arrivals: Sequence[Entry]) -> bool:
-        """Whether the reserved job comes before all that arrived."""
+        """Whether the reserved job comes before all that arrived, by the priority that it has now."""
         if not self.attempts.custom_order:
-            return head < min(arrivals)
+            _, job, partition = head
+            return self._queue.place(job, partition) < min(arrivals)[0]
         return self.attempts.in_order(sorted([head, *arrivals], key=by_default))[0] is head
 
     def _reserve(self, entry: Entry, outcome: Outcome) -> Reserved:

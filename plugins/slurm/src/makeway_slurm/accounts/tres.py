@@ -132,6 +132,29 @@ def held(job: Job, cluster: Cluster) -> dict[str, int]:
     return found
 
 
+class Holder:
+    """Tells quickly which jobs of a cluster hold the same."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        sizes = {node.cpus for node in cluster.nodes}
+        self._cpus = sizes.pop() if len(sizes) == 1 else None
+        """Of each node; None: nodes differ."""
+
+    def key(self, job: Job) -> tuple[int, ...] | None:
+        """Return what is the same for jobs that hold the same in the same partition; None: it is not known."""
+        place = job.allocation
+        if place is None or place.gres or place.licenses:
+            return None
+        nodes, cpus, memory = len(place.node_indices), place.cpus, place.memory_mb
+        if cpus is not None:
+            count = sum(cpus)
+        elif self._cpus is not None:
+            count = nodes * self._cpus
+        else:
+            return None
+        return count, nodes, sum(memory) if memory is not None else 0, job.partition.index
+
+
 def billable(counts: Counts, partition: Partition, flags: frozenset[str] = frozenset()) -> float:
     """Return what a job is charged for each second (2.1 no. 1); not truncated.
 

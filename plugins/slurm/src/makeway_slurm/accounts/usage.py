@@ -8,164 +8,26 @@ keeps the rate at which it is charged, and is brought up to date when that rate 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
+from makeway_slurm.accounts.entry import RAW, WALL, Charge, Entry, Shape, Sums
 from makeway_slurm.accounts.limits import parse_limits
 from makeway_slurm.accounts.periods import recalculations, stretch
 from makeway_slurm.accounts.settings import Settings
 from makeway_slurm.accounts.tree import Association, Tree, tree_of
-from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, billable, held
+from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, Holder, billable, held
 
-RAW, WALL = "raw", "wall"
-_NOT_OWED = (RAW, WALL)
 _TINY = 1e-6
 _SMALL = 1e-100
 """Below this the common scale is brought back to 1."""
+_ROUND = 1024.0
+"""Sums of multiples of its reciprocal are exact in whatever order."""
+_MANY = 10_000
 
 
-class Entry:
-    """What one association or QOS has used, and what its running jobs may still use."""
-
-    __slots__ = ("_book", "_left", "_mark", "_owed", "_rate", "_run_mark", "_used", "decays")
-
-    def __init__(self, book: UsageBook, start: Mapping[str, float], *, decays: bool = True) -> None:
-        self._book = book
-        self.decays = decays
-        self._used: dict[str, float] = dict(start)
-        self._rate: dict[str, float] = {}
-        """What running jobs that are charged whole periods add for each second, UsageFactor applied."""
-        self._owed: dict[str, float] = {}
-        """TRES-seconds that running jobs may still use, as of the last change of the rate."""
-        self._left: dict[str, float] = {}
-        self._mark = self._run_mark = 0.0
-
-    def _settle(self) -> None:
-        """Add what the common sums have grown by since the rate last changed."""
-        book = self._book
-        common = book.decayed_sum if self.decays else book.plain_sum
-        grown, run = common - self._mark, book.plain_sum - self._run_mark
-        if grown or run:
-            used, owed = self._used, self._owed
-            for name, rate in self._rate.items():
-                used[name] = used.get(name, 0.0) + rate * grown
-                if name in owed:
-                    owed[name] -= rate * run
-        self._mark, self._run_mark = common, book.plain_sum
-
-    def add(self, rates: Mapping[str, float], weight: float) -> None:
-        """Charge a job a piece of time; `weight` is its length, decayed."""
-        scale = self._book.scale if self.decays else 1.0
-        used = self._used
-        for name, rate in rates.items():
-            used[name] = used.get(name, 0.0) + rate * weight / scale
-
-    def mature(self, charge: Charge, seconds: float) -> None:
-        """Charge a job whole periods from now on; so many seconds of it have been charged."""
-        self._settle()
-        known, owed = self._rate, self._owed
-        for name, rate in charge.owing:
-            owed[name] -= rate * seconds
-        for name, rate in charge.rates.items():
-            known[name] = known.get(name, 0.0) + rate
-
-    def leave(self, charge: Charge, weight: float, rest: float, *, young: bool) -> None:
-        """Charge a job its last piece, and no more.
-
-        :param weight: length of the piece, decayed if the entry decays.
-        :param rest: what it might still have used, in seconds.
-        :param young: whether it was not charged whole periods yet.
-        """
-        if weight:
-            self.add(charge.rates, weight)
-        self._settle()
-        owed = self._owed
-        for name, rate in charge.owing:
-            owed[name] -= rate * rest
-        if not young:
-            known = self._rate
-            for name, rate in charge.rates.items():
-                known[name] -= rate
-
-    def owe(self, charge: Charge, seconds: float) -> None:
-        """Let running jobs be allowed to use so much more, or less."""
-        self._settle()
-        owed = self._owed
-        for name, rate in charge.owing:
-            owed[name] = owed.get(name, 0.0) + rate * seconds
-
-    def used(self, name: str = RAW) -> float:
-        """Return what was used up to the last recalculation, and by jobs that have ended since; seconds."""
-        common = self._book.decayed_sum if self.decays else self._book.plain_sum
-        rate = self._rate.get(name)
-        found = self._used.get(name, 0.0)
-        if rate:
-            found += rate * (common - self._mark)
-        return found * self._book.scale if self.decays else found
-
-    @property
-    def rate(self) -> float:
-        """What is added for each second of a whole period."""
-        return self._rate.get(RAW, 0.0)
-
-    def may_use(self, name: str) -> float:
-        """Return the TRES-seconds that running jobs may still use."""
-        return max(
-            0.0,
-            self._owed.get(name, 0.0) - self._rate.get(name, 0.0) * (self._book.plain_sum - self._run_mark),
-        )
-
-    def reset(self) -> None:
-        """Forget all usage."""
-        self._settle()
-        self._used.clear()
-
-    def rescale(self, factor: float) -> None:
-        """Take over a change of the common scale."""
-        self._settle()
-        if self.decays:
-            self._used = {name: value * factor for name, value in self._used.items()}
-        self._mark = 0.0 if self.decays else self._mark
-
-    def hand_over(self) -> dict[str, Any]:
-        """Return what was used, for `take_over`."""
-        self._settle()
-        scale = self._book.scale if self.decays else 1.0
-        return {name: value * scale for name, value in sorted(self._used.items()) if value}
-
-    def take_over(self, used: Mapping[str, float]) -> None:
-        """Go on with what was used."""
-        self._settle()
-        scale = self._book.scale if self.decays else 1.0
-        self._used = {name: value / scale for name, value in used.items()}
-
-
-@attrs.define(eq=False)
-class Charge:
-    """What one active job is charged for."""
-
-    job: Job
-    entries: tuple[Entry, ...]
-    rates: Mapping[str, float]
-    """For each second: ``raw`` (billing), ``wall``, and each TRES; UsageFactor applied."""
-    held: Mapping[str, int]
-    """What it holds, by TRES."""
-    start: int
-    """Second of its start."""
-    limit: float | None
-    """Seconds that it may run; None: any."""
-    owing: Sequence[tuple[str, float]] = attrs.field(init=False)
-    """Those of its rates that count for what it may still use."""
-
-    @owing.default
-    def _owing(self) -> Sequence[tuple[str, float]]:
-        return [(name, rate) for name, rate in self.rates.items() if name not in _NOT_OWED]
-
-
-class UsageBook:
+class UsageBook(Sums):
     """The usage of one run. See `makeway.model.Book`."""
 
     def __init__(self, view: ClusterView) -> None:
@@ -178,20 +40,40 @@ class UsageBook:
         half_life = settings.decay_half_life
         self.per_second = 1.0 - 0.693 / half_life if half_life else 1.0
         """What is left of usage after a second (2.2): not the exact power of one half."""
+        self.columns: dict[str, int] = {}
+        """Where each name stands in the lists of an entry; names whose amounts are always the same share a place."""
+        self.width = 0
+        self.young: Collection[Charge] = ()
+        """Jobs that have started since the last recalculation."""
+        self.ticks = 0
+        """How many recalculations there were."""
+        self._lay_columns(view.cluster)
         self.associations: dict[int, Entry] = {}
+        self.qos: dict[str, Entry] = {}
+        self.shared: dict[tuple[Hashable, ...], Entry] = {}
+        """What users and accounts may use in QOS that limit the run minutes of each, by the key of the count."""
         if self.tree is not None:
-            self.associations = {node.index: Entry(self, node.start) for node in self.tree.nodes}
-        self.qos: dict[str, Entry] = {
+            self.associations = {
+                node.index: Entry(self, node.start, index=node.index) for node in self.tree.nodes
+            }
+        self.qos = {
             qos.name: Entry(self, start_of(qos), decays="NoDecay" not in qos.flags)
             for qos in view.cluster.qos
         }
         self._per_user = _names_limiting(view, "max_tres_run_mins_pu")
         self._per_account = _names_limiting(view, "max_tres_run_mins_pa")
-        self.shared: dict[tuple[Hashable, ...], Entry] = {}
-        """What users and accounts may use in QOS that limit the run minutes of each, by the key of the count."""
         self._charges: dict[str, Charge] = {}
         self._young: dict[str, Charge] = {}
-        """Jobs that have started since the last recalculation."""
+        self.young = self._young.values()
+        self._shapes: dict[Hashable, Shape] = {}
+        self._holder = Holder(view.cluster)
+        self._steps = False
+        """Whether what jobs may still use is kept step by step: some amounts are no round numbers."""
+        self._freezes = False
+        """Whether what was used at the last recalculation is asked for later on."""
+        period, phase = settings.calc_period, settings.calc_phase
+        self._even = float(period).is_integer() and float(phase).is_integer()
+        """Whether all recalculations are at whole seconds."""
         self._epoch: float | None = None
         """Unix time of instant 0, by the first job that says so."""
         self._runs = False
@@ -202,14 +84,15 @@ class UsageBook:
         """When the next recalculation of usage is due."""
         self.reader: object = None
         """What ranks by usage; None: nothing does."""
-        self.ticks = 0
-        """How many recalculations there were."""
-        self.moves = 0
-        """How often somebody began or ceased to be charged, or usage was given from outside."""
-        self._frozen: Callable[[], object] | None = None
+        self.newcomers: set[int] = set()
+        """Associations of whom somebody has started, by index; emptied by whoever watches their ranks.
+
+        Who ends adds less than if he had run on, so he is looked at for his start alone.
+        """
         self._before: list[Callable[[], None]] = []
         self._after: list[Callable[[int], None]] = []
         self._at_last: list[Callable[[], None]] = []
+        self._rescaled: list[Callable[[], None]] = []
         self._charged: dict[tuple[Hashable, ...], tuple[Entry, ...]] = {}
         """By what `charged` looks at in a job."""
 
@@ -218,23 +101,84 @@ class UsageBook:
         """Whether usage is counted, so that it may go down again."""
         return self._runs
 
-    def used_by_all(self) -> list[float]:
-        """Return what each association has used, by index: `Entry.used` of all at once; theirs always decays."""
-        scale, common = self.scale, self.decayed_sum
+    def _lay_columns(self, cluster: Cluster) -> None:
+        """Find out which amounts are always the same: billing is what is charged, and CPUs are where nothing weighs."""
+        starts = [node.start for node in self.tree.nodes] if self.tree is not None else []
+        starts += [start_of(qos) for qos in cluster.qos]
+        begun = list(dict.fromkeys(name for start in starts for name in start))
+        if begun:
+            names: Sequence[tuple[str, ...]] = ((RAW,), (BILLING,), (CPU,))
+        elif any(each.attributes.get("TRESBillingWeights") for each in cluster.partitions):
+            names = ((RAW, BILLING), (CPU,))
+        else:
+            names = ((RAW, BILLING, CPU),)
+        for at, alike in enumerate((*names, (WALL,), (NODE,))):
+            self.columns.update(dict.fromkeys(alike, at))
+        self.width = len(names) + 2
+        for name in begun:
+            if name not in self.columns:
+                self.columns[name] = self.width
+                self.width += 1
+
+    def column(self, name: str) -> int:
+        """Return the place of a name in the lists of each entry."""
+        found = self.columns.get(name)
+        if found is None:
+            found = self.columns[name] = self.width
+            self._widen([None])
+        return found
+
+    def _widen(self, like: Sequence[int | None]) -> None:
+        """Add columns that begin like others, or with nothing."""
+        self.width += len(like)
+        for entry in self._entries():
+            for listed in (entry.sums, entry.rate, entry.due, *([entry.owed] if entry.owed else [])):
+                listed += [0.0 if at is None else listed[at] for at in like]
+
+    def _part_columns(self) -> None:
+        """Give each name a place of its own."""
+        taken: set[int] = set()
+        like: list[int | None] = []
+        for name, at in self.columns.items():
+            if at in taken:
+                self.columns[name] = self.width + len(like)
+                like.append(at)
+            taken.add(at)
+        self._widen(like)
+        for shape in (*self._shapes.values(), *(charge.shape for charge in self._charges.values())):
+            shape.vector = self._vector(shape.rates)
+
+    def _vector(self, rates: Mapping[str, float]) -> Sequence[tuple[int, float]]:
+        return [*{self.column(name): rate for name, rate in rates.items() if rate}.items()]
+
+    def used_at_last(self) -> list[float]:
+        """Return what each association had used at the last recalculation, by index; theirs always decays."""
+        scale, common, ticks = self.scale, self.decayed_sum, self.ticks
+        raw = self.columns[RAW]
         return [
-            (entry._used.get(RAW, 0.0) + entry._rate.get(RAW, 0.0) * (common - entry._mark)) * scale
+            entry.frozen
+            if entry.frozen_at == ticks
+            else (entry.sums[raw] + entry.rate[raw] * (common - entry.mark)) * scale
             for entry in self.associations.values()
         ]
 
-    def rates(self) -> list[float] | None:
-        """Return by how much each association grows in a second of a whole period, by index; None: that will change.
+    @property
+    def is_predictable(self) -> bool:
+        """Whether somebody is charged, and nothing is ever reset: usage grows as it does until somebody starts."""
+        return bool(self._charges) and not self.resets
 
-        It is known as long as nobody has started since the last recalculation, and nothing is ever reset.
-        """
-        settings = self._settings
-        if self._young or not self._charges or settings.usage_reset_period != "NONE":
-            return None
-        return [entry.rate for entry in self.associations.values()]
+    @property
+    def resets(self) -> bool:
+        """Whether usage is reset now and then."""
+        return self._settings.usage_reset_period != "NONE"
+
+    @property
+    def worth(self) -> float:
+        """How much more a second of usage is worth a period later; infinite: that is not known."""
+        period = self._settings.calc_period
+        if not float(period).is_integer() or self.per_second <= 0.0:
+            return math.inf
+        return float(self.per_second ** -int(period))
 
     def recalculations(self, grown: float) -> int:
         """Return how many recalculations surely let usage grow by less than `grown` seconds, of today's worth."""
@@ -269,25 +213,64 @@ class UsageBook:
         """Call `after` when recalculations have been made: once for all that were due."""
         self._at_last.append(after)
 
-    def ask_before(self, frozen: Callable[[], object]) -> None:
-        """Call `frozen` before anything changes that was counted at the last recalculation."""
-        self._frozen = frozen
+    def watch_scale(self, after: Callable[[], None]) -> None:
+        """Call `after` when common sums begin anew."""
+        self._rescaled.append(after)
+
+    def freeze_before(self) -> None:
+        """Keep from now on what was used at the last recalculation when somebody ends, for `used_at_last`."""
+        self._freezes = True
 
     def advance(self, now: Seconds) -> None:
         """Make the recalculations that are due."""
-        if not self._runs:
+        if not self._runs or self.next_at > now + _TINY:
             return
-        if self.next_at > now + _TINY:
-            return
-        period = self._settings.calc_period
-        while self.next_at <= now + _TINY:
-            if not self._charges:  # nobody is charged: one step does for all
-                self.next_at = self._grid(now)
-            at = self.next_at
-            self.next_at = self._grid(at + _TINY) + period
-            self._recalculate(self._second(at))
+        if self._even and not (self._before or self._after or self.resets):
+            self._advance_evenly(now)
+        else:
+            while self.next_at <= now + _TINY:
+                if not self._charges:  # nobody is charged: one step does for all
+                    self.next_at = self._grid(now)
+                at = self.next_at
+                self.next_at = self._grid(at + _TINY) + self._settings.calc_period
+                self._recalculate(self._second(at))
         for told in self._at_last:
             told()
+
+    def _advance_evenly(self, now: Seconds) -> None:
+        """Make the recalculations that are due, where all are at whole seconds and nobody looks at each."""
+        period, per_second, until = self._settings.calc_period, self.per_second, now + _TINY
+        passed = -1
+        left = 1.0
+        next_at, scale, last = self.next_at, self.scale, self.last
+        decayed_sum, plain_sum, ticks = self.decayed_sum, self.plain_sum, self.ticks
+        while next_at <= until:
+            if self._young:
+                self.next_at, self.scale, self.last = next_at + period, scale, last
+                self.decayed_sum, self.plain_sum, self.ticks = decayed_sum, plain_sum, ticks
+                self._recalculate(int(next_at))
+                next_at, scale, last = self.next_at, self.scale, self.last
+                decayed_sum, plain_sum, ticks = self.decayed_sum, self.plain_sum, self.ticks
+                continue
+            if not self._charges:
+                next_at = self._grid(now)
+            at = int(next_at)
+            next_at += period
+            if at > last:
+                if at - last != passed:
+                    passed = at - last
+                    left = per_second**passed
+                scale *= left
+                decayed_sum += passed * left / scale
+                plain_sum += passed
+                if scale < _SMALL:
+                    self.scale, self.decayed_sum, self.plain_sum = scale, decayed_sum, plain_sum
+                    self._rescale()
+                    scale, decayed_sum, plain_sum = self.scale, self.decayed_sum, self.plain_sum
+            last = at
+            ticks += 1
+        self.next_at, self.scale, self.last = next_at, scale, last
+        self.decayed_sum, self.plain_sum, self.ticks = decayed_sum, plain_sum, ticks
 
     def _recalculate(self, now: int) -> None:
         for call in self._before:
@@ -312,10 +295,37 @@ class UsageBook:
 
     def _mature(self, now: int) -> None:
         """Charge those whole periods from now on who have started since the last recalculation."""
+        scale, last, decayed_sum, plain_sum = self.scale, self.last, self.decayed_sum, self.plain_sum
         for charge in self._young.values():
-            seconds = self._piece(charge, now)
+            start = charge.start
+            seconds = now - (start if start > last else last)
+            if seconds < 0:
+                seconds = 0
+            weight = seconds * self.per_second**seconds
+            vector, end = charge.shape.vector, (charge.limit or 0.0) + start
             for entry in charge.entries:
-                entry.mature(charge, seconds)
+                sums, rates, due = entry.sums, entry.rate, entry.due
+                if entry.decays:
+                    if seconds:
+                        for at, rate in vector:
+                            sums[at] += rate * weight / scale
+                    grown, entry.mark = decayed_sum - entry.mark, decayed_sum
+                else:
+                    if seconds:
+                        for at, rate in vector:
+                            sums[at] += rate * float(seconds)
+                    grown, entry.mark = plain_sum - entry.mark, plain_sum
+                if grown:
+                    for at, rate in enumerate(rates):
+                        if rate:
+                            sums[at] += rate * grown
+                if self._steps:
+                    entry.settle_owed()
+                    for at, rate in vector:
+                        entry.owed[at] -= rate * seconds
+                for at, rate in vector:
+                    rates[at] += rate
+                    due[at] += rate * end
         self._young.clear()
 
     def _resets(self, before: int, now: int) -> bool:
@@ -335,6 +345,8 @@ class UsageBook:
         self.decayed_sum = 0.0
         for entry in self._entries():
             entry.rescale(1.0)
+        for told in self._rescaled:
+            told()
 
     def _entries(self) -> Iterable[Entry]:
         yield from self.associations.values()
@@ -344,67 +356,121 @@ class UsageBook:
     # --------------------------------------------------------------------------------- jobs
     def started(self, job: Job, view: ClusterView) -> None:
         """Charge a job from its start on."""
-        self.advance(view.now)
-        began = job.started_at if job.started_at is not None else view.now
-        factor = usage_factor(job.qos)
-        counts = held(job, view.cluster)
-        rates = {name: count * factor for name, count in counts.items()}
-        rates[RAW] = billable(counts, job.partition, self._settings.flags) * factor
-        rates[BILLING] = rates[RAW]
-        rates[WALL] = factor
+        now = view.now
+        if self._runs and self.next_at <= now + _TINY:
+            self.advance(now)
+        began, limit = job.started_at, job.time_limit
+        entries = self.charged(job)
         charge = Charge(
-            job=job,
-            entries=self.charged(job),
-            rates=rates,
-            held=counts,
-            start=self._second(began),
-            limit=job.time_limit,
+            job, entries, self._shape(job), math.floor((now if began is None else began) + _TINY), limit
         )
+        if not self._steps and limit is not None and not (limit * _ROUND).is_integer():
+            self._go_by_steps()
         self._charges[job.id] = self._young[job.id] = charge
-        self.moves += 1
-        rest = self._rest(charge)
-        for entry in charge.entries:
-            entry.owe(charge, rest)
+        if self._freezes:
+            for entry in entries:
+                if entry.index >= 0:
+                    self.newcomers.add(entry.index)
+        decayed_sum, plain_sum = self.decayed_sum, self.plain_sum
+        for entry in entries:
+            if entry.mark != (decayed_sum if entry.decays else plain_sum):
+                entry.settle()
+        if self._steps:
+            self._owe(charge, self.rest(charge))
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Charge a job its last piece, at once (2.2)."""
-        self.advance(view.now)
+        now = view.now
+        if self._runs and self.next_at <= now + _TINY:
+            self.advance(now)
         charge = self._charges.pop(job.id, None)
         if charge is None:
             return
-        self.moves += 1
-        if self._frozen is not None:
-            self._frozen()
         young = self._young.pop(job.id, None) is not None
-        rest = self._rest(charge)
-        seconds = self._uncharged(charge, self._second(view.now)) if self._runs else 0
-        decayed, plain = seconds * self.per_second**seconds, float(seconds)
-        for entry in charge.entries:
-            entry.leave(charge, decayed if entry.decays else plain, rest, young=young)
-
-    def _rest(self, charge: Charge) -> float:
-        """Return the seconds that a job may still run, by what was charged at recalculations.
-
-        They are negative for a job that outlived its limit, or has none, so that nothing of it is left at its end.
-        """
-        return (charge.limit or 0.0) - max(0, self.last - charge.start)
-
-    def _piece(self, charge: Charge, now: int) -> int:
-        """Charge a job for the time since its start or the last recalculation, whichever is later; return it."""
-        seconds = self._uncharged(charge, now)
+        start, last, scale = charge.start, self.last, self.scale
+        seconds = math.floor(now + _TINY) - (start if start > last else last)
+        if seconds < 0 or not self._runs:
+            seconds = 0
         weight = seconds * self.per_second**seconds
-        if seconds:
+        decayed_sum, plain_sum = self.decayed_sum, self.plain_sum
+        ticks, freezes = self.ticks, self._freezes
+        vector, end = charge.shape.vector, (charge.limit or 0.0) + start
+        for entry in charge.entries:
+            if freezes:
+                if entry.frozen_at != ticks:
+                    entry.freeze()
+                if young and entry.index >= 0:
+                    self.newcomers.add(entry.index)
+            sums, rates = entry.sums, entry.rate
+            if entry.decays:
+                if weight:
+                    for at, rate in vector:
+                        sums[at] += rate * weight / scale
+                grown, entry.mark = decayed_sum - entry.mark, decayed_sum
+            else:
+                if seconds:
+                    for at, rate in vector:
+                        sums[at] += rate * float(seconds)
+                grown, entry.mark = plain_sum - entry.mark, plain_sum
+            if grown:
+                for at, rate in enumerate(rates):
+                    if rate:
+                        sums[at] += rate * grown
+            if self._steps:
+                entry.settle_owed()
+            if not young:
+                due = entry.due
+                for at, rate in vector:
+                    rates[at] -= rate
+                    due[at] -= rate * end
+        if self._steps:
+            rest = self.rest(charge)
             for entry in charge.entries:
-                entry.add(charge.rates, weight if entry.decays else float(seconds))
-        return seconds
+                for at, rate in vector:
+                    entry.owed[at] -= rate * rest
 
-    def _uncharged(self, charge: Charge, now: int) -> int:
-        return max(0, now - max(charge.start, self.last))
+    def _owe(self, charge: Charge, seconds: float) -> None:
+        """Let running jobs be allowed to use so much more, or less, where that is kept step by step."""
+        for entry in charge.entries:
+            entry.settle()
+            entry.settle_owed()
+            for at, rate in charge.shape.vector:
+                entry.owed[at] += rate * seconds
+
+    def _go_by_steps(self) -> None:
+        """Keep what jobs may still use step by step from now on: sums of such amounts depend on their order."""
+        self._steps = True
+        for entry in self._entries():
+            entry.owed = [entry.owing(at) for at in range(self.width)]
+            entry.run_mark = self.plain_sum
+
+    def _shape(self, job: Job) -> Shape:
+        """Return what a job is charged for each second."""
+        qos = job.qos
+        key = self._holder.key(job)
+        if key is not None:
+            known = self._shapes.get((key, qos.name if qos is not None else None))
+            if known is not None:
+                return known
+        counts = held(job, self._view.cluster)
+        factor = usage_factor(qos)
+        rates = {name: count * factor for name, count in counts.items()}
+        rates[RAW] = rates[BILLING] = billable(counts, job.partition, self._settings.flags) * factor
+        rates[WALL] = factor
+        found = Shape(counts, rates, factor)
+        found.vector = self._vector(rates)
+        if not self._steps and not all((rate * _ROUND).is_integer() for rate in rates.values()):
+            self._go_by_steps()
+        if key is not None:
+            if len(self._shapes) > _MANY:
+                self._shapes.clear()
+            self._shapes[key, qos.name if qos is not None else None] = found
+        return found
 
     def held_by(self, job: Job, cluster: Cluster) -> Mapping[str, int]:
         """Return what an active job holds, by TRES."""
         charge = self._charges.get(job.id)
-        return charge.held if charge is not None and charge.job is job else held(job, cluster)
+        return charge.shape.held if charge is not None and charge.job is job else held(job, cluster)
 
     def charged(self, job: Job) -> tuple[Entry, ...]:
         """Return the entries that a job is charged to: its association and all above, its QOS, its partition's QOS."""
@@ -438,6 +504,8 @@ class UsageBook:
         found = self.shared.get(key)
         if found is None:
             found = self.shared[key] = Entry(self, {})
+            if self._steps:
+                found.owed, found.run_mark = [0.0] * self.width, self.plain_sum
         return found
 
     def factor_of(self, job: Job) -> float | None:
@@ -463,12 +531,14 @@ class UsageBook:
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another book handed over; active jobs are charged already."""
-        self.moves += 1
-        rests = [(charge, self._rest(charge)) for charge in self._charges.values()]
+        self._part_columns()
+        rests = [(charge, self.rest(charge)) for charge in self._charges.values()]
         self.last, self.next_at, self.ticks = memory["last"], memory["next_at"], memory["ticks"]
-        for charge, rest in rests:
-            for entry in charge.entries:
-                entry.owe(charge, self._rest(charge) - rest)
+        self._even = (
+            self._even and (self.next_at - self._settings.calc_phase) % self._settings.calc_period == 0
+        )
+        for charge, rest in rests if self._steps else ():
+            self._owe(charge, self.rest(charge) - rest)
         for key, used in memory["associations"].items():
             if int(key) in self.associations:
                 self.associations[int(key)].take_over(used)

@@ -6,10 +6,11 @@ A job that a limit keeps out holds up nobody, and nobody makes way for it: limit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
-from makeway.hookspecs import hookimpl
-from makeway.model import Blocked, Check, ClusterView, Job, Overdue
+from makeway.hookspecs import hookimpl, sure_by
+from makeway.model import Blocked, Check, ClusterView, Job, Overdue, Seconds
 from makeway_slurm.limits.judge import Judge, admitted
 from makeway_slurm.limits.settings import Settings
 
@@ -20,13 +21,33 @@ def makeway_settings() -> type[Settings]:
     return Settings
 
 
+def _let_in(view: ClusterView) -> Callable[[Job | None], Seconds]:
+    """Say up to when limits surely let a job in, or all that wait."""
+    return view.book(Judge).headroom.until
+
+
+def _taken(view: ClusterView) -> Callable[[Job], bool]:
+    """Say whether a job is surely taken."""
+    return view.book(Judge).takes
+
+
+def _calm(view: ClusterView) -> Callable[[], Seconds]:
+    """Say up to when no job that runs has to end."""
+    if view.settings(Settings).safe:
+        return lambda: math.inf
+    ending = view.book(Judge).ending
+    return lambda: ending.calm_until(view.now, view)
+
+
 @hookimpl
+@sure_by(_let_in)
 def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Blocked]:
     """Say which pending jobs a limit keeps out."""
     return admitted(jobs, view)
 
 
 @hookimpl
+@sure_by(_taken)
 def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
     """Refuse jobs that exceed what may be submitted, or that may never run."""
     judge = view.book(Judge)
@@ -35,6 +56,7 @@ def makeway_accept(jobs: Sequence[Job], view: ClusterView) -> Mapping[str, str]:
 
 
 @hookimpl
+@sure_by(_calm)
 def makeway_overdue(view: ClusterView) -> Overdue | None:
     """End running jobs when what they may use is used up (6.4); with safe they only start if it lasts."""
     if view.settings(Settings).safe:

@@ -13,7 +13,7 @@ from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import ClusterView, Job
 from makeway_slurm.accounts.tres import NODE
-from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.accounts.usage import UsageBook, usage_factor
 
 Key = tuple[Hashable, ...]
 
@@ -37,14 +37,29 @@ class Places(NamedTuple):
             yield ("pa", name, self.account)
 
 
-class Seat(NamedTuple):
+class Group:
+    """All who count in the same places."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+
+
+class Seat:
     """Where jobs of one user count that ask for the same account, partition and QOS."""
 
-    places: Places
-    keys: tuple[Key, ...]
-    """All counts that they are part of."""
-    counts: tuple[Count, ...]
-    """The same."""
+    __slots__ = ("counts", "factor", "group", "keys", "places")
+
+    def __init__(self, group: Group, keys: tuple[Key, ...], counts: tuple[Count, ...], factor: float) -> None:
+        self.group = group
+        self.places = group.places
+        self.keys = keys
+        """All counts that they are part of."""
+        self.counts = counts
+        """The same."""
+        self.factor = factor
+        """UsageFactor of their QOS."""
 
 
 class Count:
@@ -91,18 +106,61 @@ class Count:
         self.nodes &= ~nodes
 
 
+class Holding(NamedTuple):
+    """What an active job holds, and where it counts."""
+
+    seat: Seat
+    counts: Mapping[str, int]
+    nodes: NodeBits
+    job: Job
+
+
 class CountBook:
-    """The counts of one run. See `makeway.model.Roll`."""
+    """The counts of one run. See `makeway.model.Roll`.
+
+    Nobody looks at them for most jobs: what happens is noted, and entered when somebody does (`brought_up`). Jobs that
+    come and go meanwhile are never entered.
+    """
 
     def __init__(self, view: ClusterView) -> None:
         self._usage = view.book(UsageBook)
         self._counts: dict[Key, Count] = {}
-        self._held: dict[str, tuple[Seat, Mapping[str, int], NodeBits]] = {}
+        self.held: dict[str, Holding] = {}
+        """Of all active jobs."""
         self._present: dict[str, Seat] = {}
         self._seats: dict[tuple[str, str | None, int, str | None], Seat] = {}
+        self._groups: dict[Places, Group] = {}
+        self._came: dict[str, Seat] = {}
+        self._gone: list[Seat] = []
+        self._started: dict[str, Holding] = {}
+        self._left: list[Holding] = []
+        """What has happened and is not entered."""
+        self.came_so_far = 0
+        """How many jobs have been submitted."""
+
+    def brought_up(self) -> None:
+        """Enter what has happened."""
+        if self._came:
+            for seat in self._came.values():
+                for count in seat.counts:
+                    count.present += 1
+            self._came.clear()
+        if self._gone:
+            for seat in self._gone:
+                for count in seat.counts:
+                    count.present -= 1
+            self._gone.clear()
+        if self._left:
+            for holding in self._left:
+                self._vacate(holding)
+            self._left.clear()
+        if self._started:
+            for holding in self._started.values():
+                self._settle(holding)
+            self._started.clear()
 
     def of(self, key: Key) -> Count:
-        """Return a count."""
+        """Return a count; `brought_up` comes before whoever reads it."""
         found = self._counts.get(key)
         if found is None:
             found = self._counts[key] = Count()
@@ -116,7 +174,8 @@ class CountBook:
         if found is None:
             places = self._places(job)
             keys = tuple(places.keys(job.user))
-            found = self._seats[key] = Seat(places, keys, tuple(map(self.of, keys)))
+            group = self._groups.setdefault(places, Group(places))
+            found = self._seats[key] = Seat(group, keys, tuple(map(self.of, keys)), usage_factor(qos))
         return found
 
     def _places(self, job: Job) -> Places:
@@ -127,35 +186,43 @@ class CountBook:
 
     def held_at(self, key: Key, job_id: str) -> Mapping[str, int] | None:
         """Return what an active job holds if it is part of a count; None: it is not."""
-        found = self._held.get(job_id)
-        return found[1] if found is not None and key in found[0].keys else None
+        found = self.held.get(job_id)
+        return found.counts if found is not None and key in found.seat.keys else None
 
     def holders(self, key: Key) -> Iterator[tuple[str, Mapping[str, int]]]:
         """Yield the active jobs that are part of a count, each with what it holds."""
-        for job_id, (seat, counts, _) in self._held.items():
+        for job_id, (seat, counts, _, _) in self.held.items():
             if key in seat.keys:
                 yield job_id, counts
 
     def came(self, job: Job, view: ClusterView) -> None:
         """Count a job that was submitted."""
         del view
-        seat = self._present[job.id] = self.seat(job)
-        for count in seat.counts:
-            count.present += 1
+        self._present[job.id] = self._came[job.id] = self.seat(job)
+        self.came_so_far += 1
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """Count it no longer."""
         del view
         seat = self._present.pop(job.id, None)
-        for count in seat.counts if seat is not None else ():
-            count.present -= 1
+        if seat is not None and self._came.pop(job.id, None) is None:
+            self._gone.append(seat)
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Count what a job holds that has started."""
-        seat = self.seat(job)
         counts = self._usage.held_by(job, view.cluster)
-        nodes = job.nodes
-        self._held[job.id] = seat, counts, nodes
+        holding = tuple.__new__(Holding, (self.seat(job), counts, job.nodes, job))
+        self.held[job.id] = self._started[job.id] = holding
+
+    def left(self, job: Job, view: ClusterView) -> None:
+        """Count no longer what it held: at once, before its nodes are clean (11.1)."""
+        del view
+        holding = self.held.pop(job.id)
+        if self._started.pop(job.id, None) is None:
+            self._left.append(holding)
+
+    def _settle(self, holding: Holding) -> None:
+        seat, counts, nodes, _ = holding
         for count in seat.counts:
             count.jobs += 1
             tres = count.tres
@@ -163,10 +230,8 @@ class CountBook:
                 tres[name] = tres.get(name, 0) + number
             count.settle(nodes)
 
-    def left(self, job: Job, view: ClusterView) -> None:
-        """Count no longer what it held: at once, before its nodes are clean (11.1)."""
-        del view
-        seat, counts, nodes = self._held.pop(job.id)
+    def _vacate(self, holding: Holding) -> None:
+        seat, counts, nodes, _ = holding
         for count in seat.counts:
             count.jobs -= 1
             tres = count.tres

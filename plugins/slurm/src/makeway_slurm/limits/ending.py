@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from makeway.model import ClusterView, Job, ModeFlag, Overdue, PreemptMode, Seconds, Sharing
 from makeway_slurm.accounts.tres import CPU, held
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
-from makeway_slurm.limits.counts import Places
+from makeway_slurm.limits.counts import CountBook, Group, Seat
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook
 
 _SHARED = (Kind.USED_MINUTES, Kind.USED_WALL)
+_SPARE = 1000
+"""Jobs that have ended and are kept in the heap, before they are swept out."""
 EntryOf = Callable[[Rule], Entry | None]
 """What a limit is held against; None: nobody has used anything."""
 
@@ -30,60 +32,76 @@ class _Watched(NamedTuple):
 class Ending:
     """The running jobs that limits on used minutes are about, by where they count."""
 
-    def __init__(self, rules: RuleBook, usage: UsageBook, entry_of: EntryOf) -> None:
+    def __init__(self, rules: RuleBook, usage: UsageBook, counts: CountBook, entry_of: EntryOf) -> None:
         self._rules = rules
         self._usage = usage
+        self._counts = counts
         self._entry_of = entry_of
-        self._running: dict[Places, dict[str, Job]] = {}
-        self._places: dict[str, Places] = {}
-        self._found: dict[Places, _Watched] = {}
+        self._running: dict[Group, int] = {}
+        """How many run who count in the same places, where a limit is on what they use up together."""
+        self._groups: dict[str, Group] = {}
+        """Where each of these jobs counts."""
+        self._found: dict[Group, _Watched] = {}
         self._own: dict[str, tuple[Seconds, str]] = {}
         """Jobs with a limit on minutes of their own -> when it is reached, and its reason."""
         self._own_by_end: list[tuple[Seconds, str]] = []
         """A heap of those instants, with the job; some have ended since."""
         self._quiet_until: Seconds = math.inf
         """Before this instant no limit that several jobs share can be reached, whoever starts."""
-        self._quiet_by_places: dict[Places, Seconds] = {}
+        self._quiet: dict[Group, Seconds] = {}
         """The same of those who count in some places."""
         self._most: dict[str, float] = {}
         """What can be used up in a second at most, by TRES; not there: not known."""
 
-    def started(self, job: Job, places: Places, view: ClusterView) -> None:
-        """Watch a job if such a limit holds for it."""
-        watched = self._watched(places)
+    def started(self, job: Job, seat: Seat, counts: Mapping[str, int], view: ClusterView) -> None:
+        """Watch a job that holds `counts`, if such a limit holds for it."""
+        group = seat.group
+        watched = self._found.get(group) or self._watched(group)
         if watched.shared:
-            self._places[job.id] = places
-            if places not in self._running:
-                self._running[places] = {}
-                self._quiet_until = min(self._quiet_until, self.quiet_until(places, view))
-            self._running[places][job.id] = job
-        began = job.started_at if job.started_at is not None else view.now
-        for rule in watched.own:
-            count = self._usage.held_by(job, view.cluster).get(rule.name, 0)
-            if count:
-                at = began + rule.most * 60.0 / count
-                self._own[job.id] = min(self._own.get(job.id, (at, rule.reason)), (at, rule.reason))
-        if job.id in self._own:
-            heapq.heappush(self._own_by_end, (self._own[job.id][0], job.id))
+            self._groups[job.id] = group
+            running = self._running.get(group)
+            if running is None:
+                self._running[group] = 1
+                self._quiet_until = min(self._quiet_until, self.quiet_until(group, view))
+            else:
+                self._running[group] = running + 1
+        if watched.own:
+            began = job.started_at if job.started_at is not None else view.now
+            own: tuple[Seconds, str] | None = None
+            for rule in watched.own:
+                count = counts.get(rule.name, 0)
+                if count:
+                    at = began + rule.most * 60.0 / count
+                    if own is None or (at, rule.reason) < own:
+                        own = at, rule.reason
+            if own is not None:
+                self._own[job.id] = own
+                heapq.heappush(self._own_by_end, (own[0], job.id))
 
-    def _watched(self, places: Places) -> _Watched:
+    def _watched(self, group: Group) -> _Watched:
         """Return the limits for whose sake jobs that count there may have to end."""
-        found = self._found.get(places)
+        found = self._found.get(group)
         if found is None:
-            listed = self._rules.of(places)
+            listed = self._rules.of(group.places)
             shared = tuple(rule for rule in (*listed.before, *listed.after) if rule.kind in _SHARED)
             own = tuple(rule for rule in listed.after if rule.kind is Kind.JOB_MINUTES)
-            found = self._found[places] = _Watched(shared, own)
+            found = self._found[group] = _Watched(shared, own)
         return found
 
     def left(self, job: Job) -> None:
         """It has ended."""
-        self._own.pop(job.id, None)
-        places = self._places.pop(job.id, None)
-        if places is not None:
-            del self._running[places][job.id]
-            if not self._running[places]:
-                del self._running[places]
+        if self._own:
+            self._own.pop(job.id, None)
+            heap, own = self._own_by_end, self._own
+            if len(heap) > 2 * len(own) + _SPARE:
+                self._own_by_end = sorted((at, job_id) for job_id, (at, _) in own.items())
+        group = self._groups.pop(job.id, None)
+        if group is not None:
+            running = self._running[group] - 1
+            if running:
+                self._running[group] = running
+            else:
+                del self._running[group]
 
     def overdue(self, view: ClusterView) -> Overdue | None:
         """Return who has to end now, and when to ask again: usage grows at recalculations, and when jobs end."""
@@ -94,17 +112,23 @@ class Ending:
         over, later = self._own_over(now)
         if self._running and self._usage.counts:
             if now >= self._quiet_until:
-                self._quiet_until = min(self.quiet_until(places, view) for places in self._running)
+                self._quiet_until = min(self.quiet_until(group, view) for group in self._running)
             later.append(max(self._usage.next_at, self._quiet_until))
-            look = self._running.items() if self._quiet_until <= self._usage.next_at else ()
-            for places, jobs in look:
-                for rule in self._used_up(places):
-                    for job in jobs.values():
+            look = list(self._running) if self._quiet_until <= self._usage.next_at else ()
+            for group in look:
+                for rule in self._used_up(group):
+                    for job in self._jobs_in(group):
                         if usage_factor(job.qos) and (
                             rule.kind is Kind.USED_WALL or held(job, view.cluster).get(rule.name)
                         ):
                             over.setdefault(job.id, f"{rule.reason} is used up")
         return Overdue(jobs=over, ask_again_at=min(later, default=None))
+
+    def _jobs_in(self, group: Group) -> list[Job]:
+        """Return the active jobs that count in the same places, in the order of their starts."""
+        return [
+            holding.job for job_id, holding in self._counts.held.items() if self._groups.get(job_id) is group
+        ]
 
     def _own_over(self, now: Seconds) -> tuple[dict[str, str], list[Seconds]]:
         """Return whose own minutes are used up, and when the next are."""
@@ -118,17 +142,17 @@ class Ending:
         over = {job_id: f"{reason} is used up" for job_id, (at, reason) in own.items() if at <= now}
         return over, [at for at, _ in own.values() if at > now]
 
-    def quiet_until(self, places: Places, view: ClusterView) -> Seconds:
+    def quiet_until(self, group: Group, view: ClusterView) -> Seconds:
         """Return before which instant no limit on what is used up can be reached there; in the past: not known."""
-        found = self._quiet_by_places.get(places, -math.inf)
+        found = self._quiet.get(group, -math.inf)
         if found <= view.now:
-            found = self._quiet_by_places[places] = self._quiet(places, view)
+            found = self._quiet[group] = self._quiet_from_now(group, view)
         return found
 
-    def _quiet(self, places: Places, view: ClusterView) -> Seconds:
+    def _quiet_from_now(self, group: Group, view: ClusterView) -> Seconds:
         """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""
         found = math.inf
-        for rule in self._watched(places).shared:
+        for rule in self._watched(group).shared:
             entry = self._entry_of(rule)
             name = WALL if rule.kind is Kind.USED_WALL else rule.name
             most = self._at_most(name, view)
@@ -139,6 +163,23 @@ class Ending:
             # What ran since the last recalculation is not in it yet.
             since = max(0.0, view.now - self._usage.last)
             found = min(found, view.now + (rule.most * 60.0 - entry.used(name)) / most - since)
+        return found
+
+    def grown_by(self, name: str, seconds: float, view: ClusterView) -> Seconds:
+        """Return up to when no more than so much can be used up, whoever runs; in the past: that is not known."""
+        most = self._at_most(name, view)
+        return view.now + seconds / most - max(0.0, view.now - self._usage.last) if most else -math.inf
+
+    def calm_until(self, now: Seconds, view: ClusterView) -> Seconds:
+        """Return up to when no job that runs has to end; in the past: that is not known."""
+        heap, own = self._own_by_end, self._own
+        while heap and (heap[0][1] not in own or own[heap[0][1]][0] != heap[0][0]):
+            heapq.heappop(heap)
+        found = heap[0][0] if heap else math.inf
+        if self._running and self._usage.counts:
+            if now >= self._quiet_until:
+                self._quiet_until = min(self.quiet_until(group, view) for group in self._running)
+            found = min(found, self._quiet_until)
         return found
 
     def _at_most(self, name: str, view: ClusterView) -> float:
@@ -152,8 +193,8 @@ class Ending:
             self._most[name] = 0.0 if stops or shares else per_second * factor
         return self._most[name]
 
-    def _used_up(self, places: Places) -> Iterator[Rule]:
-        for rule in self._watched(places).shared:
+    def _used_up(self, group: Group) -> Iterator[Rule]:
+        for rule in self._watched(group).shared:
             entry = self._entry_of(rule)
             name = WALL if rule.kind is Kind.USED_WALL else rule.name
             if entry is not None and int(entry.used(name) // 60) >= rule.most:

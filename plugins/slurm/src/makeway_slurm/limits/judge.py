@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import attrs
 
 from makeway import bitmap
-from makeway.model import Blocked, ClusterView, Exclusive, Job, Seconds, Sharing
+from makeway.model import Blocked, ClusterView, Exclusive, Job, Partition, Seconds, Sharing
 from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
+from makeway_slurm.limits.asked import Asked, Listed
 from makeway_slurm.limits.counts import Count, CountBook, Key, Seat
 from makeway_slurm.limits.ending import Ending
+from makeway_slurm.limits.headroom import JOBS, RUN, Headroom
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
 
 LIMIT = "limit"
 _MANY = 100_000
+_OF_ITS_OWN = frozenset(("groups", "array_last", "array_size"))
+"""Attributes of a job that count at the door."""
 _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
 _BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR))
 """Limits that are looked at before nodes are chosen (stage A)."""
@@ -27,47 +30,12 @@ _ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, K
 _EACH = ("pu", "pa")
 """Keys of limits that each user or account has for itself in a QOS."""
 _USED_UP = frozenset((Kind.USED_MINUTES, Kind.USED_WALL))
+_NOT_UPWARDS = frozenset((Kind.LEAST_TRES, Kind.LEAST_FACTOR, Kind.NODE_TRES))
+"""Limits that who asks for less may break."""
 _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
 _TRES, _JOBS, _USED_MINUTES, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.USED_MINUTES, Kind.RUN_MINUTES
-
-
-class _Listed(NamedTuple):
-    """A limit, for jobs of one seat."""
-
-    rule: Rule
-    key: Key
-    """Of the count that it is about."""
-    alone: bool
-    """Whether it is about the job alone: whoever passes once passes for good."""
-    if_any: bool
-    """Whether it holds up nobody who wants nothing of what it counts."""
-    holds: Count
-    """What active jobs hold together."""
-    entry: Entry | None
-    """What was used, and may still be; None: nobody has used anything. Of users and accounts in a QOS: of the QOS."""
-    kind: Kind
-    name: str
-    most: int
-    """The three as the rule has them."""
-
-
-@attrs.frozen
-class Asked:
-    """What a job asks for."""
-
-    counts: Mapping[str, int]
-    minutes: int | None
-    """Its time limit; None: unlimited."""
-    booked: int | None
-    """The same times UsageFactor, where the QOS says UsageFactorSafe."""
-    factor: float
-    open: tuple[tuple[_Listed, int], ...]
-    """Limits that it does not pass for good, in their order, each with how much it wants of what is limited."""
-    quiet: tuple[tuple[_Listed, int], ...]
-    """Those of them that matter as long as nothing can be used up."""
-    seat: Seat
 
 
 class Judge:
@@ -85,14 +53,32 @@ class Judge:
         self._rules = RuleBook(tree, self._qos, limits if self._settings.enforce else {})
         self.door = Door(view, self._settings, self._usage)
         self._totals: dict[int, dict[str, int]] = {}
-        self._lists: dict[tuple[Key, ...], tuple[_Listed, ...]] = {}
-        self._doors: dict[tuple[Key, ...], list[tuple[Rule, Count]]] = {}
+        self._lists: dict[Seat, tuple[Listed, ...]] = {}
+        self._doors: dict[Seat, list[tuple[Rule, Count]]] = {}
         """What limits the number of jobs of a seat, with its count."""
+        self._by_looks: dict[Hashable, Asked] = {}
+        self._mem_per_cpu = [
+            bool(each.def_mem_per_cpu or view.cluster.def_mem_per_cpu) for each in view.cluster.partitions
+        ]
         self._alike: dict[Hashable, Asked] = {}
         """By all that tells two requests apart."""
+        self._upwards: dict[Seat, bool] = {}
+        """By seat: whether whoever asks for less breaks no limit that another one keeps."""
+        self._open: dict[Hashable, tuple[Sequence[Partition], bool]] = {}
+        """By seat, nodes and time: in which partitions such a job is surely not refused, numbers of jobs apart."""
+        self._came_at_most: dict[Seat, int] = {}
+        """Up to how many submissions no limit on the number of jobs of a seat can be exceeded."""
         self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
-        self.ending = Ending(self._rules, self._usage, self._held_against)
+        self.ending = Ending(self._rules, self._usage, self._counts, self._held_against)
         """Running jobs that may have to end; with safe none has."""
+        self.headroom = Headroom(
+            view,
+            lambda job: self._known(job, view),
+            self._box,
+            lambda job: self.door.shut(job, job.partition),
+            self._fits,
+        )
+        """Knows who is surely let in."""
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
 
@@ -106,22 +92,111 @@ class Judge:
 
     def came(self, job: Job, view: ClusterView) -> None:
         """Others count."""
+        del view
+        self.headroom.came(job)
 
     def started(self, job: Job, view: ClusterView) -> None:
         """Others count; what it asked for is no longer needed."""
         self._of_job.pop(job.id, None)
+        holding, limit = self._counts.held[job.id], job.time_limit
+        seat, counts = holding.seat, holding.counts
+        self.headroom.started(job, counts, limit / 60.0 * seat.factor if limit is not None else 0.0)
         if not self._settings.safe:
-            self.ending.started(job, self._counts.seat(job).places, view)
+            self.ending.started(job, seat, counts, view)
 
     def left(self, job: Job, view: ClusterView) -> None:
         """Others count."""
-        del view
+        limit, began = job.time_limit, job.started_at
+        self.headroom.left(job, late=limit is None or began is None or view.now - began > limit)
         self.ending.left(job)
 
     def gone(self, job: Job, view: ClusterView) -> None:
         """Forget what it asked for."""
         del view
         self._of_job.pop(job.id, None)
+        self.headroom.gone(job)
+
+    # ------------------------------------------------------------------------------- sure
+    def _box(self, job: Job) -> tuple[Seat, int, int, float] | None:
+        """Return where a simple job counts, and how much of each it asks for; None: it is not simple."""
+        looks = self._looks(job)
+        if looks is None:
+            return None
+        seat, size, cpus, memory, limit, unlimited = looks
+        if memory is not None or limit is None or unlimited:
+            return None
+        upwards = self._upwards.get(seat)
+        if upwards is None:
+            kinds = {listed.kind for listed in self._list(seat, job.user)}
+            upwards = self._upwards[seat] = kinds.isdisjoint(_NOT_UPWARDS)
+        return (seat, size, cpus, limit) if upwards else None
+
+    def _fits(self, asked: Asked, room: Headroom) -> bool:
+        """Note what limits leave to others beside one such job; False: one may keep it out."""
+        self._counts.brought_up()
+        return all(self._room(listed, wanted, asked, room) for listed, wanted in asked.open)
+
+    def _room(self, listed: Listed, wanted: int, asked: Asked, room: Headroom) -> bool:
+        """Note what a limit leaves to others beside one such job; False: it may keep the job out."""
+        kind, name, most = listed.kind, listed.name, listed.most
+        if kind is _TRES:
+            return room.keep(name, most - wanted, listed.holds.used(name))
+        if kind is _JOBS:
+            return room.keep(JOBS, most - 1, listed.holds.jobs)
+        if kind is _RUN_MINUTES:
+            entry = self._usage.shared.get(listed.key) if listed.rule.key in _EACH else listed.entry
+            running = entry.may_use(name) / 60.0 if entry is not None else 0.0
+            return room.keep(RUN + name, most - 1.0 - _minutes(asked, wanted), running)
+        if kind in _USED_UP:
+            if not room.keep_until(self.ending.quiet_until(asked.seat.group, self._view)):
+                return False
+            return not self._settings.safe or self._room_when_safe(listed, wanted, asked, room)
+        return False
+
+    def _room_when_safe(self, listed: Listed, wanted: int, asked: Asked, room: Headroom) -> bool:
+        """Note the same where a job has to last: half of what is left is for those who start, half for time."""
+        entry = listed.entry
+        if entry is None:
+            return True
+        if asked.booked is None:
+            return False
+        wall = listed.kind is Kind.USED_WALL
+        name = WALL if wall else listed.name
+        minutes = float(asked.booked) if wall else _minutes(asked, wanted)
+        running = 0.0 if wall else entry.may_use(name) / 60.0
+        spare = (listed.most - 2.0 - entry.used(name) / 60.0 - running - minutes) / 2.0
+        if not wall and not room.keep(RUN + name, running + spare, running):
+            return False
+        return spare >= 0.0 and room.keep_until(self.ending.grown_by(name, spare * 60.0, self._view))
+
+    def takes(self, job: Job) -> bool:
+        """Whether a job that is submitted is surely not refused."""
+        spec, counts = job.spec, self._counts
+        if spec.array_id is not None or spec.nice < 0 or not _OF_ITS_OWN.isdisjoint(spec.attributes):
+            return False
+        seat = counts.seat(job)
+        key = seat, spec.max_nodes, job.time_limit, spec.group
+        known = self._open.get(key)
+        if known is None or known[0] is not job.partitions:
+            if len(self._open) > _MANY:
+                self._open.clear()
+            known = self._open[key] = job.partitions, self._is_lenient(seat) and not self.door.refused(job)
+        if not known[1]:
+            return False
+        most = self._came_at_most.get(seat)
+        if most is None or counts.came_so_far > most:
+            spare = min(
+                [rule.most - count.present for rule, count in self._doors_of(seat, job.user)], default=_MANY
+            )
+            if spare < 0:
+                return False
+            self._came_at_most[seat] = counts.came_so_far + spare
+        return True
+
+    def _is_lenient(self, seat: Seat) -> bool:
+        """Whether no QOS refuses jobs that break a limit on their own (6.3 no. 1)."""
+        flags = [self._qos[name].flags for name in seat.places.qos if name in self._qos]
+        return bool(flags) and not any("DenyOnLimit" in each for each in flags)
 
     # ----------------------------------------------------------------------------- waiting
     def blocked(self, job: Job, view: ClusterView) -> Blocked | None:
@@ -133,8 +208,9 @@ class Judge:
         if not asked.open:
             return None
         self._usage.advance(view.now)
+        self._counts.brought_up()
         is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(
-            asked.seat.places, view
+            asked.seat.group, view
         )
         for each, wanted in asked.quiet if is_quiet else asked.open:
             # Most limits are far away: that is seen at a glance.
@@ -162,7 +238,7 @@ class Judge:
             return found
         return None
 
-    def _against(self, listed: _Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
+    def _against(self, listed: Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
         """Hold a job against one limit."""
         rule, key, kind, count, entry = listed.rule, listed.key, listed.kind, listed.holds, listed.entry
         if listed.alone:
@@ -209,7 +285,7 @@ class Judge:
         }
         return attrs.evolve(blocked, liftable=True, frees=frees)
 
-    def _tres(self, listed: _Listed, job: Job, wanted: int, view: ClusterView) -> Blocked | None:
+    def _tres(self, listed: Listed, job: Job, wanted: int, view: ClusterView) -> Blocked | None:
         rule, key, count = listed.rule, listed.key, listed.holds
         have = count.used(rule.name)
         if rule.name != NODE and have + wanted > rule.most:
@@ -279,6 +355,39 @@ class Judge:
         return asked
 
     def _asked(self, job: Job, view: ClusterView) -> Asked:
+        """Return what a pending job asks for where it is tried."""
+        key = self._looks(job)
+        if key is None:
+            return self._asked_in_full(job, view)
+        found = self._by_looks.get(key)
+        if found is None:
+            if len(self._by_looks) > _MANY:
+                self._by_looks.clear()
+            found = self._by_looks[key] = self._asked_in_full(job, view)
+        return found
+
+    def _looks(self, job: Job) -> tuple[Seat, int, int, int | None, Seconds | None, bool] | None:
+        """Return all that is looked at in a simple job; None: it is not simple."""
+        spec = job.spec
+        if (
+            spec.gres
+            or spec.gres_total
+            or spec.licenses
+            or spec.memory_mb_per_cpu is not None
+            or _takes_whole_nodes(job)
+            or self._mem_per_cpu[job.partition.index]
+        ):
+            return None
+        return (
+            self._counts.seat(job),
+            job.size,
+            spec.cpus,
+            spec.memory_mb_per_node,
+            job.time_limit,
+            spec.time_limit is None,
+        )
+
+    def _asked_in_full(self, job: Job, view: ClusterView) -> Asked:
         at = job.partition.index
         there = self._totals.get(at)
         if there is None:
@@ -293,7 +402,7 @@ class Judge:
         safe = job.qos is not None and "UsageFactorSafe" in job.qos.flags
         booked = minutes if minutes is None or not safe else int(minutes * factor)
         seat = self._counts.seat(job)
-        key = seat.keys, tuple(counts.items()), minutes, booked, factor, job.spec.time_limit is None
+        key = seat, tuple(counts.items()), minutes, booked, factor, job.spec.time_limit is None
         known = self._alike.get(key)
         if known is None:
             if len(self._alike) > _MANY:
@@ -315,22 +424,22 @@ class Judge:
             quiet = tuple([pair for pair in still if pair[0].kind not in _USED_UP])
         return attrs.evolve(asked, open=still, quiet=quiet if len(quiet) < len(still) else still)
 
-    def _list(self, seat: Seat, user: str) -> tuple[_Listed, ...]:
+    def _list(self, seat: Seat, user: str) -> tuple[Listed, ...]:
         """Return the limits that hold for jobs of one seat."""
-        found = self._lists.get(seat.keys)
+        found = self._lists.get(seat)
         if found is None:
             places = seat.places
             rules = self._rules.of(places)
-            found = self._lists[seat.keys] = tuple(
+            found = self._lists[seat] = tuple(
                 self._listed(rule, rule.count_key(user, places.account))
                 for rule in (*rules.before, *rules.after)
             )
         return found
 
-    def _listed(self, rule: Rule, key: Key) -> _Listed:
+    def _listed(self, rule: Rule, key: Key) -> Listed:
         kind, entry = rule.kind, self._held_against(rule)
         alone, if_any = kind in _ALONE, kind in _IF_ANY
-        return _Listed(rule, key, alone, if_any, self._counts.of(key), entry, kind, rule.name, rule.most)
+        return Listed(rule, key, alone, if_any, self._counts.of(key), entry, kind, rule.name, rule.most)
 
     # -------------------------------------------------------------------------- submission
     def refused(self, job: Job, view: ClusterView) -> str:
@@ -345,19 +454,23 @@ class Judge:
 
     def _over_count(self, job: Job) -> str:
         """Return which number of jobs it would exceed; of an array all tasks count (6.3 no. 2)."""
-        seat = self._counts.seat(job)
         more = int(job.spec.attributes.get("array_size", 1)) - 1
-        doors = self._doors.get(seat.keys)
-        if doors is None:
-            places = seat.places
-            doors = self._doors[seat.keys] = [
-                (rule, self._counts.of(rule.count_key(job.user, places.account)))
-                for rule in self._rules.of(places).door
-            ]
-        for rule, count in doors:
+        for rule, count in self._doors_of(self._counts.seat(job), job.user):
             if count.present + more > rule.most:
                 return rule.reason
         return ""
+
+    def _doors_of(self, seat: Seat, user: str) -> Sequence[tuple[Rule, Count]]:
+        """Return what limits the number of jobs of a seat, with its count."""
+        self._counts.brought_up()
+        found = self._doors.get(seat)
+        if found is None:
+            places = seat.places
+            found = self._doors[seat] = [
+                (rule, self._counts.of(rule.count_key(user, places.account)))
+                for rule in self._rules.of(places).door
+            ]
+        return found
 
     def _too_large(self, job: Job, view: ClusterView) -> str:
         """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
@@ -405,7 +518,7 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
     return _full(rule, wanted, 0) if over else None
 
 
-def _passes_for_good(listed: _Listed, job: Job, asked: Asked) -> bool:
+def _passes_for_good(listed: Listed, job: Job, asked: Asked) -> bool:
     """Whether a limit can never keep a job out, as long as it asks for what it does."""
     if listed.alone:
         return _alone(listed.rule, job, asked) is None

@@ -93,7 +93,9 @@ class Classic:
         """
         total = used(self._tree.root)
         own = {
-            node.index: used(node) / total for node in self._tree.nodes if total and node.user and node.by_parent
+            node.index: used(node) / total
+            for node in self._tree.nodes
+            if total and node.user and node.by_parent
         }
         return {
             node.index: Share(

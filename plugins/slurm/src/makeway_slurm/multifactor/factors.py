@@ -43,6 +43,13 @@ class Fixed:
         )
         return tuple(filter(None, every))
 
+    rest: float = attrs.field(init=False, repr=False, eq=False)
+    """About their sum."""
+
+    @rest.default
+    def _rest(self) -> float:
+        return sum(self.after_fairshare)
+
 
 def total(age: float, fixed: Fixed, fairshare: float) -> int:
     """Return the priority: doubles added in Slurm's order, only the sum truncated."""

@@ -43,7 +43,7 @@ class FairTree:
             if node.fs_children
         }
         self._users = [bool(node.user) for node in tree.nodes]
-        self._places = [
+        self.places = [
             (
                 node.fs_parent.index if node.fs_parent is not None else tree.root.index,
                 node.norm_shares,
@@ -66,37 +66,9 @@ class FairTree:
             self._last = pairs, self._walk(level, pairs)
         return self._last[1]
 
-    def steady_for(self, usage: Sequence[float], rates: Sequence[float]) -> float:
-        """Return for how many seconds of growth all ranks of the last `factors` surely stand; 0: that is not known.
-
-        Two siblings change places where their shares over usage cross; usage is a straight line, decay aside, which
-        is the same for both. Near a crossing nothing is sure, since Slurm's quotients are rounded.
-
-        :param usage: what `factors` was last given.
-        :param rates: by how much each association grows in a second.
-        """
-        if self._last is None:
-            return 0.0
-        places, most = self._places, math.inf
-        for one, other, tied in self._last[0]:
-            first, second = places[one], places[other]
-            still = _still(first, usage[one], rates[one]), _still(second, usage[other], rates[other])
-            if _UNSURE in still:
-                return 0.0
-            if still[0] is not None or still[1] is not None:
-                continue  # at the top or the bottom for good, whatever the neighbour does
-            if tied:
-                if rates[one] or rates[other] or usage[one] != usage[other] or first[1] != second[1]:
-                    return 0.0
-                continue
-            ahead, behind = first[1] * (1.0 - _ROUNDING), second[1] * (1.0 + _ROUNDING)
-            gap = ahead * usage[other] - behind * usage[one]
-            closing = behind * rates[one] - ahead * rates[other]
-            if gap <= 0.0:
-                return 0.0
-            if closing > 0.0:
-                most = min(most, gap / closing)
-        return most
+    def neighbours(self) -> Sequence[tuple[int, int, bool]]:
+        """Return who stood next to whom in each level when ranks were last found, and whether they were tied."""
+        return self._last[0] if self._last is not None else ()
 
     def rank(self, usage: Sequence[float]) -> Mapping[int, Share]:
         """Return the share of each association, by index."""
@@ -117,7 +89,7 @@ class FairTree:
         """Return of each association its part of what its level has used, and its share over that."""
         used = [
             mine / usage[above] if usage[above] else 0.0
-            for mine, (above, _, _) in zip(usage, self._places, strict=True)
+            for mine, (above, _, _) in zip(usage, self.places, strict=True)
         ]
         return used, self._level(usage)
 
@@ -125,7 +97,7 @@ class FairTree:
         """Return of each association its share over its part of what its level has used."""
         level: list[float] = []
         add, inf = level.append, math.inf
-        for mine, (above, share, endless) in zip(usage, self._places, strict=True):
+        for mine, (above, share, endless) in zip(usage, self.places, strict=True):
             if endless:
                 add(inf)
             elif not share:
@@ -171,24 +143,6 @@ class FairTree:
             below.reverse()
             stack += below
         return found
-
-
-_ROUNDING = 1e-9
-_FAINT = 1e-100
-"""Less usage than this may vanish altogether."""
-_UNSURE = -1.0
-
-
-def _still(place: tuple[int, float, bool], usage: float, rate: float) -> float | None:
-    """Return the share over usage that an association keeps for good; None: it moves; `_UNSURE`: it may jump."""
-    _, share, endless = place
-    if endless:
-        return math.inf
-    if not share:
-        return 0.0
-    if usage < _FAINT:
-        return _UNSURE if usage or rate else math.inf
-    return None
 
 
 def _stands(pairs: Sequence[tuple[int, int, bool]], level: Sequence[float]) -> bool:

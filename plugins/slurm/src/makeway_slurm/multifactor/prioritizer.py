@@ -16,14 +16,14 @@ from makeway_slurm.multifactor.accrual import Accrual
 from makeway_slurm.multifactor.classic import Classic
 from makeway_slurm.multifactor.factors import Weigher, total
 from makeway_slurm.multifactor.fair_tree import FairTree, Share
+from makeway_slurm.multifactor.guard import RankGuard
 from makeway_slurm.multifactor.known import Known
-from makeway_slurm.multifactor.steady import order_stands_until
+from makeway_slurm.multifactor.leisure import priorities_at
+from makeway_slurm.multifactor.steady import Until, first_leads_until, order_stands_until
 
 _TINY = 1e-6
 _SPARE = 1000
 """Jobs that have started or gone and are kept in mind, before they are swept out."""
-_FEW = 12
-"""Below so many recalculations it is worked out anew for how many more ranks stand."""
 _NO_SHARES: Mapping[int, Share] = {}
 _NO_VALUES: Mapping[str, int] = {}
 
@@ -41,6 +41,7 @@ class Multifactor:
         self._accrual = Accrual(view, settings)
         self._fair: FairTree | None = None
         self._classic: Classic | None = None
+        self._guard: RankGuard | None = None
         if tree is not None and (settings.has("NO_FAIR_TREE") or settings.has("DEPTH_OBLIVIOUS")):
             oblivious = settings.has("DEPTH_OBLIVIOUS")
             self._classic = Classic(
@@ -50,17 +51,19 @@ class Multifactor:
             self._accounts()
         elif tree is not None:
             self._fair = FairTree(tree, settings.tie_order)
+            self._guard = RankGuard(book, self._fair)
             book.watch_last(self._ranks_are_old)
-            book.ask_before(self._freeze)
+            book.watch_scale(self._guard.forget)
+            book.freeze_before()
         self._usage: list[float] | None = None
         """What each association had used at the last recalculation, once that matters."""
         self._factors: Sequence[float] | None = None
-        self._ranks_stand = (0, 0)
-        """As long as the book counts so many moves, ranks stand up to the tick of this number."""
+        self._ranked_at = -1
+        """The recalculation for which they were last known to be right."""
         self._known: dict[str, Known] = {}
         self._renewed_at: Seconds = book.next_at - settings.calc_period
-        self._renewed: Sequence[Job] = ()
-        """Jobs that the last recalculation was about; others have a priority that was given."""
+        self._aging: set[str] = set()
+        """Jobs that the last recalculation was about, and those that came since; others were given a priority."""
         self._running = settings.has("CALCULATE_RUNNING")
         self._period = settings.calc_period
 
@@ -82,18 +85,22 @@ class Multifactor:
     def _ranks_are_old(self) -> None:
         """Note that usage has been recalculated: who asks next finds ranks of this instant."""
         self._usage = None
-        if not self._ranks_left():
-            self._factors = None
 
-    def _ranks_left(self) -> int:
-        """Return for how many recalculations from now on all ranks surely stay as they are."""
-        moves, until = self._ranks_stand
-        return max(0, until - self.book.ticks) if moves == self.book.moves else 0
+    def _ranks(self) -> Sequence[float] | None:
+        """Return the factors of all associations by the ranks of the last recalculation; None: no tree ranks."""
+        fair, guard, ticks = self._fair, self._guard, self.book.ticks
+        if fair is None or guard is None:
+            return None
+        if self._factors is None or (self._ranked_at != ticks and not guard.holds()):
+            self._factors = fair.factors(self._freeze())
+            guard.begin()
+        self._ranked_at = ticks
+        return self._factors
 
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
         if self._usage is None:
-            self._usage = self.book.used_by_all()
+            self._usage = self.book.used_at_last()
         return self._usage
 
     def _used(self, node: Association) -> float:
@@ -135,17 +142,12 @@ class Multifactor:
             return None
         if self._classic is not None:
             return self._classic.factor(node)
-        if self._factors is None and self._fair is not None:
-            self._factors = self._fair.factors(self._freeze())
-        return self._factors[node.index] if self._factors is not None else None
+        factors = self._ranks()
+        return factors[node.index] if factors is not None else None
 
     def _fairshare_by_index(self) -> Sequence[float] | None:
         """Return the factors of all associations at once; None: each has to be asked for."""
-        if self._fair is None or not self.settings.weight_fairshare:
-            return None
-        if self._factors is None:
-            self._factors = self._fair.factors(self._freeze())
-        return self._factors
+        return self._ranks() if self.settings.weight_fairshare else None
 
     def _fairshare(self, node: Association | None) -> float:
         weight = self.settings.weight_fairshare
@@ -174,7 +176,7 @@ class Multifactor:
     def again(self, jobs: Sequence[Job], view: ClusterView) -> Mapping[str, Priority]:
         """Recalculate usage and ranks, and return the priority of all jobs that wait."""
         self.book.advance(view.now)
-        self._renewed = jobs
+        self._aging = {job.id for job in jobs}
         self._renewed_at = self.book.next_at - self.settings.calc_period
         second = math.floor(self._renewed_at + _TINY)
         self._accrual.recount(view, second)
@@ -241,7 +243,7 @@ class Multifactor:
     def steady_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
         """Return the first recalculation at which these jobs may come to stand otherwise (1.2); None: the next one."""
         del view
-        book, settings = self.book, self.settings
+        settings = self.settings
         if (
             self._running
             or self._classic is not None
@@ -251,23 +253,71 @@ class Multifactor:
             return None
         if not jobs:
             return math.inf
-        rates = book.rates()
-        if rates is None:
+        return self._stand_until(jobs, order_stands_until)
+
+    def _stand_until(self, jobs: Sequence[Job], until: Until) -> Seconds | None:
+        """Return the first recalculation after an instant, or at which ranks may change; None: the next one."""
+        book, settings = self.book, self.settings
+        if not book.is_predictable:
             return None
-        count = self._ranks_left()
-        if count < _FEW:
-            ranks = math.inf
-            if self._fairshare_by_index() is not None and self._fair is not None:
-                ranks = self._fair.steady_for(self._freeze(), rates)
-            count = book.recalculations(ranks)
-            self._ranks_stand = book.moves, book.ticks + count
+        ranks = math.inf
+        if self._fairshare_by_index() is not None and self._guard is not None:
+            ranks = self._guard.lasts()
+        count = book.recalculations(ranks)
         if not count:
             return None
-        aging = {job.id for job in self._renewed}
+        aging = self._aging
         line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
-        sure = order_stands_until(line, self._renewed_at, settings.weight_age, settings.max_age)
+        sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
         periods = min(float(count), (sure - self._renewed_at) / settings.calc_period)
         return book.next_at + math.floor(periods) * settings.calc_period if periods >= 1.0 else None
+
+    @property
+    def at_leisure(self) -> bool:
+        """Whether nothing but usage is remembered from one recalculation to the next (1.2)."""
+        return not (
+            self._running
+            or self._classic is not None
+            or self.settings.has("INCR_ONLY")
+            or not self._accrual.is_plain
+        )
+
+    def note(self, job: Job, view: ClusterView) -> None:
+        """See a job that was just submitted."""
+        self.book.advance(view.now)
+        self.book.saw(job)
+
+    @property
+    def worked_out_at(self) -> Seconds:
+        """The last recalculation that priorities were worked out for."""
+        return self._renewed_at
+
+    def current(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority]:
+        """Return the priorities of jobs as of the last recalculation, or as of their submission since."""
+        book = self.book
+        book.advance(view.now)
+        at = book.next_at - self._period
+        if at != self._renewed_at:
+            self._renewed_at = at
+            self._aging = {job.id for job in jobs}
+            if len(self._known) > 2 * len(jobs) + _SPARE:
+                kept = {job_id: each for job_id, each in self._known.items() if view.job(job_id) is not None}
+                self._known = kept
+        else:
+            self._aging.update(job.id for job in jobs)
+        return priorities_at(
+            jobs,
+            math.floor(at + _TINY),
+            self._known,
+            self._look_at,
+            self._fairshare_by_index(),
+            self.settings,
+        )
+
+    def leads_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
+        """Return the first recalculation at which somebody may overtake the first of these jobs; None: the next one."""
+        del view
+        return self._stand_until(jobs, first_leads_until)
 
     def _not_below(self, job: Job, known: Known, last: Mapping[str, int]) -> Priority:
         known.values = {name: max(value, last.get(name, 0)) for name, value in known.values.items()}
@@ -275,9 +325,13 @@ class Multifactor:
 
     def _look_at(self, job: Job) -> Known:
         node = self.book.association_of(job)
-        fixed = {each.name: self._weigher.fixed(job, each, node) for each in job.partitions}
-        alone = fixed[job.partition.name] if len(job.partitions) == 1 else None
-        known = Known(qos=_qos_of(job), association=node, fixed=fixed, alone=alone)
+        if len(job.partitions) == 1:
+            partition = job.partition
+            alone = self._weigher.fixed(job, partition, node)
+            known = Known(_qos_of(job), node, {partition.name: alone}, alone)
+        else:
+            fixed = {each.name: self._weigher.fixed(job, each, node) for each in job.partitions}
+            known = Known(_qos_of(job), node, fixed)
         self._known[job.id] = known
         return known
 
@@ -310,6 +364,8 @@ class Multifactor:
             self._classic.take_over(memory["classic"])
         self._usage = memory["frozen"]
         self._factors = None
+        if self._guard is not None:
+            self._guard.forget()
 
 
 def _qos_of(job: Job) -> str:

@@ -151,9 +151,7 @@ def _switches(cluster: Mapping[str, Any], source: str) -> Sequence[Setting | Rec
 
 def _enforced(entries: Iterable[Setting | Record]) -> frozenset[str]:
     """Return the words of AccountingStorageEnforce; ``limits`` and ``safe`` imply ``associations``."""
-    given = [
-        e.value for e in entries if isinstance(e, Setting) and e.canonical == "accountingstorageenforce"
-    ]
+    given = [e.value for e in entries if isinstance(e, Setting) and e.canonical == "accountingstorageenforce"]
     words = frozenset(word.strip().lower() for value in given for word in value.split(","))
     return words | {"associations"} if words & {"limits", "safe"} else words
 

@@ -1,0 +1,309 @@
+"""Take plain jobs the short way where priorities are worked out at leisure, and limits surely keep nobody out.
+
+`Express` does so without priorities and limits. Here `Patience` says whether a pass is due, and what has to be known
+for it. Where a limit is near, or all has to be done at its time, steps go the plain way.
+`test_leisure.py` of makeway-slurm holds one way to the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from makeway.model import Job, JobDraft, JobSpec, Partition, Placement, Qos, Seconds
+from makeway.worlds.events import Action, Event, Submitted
+from makeway_engine.endings import Endings
+from makeway_engine.entries import Entry
+from makeway_engine.express import Express, comes_plainly, counts_nodes, is_simple
+from makeway_engine.express_moves import ExpressMoves
+from makeway_engine.express_passes import ExpressPasses
+from makeway_engine.ledger import put_field
+from makeway_engine.parts import Parts
+from makeway_engine.patience import Patience
+from makeway_engine.rhythm import Rhythm
+from makeway_engine.schedulers.easy import Easy, Reserved
+from makeway_engine.submission import Bounds, bounds_of
+
+_TINY = 1e-6
+LetIn = Callable[[Job | None], Seconds]
+
+
+class LeisurelyExpress(Express):
+    """The short way of one run in which priorities are worked out at leisure."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        endings: Endings,
+        rhythm: Rhythm,
+        handle: Callable[[Event], None],
+        patience: Patience,
+        let_in_until: LetIn,
+    ) -> None:
+        """Be ready for the first step.
+
+        :param let_in_until: says up to when limits surely let a job in.
+        """
+        super().__init__(parts, endings, rhythm, handle)
+        self._patience = patience
+        self._let_in_until = let_in_until
+        self._limited = patience.is_odd
+        self._policies = parts.policies
+        self._kinds: dict[tuple[tuple[str, ...], str | None], _Kind | None] = {}
+        """By the partitions and the QOS that jobs name; None: with these nothing is plain."""
+        self._own_passes: LeisurelyPasses | None = None
+        if self._passes is not None:
+            self._passes = self._own_passes = LeisurelyPasses(
+                parts.schedulers.easy, self._moves, self._wanted_by, let_in_until
+            )
+        patience.make_pass = self._make_pass
+        patience.room_for = self._room_for
+        self._enforces = parts.config.scheduler.enforce_time_limits
+
+    # -------------------------------------------------------------------------- stepping
+    def step(self, now: Seconds, events: Sequence[Event]) -> list[Action] | None:
+        """Make a step later than the last one; None: it has to go the plain way, and nothing was done yet."""
+        by_end, endings, patience = self._by_end, self._endings, self._patience
+        look = endings.look_at
+        if (
+            (by_end and by_end[0][0] <= now)
+            or (look is not None and look <= now + _TINY)
+            or not patience.takes(now, events)
+            or not (self.calm or self._look_around())
+        ):
+            self.calm = False
+            return None
+        transitions, ledger = self._transitions, self._ledger
+        ledger.now = now
+        transitions.actions = []
+        last = len(events) - 1
+        for at, event in enumerate(events):
+            if type(event) is Submitted:
+                if not self.calm:
+                    self._submit_plainly(event)
+                elif not self._submit(event, now, last=at == last):
+                    transitions.changed = True
+            elif self.calm and self._moves.finish(event, now):  # type: ignore[arg-type]
+                transitions.changed = True
+            else:
+                self._finish_plainly(event)  # type: ignore[arg-type]
+        if not self.calm:
+            patience.note(events)
+        patience.run(now, events)
+        if endings.looks and (transitions.actions or not self.calm or endings.calm_until <= now):
+            endings.look_ahead(now)
+            self._rhythm.look_at = endings.look_at
+        if ledger.gone:
+            self._reports.ended(ledger.gone)
+        return transitions.actions
+
+    def wake(self, now: Seconds) -> Seconds | None:
+        """Return when something is due while all is calm, if nothing happens; None: look closer."""
+        by_end, look, patience = self._by_end, self._endings.look_at, self._patience
+        found = math.inf
+        if self._enforces and by_end:
+            found = by_end[0][0]
+        if look is not None and look < found:
+            found = look
+        if self._queue.entries:
+            if patience.wake < found:
+                found = patience.wake
+            due = self._priorities.next_at
+            if due is not None and due < found:
+                found = due
+        return found if found > now else None
+
+    def _room_for(self, entries: Sequence[Entry]) -> object:
+        """Say for whom there may be room."""
+        if not self.calm:
+            return self._patience.screened(entries)
+        idle = self._moves.idle.bit_count()
+        return next((True for entry in entries if entry[1].size <= idle), False)
+
+    def _make_pass(self, now: Seconds) -> None:
+        """Make a pass if one is due."""
+        passes, transitions = self._own_passes, self._transitions
+        if self.calm and not transitions.changed:
+            return
+        if self.calm and passes is not None and self._patience.let_in() > now and passes.run(now):
+            transitions.changed = False
+            if passes.went_plainly:
+                self.calm = passes.went_plainly = False
+            return
+        self.calm = False
+        self._rhythm.run(now)
+
+    # ------------------------------------------------------------------------------ come
+    def _submit(self, event: Submitted, now: Seconds, *, last: bool = True) -> bool:
+        """Take a job in, and let it start or wait; False: a pass has still to be made."""
+        spec, ledger = event.spec, self._ledger
+        named = spec.partitions, spec.qos
+        kind = self._kinds[named] if named in self._kinds else self._find_kind(spec)
+        if kind is None or spec.id in ledger.jobs or not comes_plainly(spec):
+            self._submit_plainly(event)
+            return False
+        limit = spec.time_limit
+        if limit is None:
+            limit = kind.limit
+        size = spec.min_nodes if spec.min_nodes > 1 else 1
+        submission, partition = self._submission, kind.partition
+        draft: Any = JobDraft(  # in the order of its fields: names take three times as long
+            spec,
+            spec.id,
+            submission.last_index + 1,
+            spec.user,
+            spec.account,
+            kind.partitions,
+            partition,
+            kind.qos,
+            now,  # submitted
+            now,  # eligible
+            limit,
+            0,  # priority
+            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
+            size,
+            now,  # eligible since then
+        )
+        bounds = kind.bounds
+        if bounds is None:
+            bounds = kind.bounds = bounds_of(draft, partition)
+        if (
+            not bounds.least <= size <= bounds.most
+            or (bounds.time is not None and limit is not None and limit > bounds.time)
+            or self._patience.is_odd(draft)
+        ):
+            self._submit_plainly(event)
+            return False
+        wanted = self._wants(draft)
+        if wanted is None and not self._is_possible(draft):
+            self._submit_plainly(event)
+            return False
+        submission.last_index += 1
+        draft.__class__ = Job
+        job: Job = draft
+        ledger.jobs[job.id] = job
+        moves, passes, queue = self._moves, self._passes, self._queue
+        if moves.books.kept:
+            moves.books.came(job)
+        put_field(job, "priority", self._priorities.first(job))
+        moves.record.entered(job, now)
+        if submission.taken is not None and not submission.taken(job):
+            queue.add(job, now)
+            self.calm = False
+            problem = self._policies.refusals((job,), ledger).get(job.id, "")
+            if problem:
+                submission.reject(job, problem)
+            return False
+        if (
+            last
+            and wanted is not None
+            and not queue.entries
+            and self._passed is not None
+            and self._let_in_until(job) > now
+        ):
+            found = moves.find(job, partition, wanted)
+            if found is not None:
+                moves.start(job, found, now)
+                ledger.searches = 0
+                self._transitions.left_nodes = False
+                self._passed()
+                return True
+        queue.add(job, now)
+        if passes is not None:
+            passes.wanted[job.index] = wanted
+            if wanted is None:
+                passes.odd = job
+        return False
+
+    def _find_kind(self, spec: JobSpec) -> _Kind | None:
+        """Return what jobs with these partitions and this QOS come to; None: it is not that simple."""
+        door = self._find_door(spec)
+        qos = None
+        if spec.qos is not None:
+            cluster = self._ledger.cluster
+            qos = cluster.qos_named(spec.qos)
+            if qos is None and cluster.qos:
+                door = None
+        kind = None if door is None else _Kind(door.partitions, door.limit, qos)
+        self._kinds[spec.partitions, spec.qos] = kind
+        return kind
+
+
+class _Kind:
+    """What a job comes to that names certain partitions and a QOS, and asks for nothing unusual."""
+
+    __slots__ = ("bounds", "limit", "partition", "partitions", "qos")
+
+    def __init__(self, partitions: tuple[Partition, ...], limit: Seconds | None, qos: Qos | None) -> None:
+        self.partitions = partitions
+        self.partition = partitions[0]
+        self.limit = limit
+        self.qos = qos
+        self.bounds: Bounds | None = None
+
+
+class _Unsure(Exception):  # noqa: N818
+    """A limit may keep a job out whose turn has come."""
+
+
+class LeisurelyPasses(ExpressPasses):
+    """Passes over jobs of whom it is known that limits let them in; each start may change that."""
+
+    def __init__(
+        self,
+        easy: Easy,
+        moves: ExpressMoves,
+        wanted_by: Callable[[Job], int | None],
+        let_in_until: LetIn,
+    ) -> None:
+        """Be ready for the first pass, at the beginning of which all are let in who wait."""
+        super().__init__(easy, moves, wanted_by)
+        self._let_in_until = let_in_until
+        self.went_plainly = False
+        """Whether the plain way was gone behind the reserved job in the last pass."""
+
+    def run(self, now: Seconds) -> bool:
+        """Make a pass; False: it has to go the plain way, from where it stands by now."""
+        try:
+            return super().run(now)
+        except _Unsure:
+            return False
+
+    def _try(self, entry: Entry, job: Job, partition: Partition, now: Seconds) -> Placement | None:
+        if self._let_in_until(job) <= now:
+            raise _Unsure
+        return super()._try(entry, job, partition, now)
+
+    def _follow(self, entries: Sequence[Entry], reserved: Reserved, now: Seconds) -> None:
+        try:
+            super()._follow(entries, reserved, now)
+        except _Unsure:
+            left = [entry for entry in entries if entry[1].id in self._queue.waiting]
+            self._easy.backfill(left, reserved)
+            self.went_plainly = True
+
+
+def leisurely_express_of(
+    parts: Parts,
+    endings: Endings,
+    rhythm: Rhythm,
+    handle: Callable[[Event], None],
+    patience: Patience,
+) -> LeisurelyExpress | None:
+    """Return the short way for a run; None: with these plugins and this configuration there is none."""
+    let_in_until = parts.placer.rulings.let_in_until
+    if (
+        let_in_until is None
+        or parts.deeds is not None
+        or parts.placer.preemption
+        or (parts.policies.implements("makeway_accept") and parts.submission.taken is None)
+        or parts.policies.implements("makeway_queue_order")
+        or not counts_nodes(parts)
+        or not is_simple(parts, rhythm)
+    ):
+        return None
+    return LeisurelyExpress(parts, endings, rhythm, handle, patience, let_in_until)
+
+
+__all__ = ["LeisurelyExpress", "leisurely_express_of"]

@@ -1,0 +1,288 @@
+"""What is known for sure without looking is so: limits that are far away, ranks that stand, usage kept in columns."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from makeway.config import Config
+from makeway.model import Job, JobSpec, Seconds
+from makeway.priorities import Priority
+from makeway.settings import structure
+from makeway_app.replay import Options, replay
+from makeway_engine.engine import Engine
+from makeway_slurm.accounts.usage import UsageBook
+from makeway_slurm.limits.headroom import Headroom
+from makeway_slurm.limits.judge import Judge
+from makeway_slurm.multifactor.factors import total
+from makeway_slurm.multifactor.fair_tree import FairTree
+from makeway_slurm.multifactor.prioritizer import Multifactor
+
+USERS = 4
+NAME = "priority/multifactor"
+
+
+def site(chance: random.Random, *, safe: bool = False, **settings: Any) -> Config:
+    """Return 4 nodes with 4 CPUs, and limits of every kind, most of them near but not always tight."""
+
+    def some(**limits: tuple[str, ...]) -> dict[str, str]:
+        return {name: chance.choice(values) for name, values in limits.items() if chance.random() < 0.5}
+
+    def of_association() -> dict[str, str]:
+        return some(
+            GrpTRES=("cpu=12,node=3", "cpu=40", "cpu=1000,node=1000"),
+            GrpTRESMins=("cpu=3000", "cpu=20000", "cpu=1000000"),
+            GrpTRESRunMins=("cpu=1000", "cpu=2000", "cpu=1000000", "cpu=1000000"),
+            GrpJobs=("3", "100"),
+            GrpWall=("300", "1000000"),
+            GrpSubmit=("6", "1000"),
+            MaxTRESMins=("cpu=300", "cpu=100000"),
+        )
+
+    accounts = [{"Account": name, "Share": str(at), **of_association()} for at, name in ((1, "a"), (2, "b"))]
+    users = [{"Account": "ab"[at % 2], "User": f"u{at}", **of_association()} for at in range(USERS)]
+    qos = some(
+        GrpTRES=("cpu=12", "node=4", "cpu=1000"),
+        MaxTRESPU=("cpu=12", "cpu=1000"),
+        MaxTRESPA=("cpu=16", "cpu=1000"),
+        MaxTRESPerJob=("cpu=12", "cpu=1000"),
+        MaxTRESRunMinsPU=("cpu=900", "cpu=100000"),
+        MinTRES=("cpu=8",),
+        MaxJobsPU=("2", "100"),
+        MaxSubmitPU=("4", "100"),
+        MaxWall=("60", "1000"),
+    )
+    weights = {"weight_age": 1000, "weight_fairshare": 10000, "weight_job_size": 10}
+    tables = {
+        "cluster": {"attributes": {"associations": [*accounts, *users]}},
+        "node": [{"name": "n[1-4]", "cpus": 4, "cores_per_socket": 4}],
+        "partition": [{"name": "main", "default": True}],
+        "qos": [
+            {"name": "normal", "attributes": qos},
+            {"name": "free", "attributes": {"UsageFactor": chance.choice(("0", "0.1", "2"))}},
+        ],
+        "policy": {
+            "priority": NAME,
+            "plugins": ["limits/slurm"],
+            "settings": {
+                NAME: {
+                    "calc_period": 60.0,
+                    "decay_half_life": chance.choice((0.0, 1200.0, 86400.0)),
+                    **weights,
+                    **settings,
+                },
+                "limits/slurm": {"safe": safe},
+            },
+        },
+        "scheduler": {"type": chance.choice(("easy", "greedy")), "clockwork": "ideal"},
+    }
+    return structure(tables, Config, "test")
+
+
+def jobs(chance: random.Random, span: int = 6000) -> list[JobSpec]:
+    """Return 50 jobs of four users."""
+    found = []
+    for at in range(50):
+        user, nodes = chance.randrange(USERS), chance.randint(1, 4)
+        found.append(
+            JobSpec(
+                id=str(at),
+                submit_at=float(chance.randint(0, span)),
+                user=f"u{user}",
+                account="ab"[user % 2],
+                qos=chance.choice(("normal", "normal", "normal", "free")),
+                min_nodes=nodes,
+                max_nodes=nodes,
+                tasks=4 * nodes,
+                required_nodes=chance.choice(((), (), (), ("n1",))) if nodes == 1 else (),
+                run_time=float(chance.randint(1, 3000)),
+                time_limit=chance.choice((600.0, 3000.0, 3600.0, 90.3)),
+            )
+        )
+    return sorted(found, key=lambda job: job.submit_at)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_whoever_is_surely_let_in_is(monkeypatch: pytest.MonkeyPatch, safe: bool) -> None:
+    """Of sixteen random sites: no limit keeps such a job out, nor any that waits; both answers are given often."""
+    until, told = Headroom.until, Counter[tuple[bool, bool]]()
+
+    def checked(headroom: Headroom, job: Job | None) -> Seconds:
+        found = until(headroom, job)
+        view = headroom._view
+        sure = found > view.now
+        told[job is None, sure] += 1
+        judge = view.book(Judge)
+        for each in () if not sure else view.pending if job is None else (job,):
+            assert judge.blocked(each, view) is None, (each.id, view.now)
+        return found
+
+    monkeypatch.setattr(Headroom, "until", checked)
+    for seed in range(16):
+        chance = random.Random(seed)
+        replay(site(chance, safe=safe, decay_half_life=1200.0), jobs(chance), (), Options())
+    assert min(told[False, False], told[False, True], told[True, True]) > 10, told
+
+
+def test_whoever_is_surely_taken_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is refused of whom it was sure that he is taken; some are refused."""
+    takes, told = Judge.takes, Counter[bool]()
+
+    def checked(judge: Judge, job: Job) -> bool:
+        found = takes(judge, job)
+        why = judge.refused(job, judge._view)
+        told[found] += 1
+        told[bool(why)] += 0
+        assert not (found and why), (job.id, why)
+        return found
+
+    monkeypatch.setattr(Judge, "takes", checked)
+    for seed in range(8):
+        chance = random.Random(seed)
+        replay(site(chance), jobs(chance, 1000), (), Options())
+    assert min(told[True], told[False]) > 10, told
+
+
+def test_nobody_has_to_end_while_it_is_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks all the same hears that nobody has to end."""
+    step, told = Engine.step, Counter[bool]()
+
+    def checked(engine: Engine, now: Seconds, events: Any) -> Any:
+        found = step(engine, now, events)
+        ending = engine.ledger.book(Judge).ending
+        if ending.calm_until(now, engine.ledger) > now:
+            overdue = ending.overdue(engine.ledger)
+            assert overdue is None or not overdue.jobs
+            told[True] += 1
+        else:
+            told[False] += 1
+        return found
+
+    monkeypatch.setattr(Engine, "step", checked)
+    for seed in range(6):
+        chance = random.Random(seed)
+        replay(site(chance), jobs(chance), (), Options())
+    assert told[True] > 1000
+    assert told[False]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ranks_that_stand_are_those_that_would_be_found(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Whenever ranks are asked for, a tree that knows nothing from before finds the same."""
+    ranks, kept = Multifactor._ranks, Counter[bool]()
+
+    def checked(multifactor: Multifactor) -> Sequence[float] | None:
+        before = multifactor._factors
+        found = ranks(multifactor)
+        tree = multifactor.book.tree
+        assert tree is not None
+        assert found is not None
+        fresh = FairTree(tree, multifactor.settings.tie_order)
+        assert list(found) == list(fresh.factors(multifactor.book.used_at_last()))
+        kept[found is before] += 1
+        return found
+
+    monkeypatch.setattr(Multifactor, "_ranks", checked)
+    chance = random.Random(seed)
+    replay(site(chance), jobs(chance, chance.choice((3000, 60000))), (), Options())
+    assert kept[True] > kept[False]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_priorities_at_leisure_are_those_of_each_job(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Age, fair share and the rest are added one after the other, as for a job by itself."""
+    current, seen = Multifactor.current, Counter[bool]()
+
+    def checked(multifactor: Multifactor, given: Sequence[Job], view: Any) -> Sequence[Priority]:
+        found = current(multifactor, given, view)
+        second = math.floor(multifactor.worked_out_at + 1e-6)
+        for job, priority in zip(given, found, strict=True):
+            age = multifactor._accrual.age(job, second) * multifactor.settings.weight_age
+            node = multifactor.book.association_of(job)
+            fixed = multifactor._weigher.fixed(job, job.partition, node)
+            assert priority == total(age, fixed, multifactor._fairshare(node))
+            seen[age > 0] += 1
+        return found
+
+    monkeypatch.setattr(Multifactor, "current", checked)
+    chance = random.Random(seed)
+    replay(site(chance, max_age=3000.0), jobs(chance, 2000), (), Options())
+    assert seen[True]
+
+
+def amounts(
+    ran: Mapping[str, tuple[float, float, float, float]], at: float, per_second: float, period: int
+) -> tuple[float, float]:
+    """Return usage and what may still be used at an instant, from recalculation to recalculation.
+
+    :param ran: by job: start, end, what is charged for a second, and the time limit.
+    """
+    used, last = 0.0, 0
+    ticks = [*range(period, int(at) + 1, period)]
+    for now in ticks:
+        used *= per_second ** (now - last)
+        for start, end, rate, _ in ran.values():
+            if (start < last and end > last) or last <= start < now:
+                begun, over = max(int(start), last), min(int(end), now)
+                length = max(0, over - begun)
+                left = per_second ** (now - last) if over < now else 1.0
+                used += rate * length * per_second**length * left
+        last = now
+    owed = 0.0
+    for start, end, rate, limit in ran.values():
+        if start <= at < end:
+            owed += rate * (limit - max(0, last - int(start)))
+        elif last <= end <= at:
+            length = max(0, int(end) - max(int(start), last))
+            used += rate * length * per_second**length
+    return used, max(0.0, owed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_usage_in_columns_is_what_each_job_was_charged(seed: int) -> None:
+    """Piece by piece: what a user was charged for CPUs, nodes and wall time, and what running jobs may still use."""
+    chance = random.Random(seed)
+    config = site(chance, decay_half_life=float(chance.choice((0, 3000, 86400))))
+    given = jobs(chance, 9000)
+    factor = {"normal": 1.0, "free": float(config.qos[1].attributes["UsageFactor"])}
+    looks: dict[float, dict[str, list[float]]] = {}
+    names = ("raw", "cpu", "node", "wall")
+
+    def look(engine: Engine, at: float) -> None:
+        book = engine.ledger.book(UsageBook)
+        book.advance(at)
+        assert book.tree is not None
+        looks[at] = {
+            node.user: [
+                *map(book.associations[node.index].used, names),
+                book.associations[node.index].may_use("cpu"),
+            ]
+            for node in book.tree.users
+        }
+
+    times = [float(chance.randint(100, 12000)) + 0.5 for _ in range(12)]
+    shots = {at: (lambda engine, at=at: look(engine, at)) for at in times}
+    run = replay(config, given, (), Options(snapshots=shots))
+    specs = {spec.id: spec for spec in given}
+    half_life = config.policy.settings[NAME]["decay_half_life"]
+    per_second = 1.0 - 0.693 / half_life if half_life else 1.0
+    for at, seen in looks.items():
+        for user in {spec.user for spec in given}:
+            for place, size in enumerate((4, 4, 1, 0)):
+                ran = {}
+                for job_id, job in run.summary()["jobs"].items():
+                    spec = specs[job_id]
+                    if spec.user == user:
+                        rate = (size * spec.min_nodes if size else 1) * factor[spec.qos or "normal"]
+                        for each in job["intervals"]:
+                            if each["state"] == "RUNNING":
+                                ran[job_id] = each["start"], each["end"], rate, spec.time_limit or 0.0
+                used, owed = amounts(ran, at, per_second, 60)
+                assert seen[user][place] == pytest.approx(used, rel=1e-9, abs=1e-6), (user, at, names[place])
+                if place == 1:
+                    assert seen[user][4] == pytest.approx(owed, rel=1e-9, abs=1e-6)
