@@ -101,9 +101,7 @@ def test_a_required_node_that_is_being_cleaned(scheduler: str, preempt: str) -> 
     config = _config(scheduler, "select/linear", preempt, "off" if preempt == "preempt/none" else "cancel")
     jobs = [
         JobSpec(id="first", submit_at=0.0, min_nodes=5, max_nodes=5, run_time=20.0, time_limit=60.0),
-        JobSpec(
-            id="named", submit_at=1.0, min_nodes=1, max_nodes=1, run_time=9.0, required_nodes=("n2",)
-        ),
+        JobSpec(id="named", submit_at=1.0, min_nodes=1, max_nodes=1, run_time=9.0, required_nodes=("n2",)),
         JobSpec(id="other", submit_at=1.0, min_nodes=1, max_nodes=1, run_time=9.0),
     ]
     told = replay(config, jobs, (), Options()).summary()["jobs"]

@@ -13,7 +13,7 @@ from typing import Any, cast
 from makeway.model import Exclusive, Job, JobDraft, JobSpec, JobState, Partition, Placement, Qos, Seconds
 from makeway.worlds.events import Event, Finished, Submitted
 from makeway_engine.endings import Endings
-from makeway_engine.express import Express, is_plain
+from makeway_engine.express import Express, comes_plainly, is_plain
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.express_shared_beside import beside_of
@@ -86,7 +86,7 @@ class SharedExpress(Express):
         ledger, entrances = self._ledger, self._entrances
         names = spec.partitions, spec.qos
         entrance = entrances[names] if names in entrances else self._find_entrance(spec)
-        if entrance is None or spec.id in ledger.jobs or not _comes_plainly(spec):
+        if entrance is None or spec.id in ledger.jobs or not comes_plainly(spec):
             return None
         limit = spec.time_limit
         if limit is None:
@@ -231,24 +231,6 @@ class _Entrance:
         """Find out what the partition allows `job`, and whoever comes with the same."""
         self.bounds = bounds_of(job, self.partition)
         return self.bounds
-
-
-def _comes_plainly(spec: JobSpec) -> bool:
-    """Whether a job that is submitted concerns the selector alone, and nothing keeps it from starting."""
-    return (
-        spec.begin_at is None
-        and spec.array_id is None
-        and not spec.depends_on
-        and spec.priority is None
-        and not spec.nice
-        and not spec.features
-        and not spec.licenses
-        and spec.het_id is None
-        and not spec.required_nodes
-        and not spec.excluded_nodes
-        and spec.exclusive is not _USER
-        and spec.reservation is None
-    )
 
 
 def shared_express_of(

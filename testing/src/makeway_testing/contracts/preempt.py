@@ -153,7 +153,9 @@ class PreemptPolicyContract(DecisionContract):
                 if alike and kind_of(job) == kind:
                     its = _modes(call.ask(preemptor=job))
                     if its != mine:
-                        return f"{short(kind)} is its kind and that of {job.id}: {short(mine)}, and {short(its)}"
+                        return (
+                            f"{short(kind)} is its kind and that of {job.id}: {short(mine)}, and {short(its)}"
+                        )
             return None
 
         self.every(_HOOK, check)
