@@ -10,9 +10,18 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
-from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable
+from makeway.config import (
+    ClusterTable,
+    Config,
+    NodeTable,
+    PartitionTable,
+    PolicyTable,
+    QosTable,
+    SchedulerTable,
+)
 from makeway.model import JobSpec
 from makeway.record import Line
 from makeway_app.replay import Options, replay
@@ -20,7 +29,7 @@ from makeway_engine.engine import Engine
 from makeway_testing.patience import Patience
 
 
-def _config(scheduler: str, select: str, preempt: str, mode: str) -> Config:
+def _config(scheduler: str, select: str, preempt: str, mode: str, completing: float = 3.0) -> Config:
     return Config(
         node=(NodeTable(name="n[1-5]", cpus=2),),
         partition=(
@@ -34,7 +43,26 @@ def _config(scheduler: str, select: str, preempt: str, mode: str) -> Config:
             preempt=preempt,
             preempt_mode=(mode,),
         ),
-        scheduler=SchedulerTable(type=scheduler, clockwork={"completing_time": 3.0}),
+        scheduler=SchedulerTable(type=scheduler, clockwork={"completing_time": completing}),
+    )
+
+
+def _fair(scheduler: str, select: str, limit: str, completing: float) -> Config:
+    """Return the same with fair share, and a limit on what each account holds."""
+    users = [{"Account": f"a{at % 2}", "User": f"u{at}", "Share": str(at + 1)} for at in range(4)]
+    accounts = [{"Account": f"a{at}", "Share": "2", "GrpTRES": limit, "MaxJobs": "9"} for at in range(2)]
+    plain = _config(scheduler, select, "preempt/none", "off", completing)
+    settings = {"weight_fairshare": 10_000, "weight_age": 100, "decay_half_life": 300.0, "calc_period": 20.0}
+    return attrs.evolve(
+        plain,
+        cluster=ClusterTable(attributes={"associations": [*accounts, *users]}),
+        qos=(QosTable(name="q", attributes={"MaxJobsPU": "4"}),),
+        policy=attrs.evolve(
+            plain.policy,
+            priority="priority/multifactor",
+            plugins=("limits/slurm",),
+            settings={"priority/multifactor": settings},
+        ),
     )
 
 
@@ -60,6 +88,11 @@ def _jobs(seed: int, count: int) -> list[JobSpec]:
     return sorted(found, key=lambda job: job.submit_at)
 
 
+def _moves(config: Config, jobs: list[JobSpec], sink: Callable[[Line], None] | None) -> Any:
+    """Return where each job was, and when."""
+    return replay(config, jobs, (), Options(sink=sink)).summary()["jobs"]
+
+
 def _seen(config: Config, jobs: list[JobSpec], sink: Callable[[Line], None] | None) -> list[Any]:
     """Return where each job is after every step, and why it waits."""
     states: list[Any] = []
@@ -72,6 +105,23 @@ def _seen(config: Config, jobs: list[JobSpec], sink: Callable[[Line], None] | No
 
     replay(config, jobs, (), Options(after_step=note, sink=sink, keep=sink is not None))
     return states
+
+
+@pytest.mark.parametrize("select", ["select/linear", "select/cons_tres"])
+@pytest.mark.parametrize("scheduler", ["builtin", "easy", "greedy"])
+@pytest.mark.parametrize("limit", ["cpu=1000", "cpu=6"])
+def test_fair_share_and_limits(scheduler: str, select: str, limit: str) -> None:
+    """Jobs start and end at the same instants on the same nodes; priorities may be worked out later."""
+    for seed, count in itertools.product(range(6), (12, 150)):
+        chance = Random(seed)
+        config = _fair(scheduler, select, limit, completing=chance.choice((0.0, 0.0, 3.0)))
+        jobs = [
+            attrs.evolve(job, user=f"u{at}", account=f"a{at % 2}", qos=chance.choice((None, "q")))
+            for job in _jobs(seed, count)
+            for at in (chance.randrange(4),)
+        ]
+        told, alone = _moves(config, jobs, lambda line: None), _moves(config, jobs, None)
+        assert told == alone, f"seed {seed}, {count} jobs"
 
 
 @pytest.mark.parametrize("select", ["select/linear", "select/cons_tres"])

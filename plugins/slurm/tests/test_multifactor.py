@@ -256,6 +256,21 @@ def test_p6_a_long_run_comes_to_rest() -> None:
     assert found == pytest.approx(4 * 60 * left / (1 - left), rel=1e-9)
 
 
+@pytest.mark.parametrize("reset", ["NONE", "YEARLY"])
+@pytest.mark.parametrize("half_life", [1.0, 60.0])
+def test_p6_nothing_is_left_after_a_long_pause(half_life: float, reset: str) -> None:
+    """After 10,000 and more half lives with nobody running, a job is charged as if nobody had run before."""
+    settings = {"decay_half_life": half_life, "calc_period": 60.0, "usage_reset_period": reset}
+    early = JobSpec(id="early", account="acct", tasks=4, run_time=600, time_limit=700)
+    late = attrs.evolve(early, id="late", submit_at=600_000.0)
+    left = 1 - 0.693 / half_life
+    config = site(settings, ONE)
+    (found,) = used(config, (early, late), (600_061,))
+    assert found == pytest.approx(4 * 60 * left**60, rel=1e-9)
+    (alone,) = used(config, (late,), (600_061,))
+    assert found == alone
+
+
 def test_p7_billing() -> None:
     """CPU=1.0,Mem=2.0G for 1 CPU and 1024 MB: 3 for each second; with MAX_TRES the larger, 2."""
     cluster = build_cluster(

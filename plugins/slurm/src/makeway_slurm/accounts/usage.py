@@ -22,6 +22,8 @@ from makeway_slurm.accounts.tres import BILLING, CPU, MEM, NODE, Holder, billabl
 _TINY = 1e-6
 _SMALL = 1e-100
 """Below this the common scale is brought back to 1."""
+_NOTHING = 1e-250
+"""What is worth less than this is forgotten: floats go down to 1e-308."""
 _ROUND = 1024.0
 """Sums of multiples of its reciprocal are exact in whatever order."""
 _MANY = 10_000
@@ -260,12 +262,14 @@ class UsageBook(Sums):
                 if at - last != passed:
                     passed = at - last
                     left = per_second**passed
-                scale *= left
-                decayed_sum += passed * left / scale
+                worth = scale * left
+                if worth >= _NOTHING:
+                    scale = worth
+                    decayed_sum += passed * left / scale
                 plain_sum += passed
-                if scale < _SMALL:
+                if worth < _SMALL:
                     self.scale, self.decayed_sum, self.plain_sum = scale, decayed_sum, plain_sum
-                    self._rescale()
+                    self._rescale(worth)
                     scale, decayed_sum, plain_sum = self.scale, self.decayed_sum, self.plain_sum
             last = at
             ticks += 1
@@ -281,13 +285,18 @@ class UsageBook(Sums):
                 for entry in self._entries():
                     entry.reset()
             left = self.per_second**passed
-            self.scale *= left
-            self.decayed_sum += passed * left / self.scale
+            worth = self.scale * left
+            if worth >= _NOTHING:
+                self.scale = worth
+                self.decayed_sum += passed * left / worth
+            else:
+                self._rescale(worth)
+                worth = 1.0
             self.plain_sum += passed
             if self._young:
                 self._mature(now)
-            if self.scale < _SMALL:
-                self._rescale()
+            if worth < _SMALL:
+                self._rescale(worth)
         self.last = now
         self.ticks += 1
         for told in self._after:
@@ -338,8 +347,9 @@ class UsageBook(Sums):
             return False
         return stretch(period, before + epoch) != stretch(period, now + epoch)
 
-    def _rescale(self) -> None:
-        factor, self.scale = self.scale, 1.0
+    def _rescale(self, factor: float) -> None:
+        """Let what was used have the value that it is worth, and begin with a scale of 1."""
+        self.scale = 1.0
         for entry in self._entries():
             entry.rescale(factor)
         self.decayed_sum = 0.0
