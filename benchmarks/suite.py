@@ -190,8 +190,8 @@ FIGURES: Mapping[str, Figure] = {
     "deep queue: backfill, linear, 100 jobs": Figure(
         "jobs/s", lambda: _rate("backfill, linear", 100), 3_000.0, more_is_better=True
     ),
-    "deep queue: lsf with all limits, 500 jobs": Figure(
-        "jobs/s", lambda: _rate("lsf", 500), 3_000.0, more_is_better=True
+    "deep queue: lsf with all limits, 5,000 jobs": Figure(
+        "jobs/s", lambda: _rate("lsf", 5000), 3_000.0, more_is_better=True
     ),
     "deep queue: moab with all limits, 5,000 jobs": Figure(
         "jobs/s", lambda: _rate("moab", 5000), 3_000.0, more_is_better=True

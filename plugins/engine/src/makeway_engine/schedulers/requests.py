@@ -33,7 +33,9 @@ ASKED = tuple(field.name for field in attrs.fields(JobSpec) if field.name not in
 
 
 _MAPPED = tuple(
-    name for name in ASKED if str(getattr(attrs.fields(JobSpec), name).type).startswith("Mapping")
+    name
+    for name in ASKED
+    if "Mapping[" in str(getattr(attrs.fields(JobSpec), name).type)  # resolved or not
 )
 _PLAIN = operator.attrgetter(*(name for name in ASKED if name not in _MAPPED))
 _TABLES = operator.attrgetter(*_MAPPED)
