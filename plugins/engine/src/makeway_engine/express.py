@@ -13,7 +13,17 @@ from typing import Any, cast
 
 from makeway import licences
 from makeway.config import McsTable
-from makeway.model import CountingSelector, Exclusive, Job, JobDraft, JobSpec, ModeFlag, Partition, Seconds
+from makeway.model import (
+    CountingSelector,
+    Exclusive,
+    Job,
+    JobDraft,
+    JobSpec,
+    ModeFlag,
+    Partition,
+    Qos,
+    Seconds,
+)
 from makeway.worlds.events import Action, Event, Finished, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.express_moves import ExpressMoves
@@ -178,28 +188,9 @@ class Express:
         if door is None or spec.qos is not None or spec.id in ledger.jobs or not comes_plainly(spec):
             self._submit_plainly(event)
             return False
-        limit = spec.time_limit
-        if limit is None:
-            limit = door.limit
-        size = spec.min_nodes if spec.min_nodes > 1 else 1
         submission, partition = self._submission, door.partition
-        draft: Any = JobDraft(  # in the order of its fields: names take three times as long
-            spec,
-            spec.id,
-            submission.last_index + 1,
-            spec.user,
-            spec.account,
-            door.partitions,
-            partition,
-            None,
-            now,  # submitted
-            now,  # eligible
-            limit,
-            0,  # priority
-            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
-            size,
-            now,  # eligible since then
-        )
+        draft = self._draft(spec, door.partitions, None, door.limit, now)
+        limit, size = draft.time_limit, draft.size
         if (
             not door.least <= size <= door.most
             or (door.longest is not None and limit is not None and limit > door.longest)
@@ -247,6 +238,36 @@ class Express:
                 return True
         self._transitions.changed = True
         return False
+
+    def _draft(
+        self,
+        spec: JobSpec,
+        partitions: tuple[Partition, ...],
+        qos: Qos | None,
+        limit: Seconds | None,
+        now: Seconds,
+    ) -> Any:
+        """Return the job that a plain submission comes to, without a priority; its class is still to be set.
+
+        :param limit: its time limit if it names none.
+        """
+        return JobDraft(  # in the order of its fields: names take three times as long
+            spec,
+            spec.id,
+            self._submission.last_index + 1,
+            spec.user,
+            spec.account,
+            partitions,
+            partitions[0],
+            qos,
+            now,  # submitted
+            now,  # eligible
+            spec.time_limit if spec.time_limit is not None else limit,
+            0,  # priority
+            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
+            spec.min_nodes if spec.min_nodes > 1 else 1,
+            now,  # eligible since then
+        )
 
     def _is_possible(self, job: Job) -> bool:
         """Whether the selector has nothing against a job; nodes out of service may come back."""

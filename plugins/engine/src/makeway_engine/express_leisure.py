@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from makeway.model import Job, JobDraft, JobSpec, Partition, Placement, Qos, Seconds
+from makeway.model import Job, JobSpec, Partition, Placement, Qos, Seconds
 from makeway.worlds.events import Action, Event, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Entry
@@ -143,28 +142,9 @@ class LeisurelyExpress(Express):
         if kind is None or spec.id in ledger.jobs or not comes_plainly(spec):
             self._submit_plainly(event)
             return False
-        limit = spec.time_limit
-        if limit is None:
-            limit = kind.limit
-        size = spec.min_nodes if spec.min_nodes > 1 else 1
         submission, partition = self._submission, kind.partition
-        draft: Any = JobDraft(  # in the order of its fields: names take three times as long
-            spec,
-            spec.id,
-            submission.last_index + 1,
-            spec.user,
-            spec.account,
-            kind.partitions,
-            partition,
-            kind.qos,
-            now,  # submitted
-            now,  # eligible
-            limit,
-            0,  # priority
-            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
-            size,
-            now,  # eligible since then
-        )
+        draft = self._draft(spec, kind.partitions, kind.qos, kind.limit, now)
+        limit, size = draft.time_limit, draft.size
         bounds = kind.bounds
         if bounds is None:
             bounds = kind.bounds = bounds_of(draft, partition)

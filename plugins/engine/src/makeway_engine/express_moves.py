@@ -9,7 +9,7 @@ import bisect
 from typing import cast
 
 from makeway.bitmap import NodeBits
-from makeway.model import CountingSelector, Job, JobDraft, JobState, Partition, Placement, Seconds
+from makeway.model import Allocation, CountingSelector, Job, JobDraft, JobState, Partition, Placement, Seconds
 from makeway.record_express import ExpressRecord
 from makeway.worlds.events import Finished, Start
 from makeway_engine.entries import Entry
@@ -29,6 +29,9 @@ _MOST = 1 << 14
 
 class ExpressMoves:
     """Starts and ends of plain jobs in one run."""
+
+    shares = False
+    """Whether several may lie on a node."""
 
     def __init__(self, parts: Parts) -> None:
         self._begin(parts)
@@ -137,17 +140,27 @@ class ExpressMoves:
         else:
             active.by_id[job.id] = job
             active.now = None
-        nodes = allocation.nodes
-        held, exclusive = self._held, self._exclusive
-        held.odd = held.any = held.odd | nodes
-        exclusive.odd = exclusive.any = exclusive.odd | nodes
-        self.idle ^= nodes
+        self._occupy(allocation)
         if self.books.kept:
             self.books.started(job)
         ledger.version += 1
         self._selector.placed(job)
         self._transitions.actions.append(_new(Start, (job, 0, 0, (), allocation, False)))
         self.record.started(job, now)
+
+    def _occupy(self, allocation: Allocation) -> None:
+        """Enter nodes that nobody else holds."""
+        nodes, held, exclusive = allocation.nodes, self._held, self._exclusive
+        held.odd = held.any = held.odd | nodes
+        exclusive.odd = exclusive.any = exclusive.odd | nodes
+        self.idle ^= nodes
+
+    def _vacate(self, allocation: Allocation) -> None:
+        """Take out nodes that nobody else holds."""
+        nodes, held, exclusive = allocation.nodes, self._held, self._exclusive
+        held.odd = held.any = held.odd ^ nodes
+        exclusive.odd = exclusive.any = exclusive.odd ^ nodes
+        self.idle |= nodes & self._ledger.up
 
     def _leave_queue(self, job: Job, entry: Entry) -> None:
         queue = self._queue
@@ -176,7 +189,7 @@ class ExpressMoves:
             or (began := job.resumed_at) is None
             or (allocation := job.allocation) is None
             or allocation.licenses
-            or allocation.shared
+            or (allocation.shared and not self.shares)
             or job.spec.het_id is not None
         ):
             return False
@@ -199,11 +212,7 @@ class ExpressMoves:
         else:
             del active.by_id[job.id]
             active.now = None
-        nodes = allocation.nodes
-        held, exclusive = self._held, self._exclusive
-        held.odd = held.any = held.odd ^ nodes
-        exclusive.odd = exclusive.any = exclusive.odd ^ nodes
-        self.idle |= nodes & ledger.up
+        self._vacate(allocation)
         ledger.version += 1
         ledger.freed += 1
         if self._own_end:

@@ -8,9 +8,9 @@ the plain way. `makeway_engine.express` says when all is calm. `tests/test_expre
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
-from makeway.model import Exclusive, Job, JobDraft, JobSpec, JobState, Partition, Placement, Qos, Seconds
+from makeway.model import Exclusive, Job, JobSpec, JobState, Partition, Placement, Qos, Seconds
 from makeway.worlds.events import Event, Finished, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.express import Express, comes_plainly, is_plain
@@ -88,28 +88,9 @@ class SharedExpress(Express):
         entrance = entrances[names] if names in entrances else self._find_entrance(spec)
         if entrance is None or spec.id in ledger.jobs or not comes_plainly(spec):
             return None
-        limit = spec.time_limit
-        if limit is None:
-            limit = entrance.limit
-        size = spec.min_nodes if spec.min_nodes > 1 else 1
-        submission, partition = self._submission, entrance.partition
-        draft: Any = JobDraft(  # in the order of its fields: names take three times as long
-            spec,
-            spec.id,
-            submission.last_index + 1,
-            spec.user,
-            spec.account,
-            entrance.partitions,
-            partition,
-            entrance.qos,
-            now,  # submitted
-            now,  # eligible
-            limit,
-            0,  # priority
-            spec.batch and (spec.requeue if spec.requeue is not None else self._requeue),
-            size,
-            now,  # eligible since then
-        )
+        submission = self._submission
+        draft = self._draft(spec, entrance.partitions, entrance.qos, entrance.limit, now)
+        limit, size = draft.time_limit, draft.size
         draft.__class__ = Job
         job: Job = draft
         least, most, longest = entrance.bounds or entrance.find_bounds(job)
@@ -154,7 +135,7 @@ class SharedExpress(Express):
                 return False
             if job is not first:
                 ledger.reasons += 1  # it waited for others, if not for long
-            moves.begin(job, found, now)
+            moves.start(job, found, now)
         ledger.searches = 0
         self._transitions.left_nodes = False
         passed()
@@ -177,7 +158,7 @@ class SharedExpress(Express):
                 self._let_wait(came, now)
                 return False
             ledger.reasons += 1
-            moves.begin(job, found, now)
+            moves.start(job, found, now)
             beside.started()
         ledger.searches = 0
         self._transitions.left_nodes = False
