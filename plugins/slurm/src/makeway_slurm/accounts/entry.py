@@ -123,6 +123,22 @@ class Entry:
                 found += charge.rate_in(at) * book.rest(charge)
         return found
 
+    def charge(self, vector: Sequence[tuple[int, float]], seconds: int, weight: float) -> None:
+        """Add what a job is charged for some seconds, and all that is charged by rates up to now.
+
+        :param vector: places in `sums`, each with what a second costs.
+        :param weight: what is left of these seconds by now.
+        """
+        sums = self.sums
+        if seconds and self.decays:
+            scale = self.book.scale
+            for at, rate in vector:
+                sums[at] += rate * weight / scale
+        elif seconds:
+            for at, rate in vector:
+                sums[at] += rate * float(seconds)
+        self.settle()
+
     def settle(self) -> None:
         """Add what the common sums have grown by since the rate last changed."""
         common = self.book.decayed_sum if self.decays else self.book.plain_sum

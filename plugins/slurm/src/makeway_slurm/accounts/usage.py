@@ -304,7 +304,7 @@ class UsageBook(Sums):
 
     def _mature(self, now: int) -> None:
         """Charge those whole periods from now on who have started since the last recalculation."""
-        scale, last, decayed_sum, plain_sum = self.scale, self.last, self.decayed_sum, self.plain_sum
+        last = self.last
         for charge in self._young.values():
             start = charge.start
             seconds = now - (start if start > last else last)
@@ -313,21 +313,8 @@ class UsageBook(Sums):
             weight = seconds * self.per_second**seconds
             vector, end = charge.shape.vector, (charge.limit or 0.0) + start
             for entry in charge.entries:
-                sums, rates, due = entry.sums, entry.rate, entry.due
-                if entry.decays:
-                    if seconds:
-                        for at, rate in vector:
-                            sums[at] += rate * weight / scale
-                    grown, entry.mark = decayed_sum - entry.mark, decayed_sum
-                else:
-                    if seconds:
-                        for at, rate in vector:
-                            sums[at] += rate * float(seconds)
-                    grown, entry.mark = plain_sum - entry.mark, plain_sum
-                if grown:
-                    for at, rate in enumerate(rates):
-                        if rate:
-                            sums[at] += rate * grown
+                entry.charge(vector, seconds, weight)
+                rates, due = entry.rate, entry.due
                 if self._steps:
                     entry.settle_owed()
                     for at, rate in vector:
@@ -397,12 +384,11 @@ class UsageBook(Sums):
         if charge is None:
             return
         young = self._young.pop(job.id, None) is not None
-        start, last, scale = charge.start, self.last, self.scale
+        start, last = charge.start, self.last
         seconds = math.floor(now + _TINY) - (start if start > last else last)
         if seconds < 0 or not self._runs:
             seconds = 0
         weight = seconds * self.per_second**seconds
-        decayed_sum, plain_sum = self.decayed_sum, self.plain_sum
         ticks, freezes = self.ticks, self._freezes
         vector, end = charge.shape.vector, (charge.limit or 0.0) + start
         for entry in charge.entries:
@@ -411,25 +397,11 @@ class UsageBook(Sums):
                     entry.freeze()
                 if young and entry.index >= 0:
                     self.newcomers.add(entry.index)
-            sums, rates = entry.sums, entry.rate
-            if entry.decays:
-                if weight:
-                    for at, rate in vector:
-                        sums[at] += rate * weight / scale
-                grown, entry.mark = decayed_sum - entry.mark, decayed_sum
-            else:
-                if seconds:
-                    for at, rate in vector:
-                        sums[at] += rate * float(seconds)
-                grown, entry.mark = plain_sum - entry.mark, plain_sum
-            if grown:
-                for at, rate in enumerate(rates):
-                    if rate:
-                        sums[at] += rate * grown
+            entry.charge(vector, seconds, weight)
             if self._steps:
                 entry.settle_owed()
             if not young:
-                due = entry.due
+                rates, due = entry.rate, entry.due
                 for at, rate in vector:
                     rates[at] -= rate
                     due[at] -= rate * end
