@@ -69,7 +69,7 @@ class FakeJob:
     @property
     def there(self) -> bool:
         """Whether it holds nodes."""
-        return self.state in ("RUNNING", "SUSPENDED")
+        return self.state in ("RUNNING", "SUSPENDED", "COMPLETING")
 
 
 class FakeSlurm(Hand):
@@ -146,7 +146,12 @@ class FakeSlurm(Hand):
         mine = set(self.leases[job.lease][0]) if job.lease else set()
         allowed = (set(self.node_names) - leased | mine) - set(expand_hostlist(job.excluded)) - taken
         wanted = set(expand_hostlist(job.required))
-        busy = {name for other in self.jobs.values() if other.state == "RUNNING" for name in other.nodes}
+        busy = {
+            name
+            for other in self.jobs.values()
+            if other.there and other.state != "SUSPENDED"
+            for name in other.nodes
+        }
         free = [name for name in self.node_names if name in allowed and name not in busy | self.down]
         if not wanted <= set(free) or len(wanted) > job.most or len(free) < job.least:
             return None
@@ -650,6 +655,42 @@ def test_the_lease_lasts_though_looks_are_rare(tmp_path: Path) -> None:
     run.until(400.0)
     assert [order for order in run.slurm.orders if "create reservation" in order] == run.slurm.orders[:1]
     assert len(run.slurm.orders) > 400.0 / 60.0
+    run.hand_back()
+
+
+class Timetable(FakeClock):
+    """A clock at which things happen while somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due: list[tuple[float, Callable[[], None]]] = []
+
+    def wait(self, until: float | None) -> None:
+        """Let time pass."""
+        super().wait(until)
+        while self.due and self.due[0][0] <= self.now():
+            self.due.pop(0)[1]()
+
+
+@pytest.mark.parametrize("lasts", [0.5, 3.0, 100.0])
+def test_a_hint_comes_while_the_job_is_completing(tmp_path: Path, lasts: float) -> None:
+    """EpilogSlurmctld runs before the nodes are free, and nothing says when they are: looks follow, ever rarer ones."""
+    run = Run(tmp_path, "requeue")
+    run.clock = clock = Timetable()
+    run.slurm = slurm = FakeSlurm(clock, ["n1"])
+    hint = tmp_path / "nudge"
+    run.settings = Settings(nodes="n1", poll=600.0, lease=1800.0, nudge=str(hint))
+    first, second = slurm.submit("low", 10_000.0), slurm.submit("low", 20.0)
+
+    def end() -> None:
+        first.state = "COMPLETING"
+        hint.touch()
+
+    clock.due = [(10.0, end), (10.0 + lasts, lambda: setattr(first, "state", "COMPLETED"))]
+    begin = clock.wall()
+    run.until(250.0)
+    assert (first.state, second.state) == ("COMPLETED", "COMPLETED")
+    assert 10.0 + lasts <= second.started - begin < 10.0 + 2.0 * lasts + 2.0
     run.hand_back()
 
 

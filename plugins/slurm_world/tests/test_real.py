@@ -547,14 +547,19 @@ def test_fifty_requeues_with_credentials(tmp_path: Path) -> None:
 
 
 def test_a_hook_script_nudges_makeway(tmp_path: Path) -> None:
-    """A job ends, EpilogSlurmctld touches a file, and the next one starts; a look by itself comes after minutes."""
-    hook, nudge = tmp_path / "hook", tmp_path / "nudge"
+    """A job ends, EpilogSlurmctld touches a file, and the next one starts; a look by itself comes after minutes.
+
+    The node is clean seconds after that.
+    """
+    hook, slow, nudge = tmp_path / "hook", tmp_path / "slow", tmp_path / "nudge"
     hook.write_text(f"#!/bin/sh\necho >>{nudge}\n", encoding="utf-8")
-    hook.chmod(0o755)
+    slow.write_text("#!/bin/sh\nsleep 4\n", encoding="utf-8")
+    for script in (hook, slow):
+        script.chmod(0o755)
     cluster = _trial().Cluster(tmp_path / "cluster")
     site = None
     try:
-        cluster.start(1, extra=f"PrologSlurmctld={hook}\nEpilogSlurmctld={hook}\n")
+        cluster.start(1, extra=f"PrologSlurmctld={hook}\nEpilogSlurmctld={hook}\nEpilog={slow}\n")
         site = Site(cluster, tmp_path)
         first = site.submit("-p", "low", "-N1", "-n4")
         site.runs(first)

@@ -156,6 +156,12 @@ class Eyes:
         """Return all components of a job, the leader first; an ordinary job alone."""
         return parts_of(job, self.jobs)
 
+    @property
+    def leaving(self) -> bool:
+        """Whether a job is completing on a watched node: nobody says when it is gone."""
+        leaving = (job for job in self.jobs.values() if job.state is JobState.COMPLETING)
+        return any(name in self._nodes for job in leaving for name in job.nodes)
+
     def holders(self, node: str) -> list[LiveJob]:
         """Return the jobs that hold something of a node."""
         return [job for job in self.jobs.values() if node in job.nodes]

@@ -13,6 +13,8 @@ from makeway.worlds.clock import Clock
 
 GRAIN: Seconds = 0.2
 """Seconds between two looks at the file; a storm of hints causes no more looks at the queue than that."""
+SETTLE: Seconds = 1.0
+"""Seconds from a hint to the look after it: EpilogSlurmctld runs while the job is still completing."""
 
 
 class Nudge:
@@ -57,4 +59,4 @@ class Nudge:
                 return  # somebody woke us
 
 
-__all__ = ["GRAIN", "Nudge"]
+__all__ = ["GRAIN", "SETTLE", "Nudge"]

@@ -42,7 +42,7 @@ from makeway_slurm_world.driving.door import Door
 from makeway_slurm_world.driving.eyes import Eyes
 from makeway_slurm_world.driving.lease import Lease
 from makeway_slurm_world.driving.notebook import Notebook
-from makeway_slurm_world.driving.nudge import Nudge
+from makeway_slurm_world.driving.nudge import SETTLE, Nudge
 from makeway_slurm_world.driving.settings import Settings
 from makeway_slurm_world.reading.conf import out_of_service
 from makeway_slurm_world.reading.jobs import LiveJob, Zone
@@ -108,6 +108,8 @@ class SlurmWorld:
         """Nodes of which the engine was told that they get no jobs."""
         self._events: list[Event] = []
         self._nudge = Nudge(self._settings.nudge)
+        self._settle: Seconds = SETTLE
+        """Seconds until the next look, while something is under way of which nobody tells the end."""
         self._poll_at: Seconds = 0.0
         self._fresh = True
         """Whether the engine may know jobs of an earlier daemon, and is told everything again."""
@@ -173,19 +175,35 @@ class SlurmWorld:
         self._clock.wake()
 
     def wait(self, until: Seconds | None) -> Moment:
-        """Look at Slurm every second or so, until something has happened or `until` has come."""
+        """Look at Slurm every second or so, until something has happened or `until` has come.
+
+        A hint ends the wait.
+        """
         now = self._clock.now()
         if not self._events and now < self._poll_at:
             ends = [at for at in (until, self._poll_at, self._desk.next_at()) if at is not None]
             self._nudge.wait(self._clock, min(ends))
             now = self._clock.now()
-            if self._nudge.came():
-                self._poll_at = now
-        if now >= self._poll_at:
+        nudged = self._nudge.came()
+        if nudged or now >= self._poll_at:
             self._look(now)
+            self._look_soon(now, nudged=nudged)
         self._advance(now)
         events, self._events = self._events, []
         return now, events
+
+    def _look_soon(self, now: Seconds, *, nudged: bool) -> None:
+        """Let a look follow soon after a hint, which tells of an end before it is complete, and while jobs complete.
+
+        One that takes long, as on a node that fails, is looked for ever less often.
+        """
+        if nudged:
+            self._settle = SETTLE
+        if nudged or self._eyes.leaving:
+            self._poll_at = min(self._poll_at, now + self._settle)
+            self._settle *= 2
+        else:
+            self._settle = SETTLE
 
     def _look(self, now: Seconds) -> None:
         self._poll_at = now + min(self._settings.poll, self._settings.lease / 3)  # a look renews the lease
