@@ -67,6 +67,8 @@ class Plain:
         self.cluster = cluster
         self.required = set(bitmap.indices(request.required))
         self.taken: Taken = {}
+        self.parting: set[int] = set()
+        """Required nodes at which a block of another weight begins."""
 
     def weight(self, index: int) -> int:
         """Return a node's weight."""
@@ -127,18 +129,23 @@ class Plain:
     def blocks(self) -> list[list[int]]:
         """Split nodes into blocks of consecutive indices and one weight; contiguous ones have any weight.
 
-        Required nodes have no weight and part no blocks (recorded: cons_required_weight).
+        A block is of the weight of those that are not required (recorded: cons_required_weight, cons_required_weights).
         """
         found: list[list[int]] = []
         for index in sorted({*self.usable, *self.required}):
             block = found[-1] if found and found[-1][-1] == index - 1 else []
-            neutral = self.request.contiguous or index in self.required or not self.rest(block)
-            alike = neutral or self.weight(index) == self.worth(block)
-            if block and alike:
+            neutral = self.request.contiguous or not self.rest(block)
+            if block and (neutral or self.weight(index) == self.worth(block)):
                 block.append(index)
             else:
                 found.append([index])
+                if block:
+                    self.parting.add(index)
         return found
+
+    def pivots(self, block: Sequence[int]) -> set[int]:
+        """Return the required nodes that count as such: not one at which a block of another weight begins."""
+        return (self.required & set(block)) - self.parting
 
     def worth(self, block: Sequence[int]) -> int:
         """Return the weight of a block."""
@@ -158,7 +165,7 @@ class Plain:
 
     def displaces(self, block: Sequence[int], best: Sequence[int]) -> bool:
         """Whether `block`, looked at after `best`, is the better one."""
-        if self.required & set(block) and not self.required & set(best):
+        if self.pivots(block) and not self.pivots(best):
             return True
         if not self.request.contiguous and self.worth(block) != self.worth(best):
             return self.worth(block) < self.worth(best)
@@ -178,7 +185,7 @@ class Plain:
         """Take of a block: from a required node upwards, the one node that does, or upwards."""
         rest = self.rest(block)
         able = [index for index in rest if self.cpus(index) >= self.cpus_left]
-        pivot = min(self.required & set(block), default=-1)
+        pivot = min(self.pivots(block), default=-1)
         if pivot >= 0:
             below = [index for index in rest if index < pivot]
             rest = [index for index in rest if index > pivot] + below[::-1]

@@ -220,9 +220,10 @@ class Walk:
         return found
 
     def _blocks_around(self, nodes: NodeBits, required: NodeBits) -> list[Block]:
-        """Split nodes of several weights: required ones have no weight and part no blocks.
+        """Split nodes of several weights, of which some are required and already taken.
 
-        So a required node has its neighbours in its block, whatever their weight (recorded: cons_required_weight).
+        A required node belongs to the block behind it, and to the one before it if it weighs as much. It is no pivot
+        where it parts two blocks (recorded: cons_required_weight, cons_required_weights).
         """
         ranks = {
             index: rank
@@ -231,20 +232,18 @@ class Walk:
         }
         found = []
         for first, stop in bitmap.runs(nodes | required):
-            begun, rest, weight = first, list[int](), -1
+            begun, rest, weight, pivot = first, list[int](), -1, -1
             for index in range(first, stop):
-                if required >> index & 1:
-                    continue
-                if rest and ranks[index] != weight:
-                    found.append(self._block(begun, index, rest, weight, required))
-                    begun, rest = index, []
-                rest, weight = [*rest, index], ranks[index]
-            found.append(self._block(begun, stop, rest, weight, required))
+                is_required, own = required >> index & 1, ranks[index]
+                if rest and own != weight:
+                    found.append(Block(begun, index, rest, self._sum(rest), weight, pivot))
+                    begun, rest, pivot = index, [], -1
+                elif is_required and pivot < 0:
+                    pivot = index
+                if not is_required:
+                    rest, weight = [*rest, index], own
+            found.append(Block(begun, stop, rest, self._sum(rest), weight, pivot))
         return [block for block in found if block.indices]
-
-    def _block(self, first: int, stop: int, indices: Sequence[int], weight: int, required: NodeBits) -> Block:
-        pivot = bitmap.lowest(bitmap.span(first, stop) & required)
-        return Block(first, stop, indices, self._sum(indices), weight, pivot)
 
     def _sum(self, indices: Sequence[int]) -> int:
         """Return the CPUs of consecutive nodes."""
