@@ -1,7 +1,7 @@
 """Measure what fair share and limits cost: a log with three accounts of ten users each, beside the same without them.
 
-Run ``python benchmarks/fair_share.py LOG [--jobs N] [--rounds N]``; it prints CPU seconds of both, taken in turns, and
-the ratio of their medians.
+Run ``python benchmarks/fair_share.py LOG [--jobs N] [--rounds N] [--scheduler easy]``; it prints CPU seconds of both,
+taken in turns, and the ratio of their medians.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def accounts() -> list[dict[str, str]]:
     return found
 
 
-def fair() -> Config:
+def fair(plain: Config = PLAIN) -> Config:
     """Return the same cluster with priorities and limits."""
     weights = {"weight_fairshare": 10000, "weight_age": 1000, "weight_job_size": 100}
     policy = PolicyTable(
@@ -72,7 +72,7 @@ def fair() -> Config:
         settings={"priority/multifactor": weights},
     )
     return attrs.evolve(
-        PLAIN,
+        plain,
         cluster=ClusterTable(attributes={"associations": accounts()}),
         qos=(QosTable(name="normal", attributes=OF_QOS),),
         policy=policy,
@@ -101,12 +101,14 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("--jobs", type=int, default=None, help="only the first so many")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scheduler", choices=("easy", "builtin", "greedy", "backfill"), default="easy")
     given = parser.parse_args()
+    plain = attrs.evolve(PLAIN, scheduler=SchedulerTable(type=given.scheduler))
     jobs = charged(list(open_workload(given.log, ReadOptions(config=PLAIN)).jobs)[: given.jobs])
-    pairs = [(timed(PLAIN, jobs), timed(fair(), jobs)) for _ in range(given.rounds)]
-    plain, with_limits = (statistics.median(each) for each in zip(*pairs, strict=True))
-    print(f"{len(jobs):,} jobs: {plain:.2f} s without, {with_limits:.2f} s with fair share and limits")
-    print(f"ratio {with_limits / plain:.2f}")
+    pairs = [(timed(plain, jobs), timed(fair(plain), jobs)) for _ in range(given.rounds)]
+    without, with_limits = (statistics.median(each) for each in zip(*pairs, strict=True))
+    print(f"{len(jobs):,} jobs: {without:.2f} s without, {with_limits:.2f} s with fair share and limits")
+    print(f"ratio {with_limits / without:.2f}")
 
 
 if __name__ == "__main__":

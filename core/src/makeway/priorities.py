@@ -8,7 +8,7 @@ order of submission.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from makeway.model import ClusterView, Job, Seconds
@@ -111,6 +111,46 @@ class LeisurelyPrioritizer(PatientPrioritizer, Protocol):
         """
 
 
+class KindredPrioritizer(LeisurelyPrioritizer, Protocol):
+    """One that knows which jobs keep their order among themselves, so that the first of each kind can stand for all.
+
+    Where only the first jobs of a queue matter, nobody else is then given a priority. Asked only while it is at
+    leisure, after `note`, of jobs of one partition.
+    """
+
+    def kind_of(self, job: Job, view: ClusterView) -> Hashable:
+        """Return what jobs have in common that keep their order while they wait; None: this one may pass anybody.
+
+        Of two of a kind, one that was submitted and became eligible no later than the other, and has a lower index if
+        both came at once, never has the lower priority.
+        """
+
+    def of_some(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[int]:
+        """Return what `current` would return for these of the jobs that wait; what `current` is asked later stands."""
+
+    def ranks(self, view: ClusterView) -> object:
+        """Return one and the same object as long as nothing but age changes any priority."""
+
+    def standings(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[tuple[float, Seconds] | None]:
+        """Return about where these jobs stand, and up to when; None: that cannot be said of one.
+
+        Whoever stands more than 1 above another has the higher priority by now. As long as `ranks` returns the same,
+        that remains so up to the instant of the one above: others can but fall behind.
+        """
+
+    def leads_among(self, jobs: Sequence[Job], view: ClusterView) -> Seconds:
+        """Return the first instant of `next_at` from now on at which the first may stand behind another of these jobs.
+
+        That holds as long as `ranks` returns the same.
+        """
+
+    def next_after(self, view: ClusterView) -> Seconds:
+        """Return the first instant of `next_at` after now, all those up to now being done with."""
+
+    def ranks_until(self, view: ClusterView) -> Seconds:
+        """Return the first instant of `next_at` from now on at which `ranks` may change though nothing happens."""
+
+
 class AdoptingPrioritizer(Prioritizer, Protocol):
     """One that remembers more than the jobs show: what everybody has used so far."""
 
@@ -123,6 +163,7 @@ class AdoptingPrioritizer(Prioritizer, Protocol):
 
 __all__ = [
     "AdoptingPrioritizer",
+    "KindredPrioritizer",
     "LeisurelyPrioritizer",
     "Occasion",
     "PatientPrioritizer",

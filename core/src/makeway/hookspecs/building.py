@@ -92,6 +92,8 @@ def makeway_priority(view: ClusterView) -> Prioritizer | None:
         (`makeway.priorities.PatientPrioritizer`).
         One that can make up for what was put off is asked only when an order decides something, in replays that nobody
         watches (`makeway.priorities.LeisurelyPrioritizer`).
+        One of them that knows which jobs keep their order among themselves is asked about the first of each kind
+        (`makeway.priorities.KindredPrioritizer`).
         One whose clocks start when a scheduler looks at the queue is told of each pass
         (`makeway.priorities.WatchfulPrioritizer`).
         None: no opinion; if all pass, jobs stand in order of submission.

@@ -234,6 +234,7 @@ class Engine:
                 self.priorities,
                 self.rhythm,
                 self.schedulers.easy if self.config.scheduler.type == "easy" else None,
+                self.schedulers.contest(self.priorities.kinship()),
                 in_time=in_time,
             )
             self.express = self._at_leisure = leisurely_express_of(

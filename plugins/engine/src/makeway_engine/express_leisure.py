@@ -15,12 +15,14 @@ from makeway.worlds.events import Action, Event, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Entry
 from makeway_engine.express import Express, comes_plainly, counts_nodes, is_simple
+from makeway_engine.express_contest import ContestPasses
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.ledger import put_field
 from makeway_engine.parts import Parts
 from makeway_engine.patience import Patience
 from makeway_engine.rhythm import Rhythm
+from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.easy import Easy, Reserved
 from makeway_engine.submission import Bounds, bounds_of
 
@@ -56,6 +58,19 @@ class LeisurelyExpress(Express):
             self._passes = self._own_passes = LeisurelyPasses(
                 parts.schedulers.easy, self._moves, self._wanted_by, let_in_until
             )
+        self._contest_passes: ContestPasses | None = None
+        contest = patience.contest
+        if contest is not None and self._passed is not None:
+            self._contest_passes = ContestPasses(
+                contest,
+                parts.ledger,
+                parts.transitions,
+                self._moves,
+                self._wanted_by,
+                let_in_until,
+                self._passed,
+            )
+            patience.can_go_by = self._can_go_by
         patience.make_pass = self._make_pass
         patience.room_for = self._room_for
         self._enforces = parts.config.scheduler.enforce_time_limits
@@ -120,8 +135,20 @@ class LeisurelyExpress(Express):
         idle = self._moves.idle.bit_count()
         return next((True for entry in entries if entry[1].size <= idle), False)
 
+    def _can_go_by(self, contest: Contest) -> bool:
+        """Whether passes go by a contest: only those of a strict order do so the plain way."""
+        return self.calm or contest.strict
+
     def _make_pass(self, now: Seconds) -> None:
         """Make a pass if one is due."""
+        by_contest = self._contest_passes
+        if self.calm and by_contest is not None and by_contest.contest.is_on:
+            if by_contest.run(now):
+                self._transitions.changed = False
+                return
+            if not by_contest.contest.strict:
+                by_contest.contest.is_sure = False
+                return
         passes, transitions = self._own_passes, self._transitions
         if self.calm and not transitions.changed:
             return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from makeway.clockwork import Clockwork
 from makeway.model import Job, Seconds, Sharing
 from makeway.worlds.events import Action, Cleaned, Event, Finished, NodesDrained, NodesUp, Submitted
 from makeway_engine.entries import Entry
@@ -18,6 +19,7 @@ from makeway_engine.placing import Placer
 from makeway_engine.priorities import Priorities
 from makeway_engine.queue import Queue
 from makeway_engine.rhythm import Rhythm
+from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.easy import Easy
 from makeway_engine.transitions import Transitions
 
@@ -42,15 +44,19 @@ class Patience:
         priorities: Priorities,
         rhythm: Rhythm,
         easy: Easy | None,
+        contest: Contest | None,
         *,
         in_time: bool,
     ) -> None:
         """Be there for one run.
 
         :param easy: makes the passes; None: another scheduler does.
+        :param contest: names the jobs of a pass, so that not all need a priority; None: nobody does.
         :param in_time: whether no job outlives its time limit, so that time alone lets nobody start beside the first.
         """
         self._easy = easy
+        self.contest = contest
+        self._depth = ledger.settings(Clockwork).default_queue_depth
         self._leads = easy if in_time else None
         self._ledger = ledger
         self._queue = queue
@@ -61,6 +67,8 @@ class Patience:
         self.make_pass: Callable[[Seconds], None] = rhythm.run
         """Makes a pass if one is due."""
         self._selector = placer.selector
+        self.can_go_by: Callable[[Contest], bool] = _is_strict
+        """Says whether `make_pass` goes by a contest."""
         self.room_for: Callable[[Sequence[Entry]], object] = self.screened
         """Says for whom there may be room."""
         self._let_in_until = placer.rulings.let_in_until
@@ -90,8 +98,8 @@ class Patience:
     def takes(self, now: Seconds, events: Sequence[Event]) -> bool:
         """Whether priorities that were put off may wait on: it does not matter who changed places meanwhile.
 
-        It does where several jobs arrive at once: behind a reservation they are tried as they come, else as they stand
-        in the queue.
+        It does where several jobs arrive at once under EASY: behind a reservation they are tried as they come, else as
+        they stand in the queue.
         """
         arrived, usual = 0, True
         for event in events:
@@ -107,7 +115,8 @@ class Patience:
         if not self._ledger.active_count:
             return not self._queue.entries
         later = self._queue.later
-        return now < self._at_ease_until and arrived < 2 and not (later and later[0][0] <= now)
+        one_by_one = arrived < 2 or self._easy is None
+        return now < self._at_ease_until and one_by_one and not (later and later[0][0] <= now)
 
     def catch_up(self) -> None:
         """Work out what was put off up to now, and let all be as after the passes that were left out."""
@@ -165,6 +174,8 @@ class Patience:
             return
         if not (transitions.changed or due or self._making_way.retries):
             return
+        if self.contest is not None and self._goes_by(self.contest, now):
+            return
         if self._rests(now):
             transitions.changed = False
             priorities.steady_until = math.inf
@@ -177,6 +188,30 @@ class Patience:
                 self._rhythm.look_again()
         self.make_pass(now)
         self._look_ahead(renewed and not events, transitions.actions)
+
+    def _goes_by(self, contest: Contest, now: Seconds) -> bool:
+        """Make the pass that is due with few priorities; False: go on as ever, from where all stands by now."""
+        transitions, entries = self._transitions, self._queue.entries
+        until = self.let_in()
+        if until <= now or len(entries) > self._depth or not (self.can_go_by(contest) and contest.ready()):
+            return False
+        self._priorities.forget_owed()
+        if self.room_for(contest.contenders()):
+            contest.is_on = transitions.changed = True
+            try:
+                self.make_pass(now)
+            finally:
+                contest.is_on = False
+            until = self.let_in()
+            if until <= now or not (contest.is_sure and contest.ready()):
+                transitions.changed = True
+                return False
+        else:
+            transitions.changed = False
+        self._is_full = False
+        self._priorities.steady_until = contest.stands_until()
+        self._put_off(until)
+        return True
 
     def is_odd(self, job: Job) -> bool:
         """Whether more than a glance and the limits known decides about a job."""
@@ -238,6 +273,10 @@ class Patience:
         if self._easy is not None and not self._easy.can_be_renewed:
             return -math.inf
         return self._let_in_until(None)
+
+
+def _is_strict(contest: Contest) -> bool:
+    return contest.strict
 
 
 __all__ = ["Patience"]

@@ -12,6 +12,7 @@ from makeway.model import ClusterView, Job, Seconds
 from makeway.priorities import LeisurelyPrioritizer, Occasion, Priority
 from makeway.registry import Policies, guarded
 from makeway_engine.forgiving import Forgiveness
+from makeway_engine.kinship import Kinship, kinship_of
 from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 
@@ -208,6 +209,12 @@ class Priorities:
         found: Any = getattr(self.prioritizer, "at_leisure", False)
         self.at_leisure = found is True and not self._queue.ranked
         return self.at_leisure
+
+    def kinship(self) -> Kinship | None:
+        """Return how to ask about kinds of jobs, if whoever gives priorities knows them; while at leisure."""
+        return (
+            kinship_of(self.prioritizer, self._policies, self._view, self.given) if self.at_leisure else None
+        )
 
     def settle(self) -> bool:
         """Work out what was put off up to now; say whether anybody stands elsewhere who had a priority before."""

@@ -12,11 +12,13 @@ from makeway.clockwork import Clockwork
 from makeway.config import SchedulerTable
 from makeway.model import Job, Selector
 from makeway.registry import Policies, scheduler_of
+from makeway_engine.kinship import Kinship
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Placer
 from makeway_engine.queue import Queue
 from makeway_engine.rulings import Ahead
 from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.easy import Easy
 from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.greedy import Greedy
@@ -136,6 +138,23 @@ class Schedulers:
         policies, view = attempts.policies, attempts.ledger
         in_vain, turned, idle = policies.in_vain(view), policies.turned(view), policies.idle(view)
         return Requests(attempts.queue, alike, placer.beyond, in_vain, turned, idle)
+
+    def contest(self, kinship: Kinship | None) -> Contest | None:
+        """Return what names the jobs of passes where priorities are put off; None: nothing does."""
+        attempts = self.attempts
+        strict, greedy = self._het, self.alone is not None and self.alone == self.greedy.run
+        if (
+            kinship is None
+            or attempts.custom_order
+            or attempts.turns
+            or attempts.raw
+            or not (strict or greedy)
+        ):
+            return None
+        contest = Contest(attempts.queue, kinship, strict=strict)
+        if strict:
+            self.strict.contest = contest
+        return contest
 
     def leave_unheard(self) -> None:
         """Leave it open from now on why jobs wait, where that spares work: nobody asks until `be_heard`."""

@@ -19,6 +19,7 @@ from makeway_engine.entries import Entry
 from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.contest import Contest
 from makeway_engine.schedulers.lanes import BEHIND, Lanes
 from makeway_engine.schedulers.settled import Settled
 
@@ -57,6 +58,8 @@ class Strict:
         :param lanes: knows its queue by partition; None: each pass goes through all of it.
         """
         self._lanes = lanes
+        self.contest: Contest | None = None
+        """Names the jobs of a pass where the queue is out of order; None: it is in order."""
         plain = not (attempts.custom_order or attempts.turns or attempts.raw)
         self.settled = self._settled = settled if plain else None
         self._attempts = attempts
@@ -95,6 +98,8 @@ class Strict:
         :param het: whether heterogeneous jobs may be started here (Slurm leaves them to backfill).
         """
         queue, settled = self._queue, self._settled
+        if self.contest is not None and self.contest.is_on:
+            return self._run_contest(self.contest)
         whole = settled is not None and depth >= len(queue.entries)
         if settled is not None and whole and settled.lets_wait(queue.arrivals):
             queue.arrivals.clear()
@@ -126,6 +131,17 @@ class Strict:
         for entry in itertools.islice(attempts.ordered(), depth):
             if not self._look(entry, state, het=het):
                 break
+        return state.started
+
+    def _run_contest(self, contest: Contest) -> bool:
+        """Make a pass over all entries, which are named one after another."""
+        state = _Pass()
+        room = len(self._ledger.cluster.nodes)
+        contest.begin()
+        while (entry := contest.next(state.closed, room)) is not None:
+            self._look(entry, state, het=False)
+        contest.end()
+        self.passed()
         return state.started
 
     def passed(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, cast
 
 from makeway.model import ClusterView, Job, Seconds
 from makeway.priorities import Occasion, Priority
@@ -19,6 +19,7 @@ from makeway_slurm.multifactor.fair_tree import FairTree, Share
 from makeway_slurm.multifactor.guard import RankGuard
 from makeway_slurm.multifactor.known import Known
 from makeway_slurm.multifactor.leisure import priorities_at
+from makeway_slurm.multifactor.standing import standing
 from makeway_slurm.multifactor.steady import Until, first_leads_until, order_stands_until
 
 _TINY = 1e-6
@@ -61,6 +62,8 @@ class Multifactor:
         self._ranked_at = -1
         """The recalculation for which they were last known to be right."""
         self._known: dict[str, Known] = {}
+        self._many_known = _SPARE
+        """From so many on, those are forgotten who are gone."""
         self._renewed_at: Seconds = book.next_at - settings.calc_period
         self._aging: set[str] = set()
         """Jobs that the last recalculation was about, and those that came since; others were given a priority."""
@@ -318,6 +321,75 @@ class Multifactor:
         """Return the first recalculation at which somebody may overtake the first of these jobs; None: the next one."""
         del view
         return self._stand_until(jobs, first_leads_until)
+
+    # ------------------------------------------------------------------------- by their kind
+    def kind_of(self, job: Job, view: ClusterView) -> Hashable:
+        """Return what jobs have in common that only age tells apart; None: partitions tell them apart, too."""
+        del view
+        known = self._known.get(job.id) or self._look_at(job)
+        alone, node = known.alone, known.association
+        if alone is None:
+            return None
+        return node.index if node is not None else -1, alone.assoc, alone.after_fairshare
+
+    def of_some(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[int]:
+        """Return the priorities of some jobs as of the last recalculation, or as of their submission since."""
+        book, known = self.book, self._known
+        book.advance(view.now)
+        if len(known) > self._many_known:
+            self._known = known = {
+                job_id: each for job_id, each in known.items() if view.job(job_id) is not None
+            }
+            self._many_known = 2 * len(known) + _SPARE
+        second, ranks = math.floor(book.next_at - self._period + _TINY), self._fairshare_by_index()
+        return cast(
+            list[int], priorities_at(jobs, second, known, self._look_at, ranks, self.settings)
+        )  # whoever has a kind has one partition
+
+    def ranks(self, view: ClusterView) -> object:
+        """Return the factors of all associations; as long as they stand, they are the same object."""
+        self.book.advance(view.now)
+        return self._fairshare_by_index()
+
+    def standings(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[tuple[float, Seconds] | None]:
+        """Return the sums of jobs without what all of them grow by, and when one stops growing, or begins to."""
+        book, settings = self.book, self.settings
+        book.advance(view.now)
+        known, look_at, ranks = self._known, self._look_at, self._fairshare_by_index()
+        last, upcoming = book.next_at - self._period, book.next_at
+        return [
+            standing(job, known.get(job.id) or look_at(job), ranks, settings, last, upcoming) for job in jobs
+        ]
+
+    def next_after(self, view: ClusterView) -> Seconds:
+        """Return the next recalculation."""
+        self.book.advance(view.now)
+        return self.book.next_at
+
+    def leads_among(self, jobs: Sequence[Job], view: ClusterView) -> Seconds:
+        """Return the first recalculation at which age may let somebody overtake the first of these jobs."""
+        self.of_some(jobs, view)  # ages are of now
+        book, settings = self.book, self.settings
+        known, last = self._known, book.next_at - self._period
+        line = [(job, known.get(job.id)) for job in jobs]
+        sure = first_leads_until(line, last, settings.weight_age, settings.max_age, given=False)
+        return self._first_after(sure - last)
+
+    def ranks_until(self, view: ClusterView) -> Seconds:
+        """Return the first recalculation at which ranks may change though nobody comes or goes."""
+        del view
+        book = self.book
+        if not book.is_predictable:
+            return book.next_at
+        if self._fairshare_by_index() is None or self._guard is None:
+            return math.inf
+        return self._first_after(float(book.recalculations(self._guard.lasts())) * self._period)
+
+    def _first_after(self, sure: Seconds) -> Seconds:
+        """Return the first recalculation to come that is more than so many seconds after the last one."""
+        if sure == math.inf:
+            return math.inf
+        return self.book.next_at + math.floor(max(0.0, sure) / self._period) * self._period
 
     def _not_below(self, job: Job, known: Known, last: Mapping[str, int]) -> Priority:
         known.values = {name: max(value, last.get(name, 0)) for name, value in known.values.items()}

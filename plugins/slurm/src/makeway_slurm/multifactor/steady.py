@@ -50,15 +50,22 @@ def order_stands_until(
 
 
 def first_leads_until(
-    line: Sequence[tuple[Job, Known | None]], now: Seconds, weight: float, max_age: float
+    line: Sequence[tuple[Job, Known | None]],
+    now: Seconds,
+    weight: float,
+    max_age: float,
+    *,
+    given: bool = True,
 ) -> Seconds:
     """Return until when the first of these jobs surely stands before all others; parameters as above.
 
     Jobs may have become eligible since `now`: they count as so much younger than nothing.
+
+    :param given: whether jobs have the priorities that were found.
     """
     second = math.floor(now + _TINY)
     job, known = line[0]
-    first = _sum_of(job, known, second, weight, max_age)
+    first = _sum_of(job, known, second, weight, max_age, given=given)
     if first is None:
         return -math.inf
     sum_, begun, age = first
@@ -72,7 +79,9 @@ def first_leads_until(
             found, since, aged = float(other.priority), -math.inf, weight
         else:
             alone, eligible = behind.alone, other.eligible_since
-            if alone is None or eligible is None or behind.values.get(other.partition.name) != other.priority:
+            if alone is None or eligible is None:
+                return -math.inf
+            if given and behind.values.get(other.partition.name) != other.priority:
                 return -math.inf
             since = floor(eligible + _TINY)
             aged = behind.age if since <= second else (second - since) / max_age * weight
@@ -92,13 +101,15 @@ def first_leads_until(
 
 
 def _sum_of(
-    job: Job, known: Known | None, second: int, weight: float, max_age: float
+    job: Job, known: Known | None, second: int, weight: float, max_age: float, *, given: bool
 ) -> tuple[float, float, float] | None:
     """Return the sum of a job, the second since when it ages, and the weighted age; None: it is not known."""
     if known is None:
         return float(job.priority), -math.inf, weight
     alone, eligible = known.alone, job.eligible_since
-    if alone is None or eligible is None or job.priority != known.values.get(job.partition.name):
+    if alone is None or eligible is None:
+        return None
+    if given and job.priority != known.values.get(job.partition.name):
         return None
     since = math.floor(eligible + _TINY)
     age = known.age if since <= second else (second - since) / max_age * weight
