@@ -95,14 +95,16 @@ class Patience:
         """
         arrived, usual = 0, True
         for event in events:
-            kind = type(event)
-            if kind is Submitted:
+            if type(event) is Submitted:
                 arrived += 1
-            elif kind is not Finished:
+                if event.spec.priority is not None:
+                    self._priorities.be_exact()  # it stands among the others by what it was given
+            elif type(event) is not Finished:
                 usual = False
-                if kind not in _HARMLESS:
+                if type(event) not in _HARMLESS:
                     self._let_in_until = None  # jobs may ask for something else, or wait again
         if not usual:
+            self._priorities.be_exact()
             return False
         if not self._ledger.active_count:
             return not self._queue.entries
@@ -173,8 +175,11 @@ class Patience:
         renewed = False
         if len(entries) > 1:
             renewed = due
-            if (due or priorities.owed) and priorities.settle():
+            roughly = self._let_in_until is not None
+            if (due or priorities.unsettled) and priorities.settle(roughly=roughly):
                 self._rhythm.look_again()
+        else:
+            priorities.leave_line()
         self.make_pass(now)
         self._look_ahead(renewed and not events, transitions.actions)
 

@@ -19,6 +19,7 @@ from makeway_slurm.multifactor.fair_tree import FairTree, Share
 from makeway_slurm.multifactor.guard import RankGuard
 from makeway_slurm.multifactor.known import Known
 from makeway_slurm.multifactor.leisure import priorities_at
+from makeway_slurm.multifactor.line import Line
 from makeway_slurm.multifactor.steady import Until, first_leads_until, order_stands_until
 
 _TINY = 1e-6
@@ -66,6 +67,10 @@ class Multifactor:
         """Jobs that the last recalculation was about, and those that came since; others were given a priority."""
         self._running = settings.has("CALCULATE_RUNNING")
         self._period = settings.calc_period
+        self._line = Line(settings.weight_age, settings.max_age, settings.calc_period)
+        """Those who wait, where their order is surely that of an earlier recalculation."""
+        self._lined_by: Sequence[float] | None = None
+        """The factors by which they stand."""
 
     @property
     def next_at(self) -> Seconds:
@@ -266,9 +271,12 @@ class Multifactor:
         count = book.recalculations(ranks)
         if not count:
             return None
-        aging = self._aging
-        line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
-        sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
+        if self._line.until >= self._renewed_at and self._line.has(jobs):
+            sure = self._line.until
+        else:
+            aging = self._aging
+            line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
+            sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
         periods = min(float(count), (sure - self._renewed_at) / settings.calc_period)
         return book.next_at + math.floor(periods) * settings.calc_period if periods >= 1.0 else None
 
@@ -313,6 +321,37 @@ class Multifactor:
             self._fairshare_by_index(),
             self.settings,
         )
+
+    def line_up(self, jobs: Sequence[Job], view: ClusterView) -> None:
+        """See those who wait, in the order in which they stand by the last recalculation."""
+        del view
+        self._lined_by = self._fairshare_by_index()
+        self._line.form(jobs, self._known, math.floor(self._renewed_at + _TINY))
+
+    def beside(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority] | None:
+        """Return what puts those who came where they stand among those lined up; None: that is not sure."""
+        book, line = self.book, self._line
+        book.advance(view.now)
+        at = book.next_at - self._period
+        if line.until < at:
+            return None
+        factors = self._fairshare_by_index()
+        if factors is not self._lined_by:
+            return None
+        found: list[Priority] = []
+        weight = self.settings.weight_fairshare
+        for job in jobs:
+            known = self._look_at(job)
+            node = known.association
+            known.fairshare = (
+                factors[node.index] * weight if factors is not None and node is not None else 0.0
+            )
+            priority = line.join(job, known)
+            if priority is None:
+                return None
+            found.append(priority)
+        self._renewed_at = at
+        return found
 
     def leads_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
         """Return the first recalculation at which somebody may overtake the first of these jobs; None: the next one."""
