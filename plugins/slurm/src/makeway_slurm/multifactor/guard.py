@@ -20,6 +20,8 @@ _TOP, _BETWEEN, _BOTTOM = 2, 1, 0
 """Where who has used nothing stands, who has, and who has no share."""
 _STEEP = 1.05
 """Nothing is sure where usage decays faster in a period."""
+_Amount = tuple[float, float]
+"""What was used as of the last recalculation, divided by the common scale, and what is added a second."""
 
 
 class RankGuard:
@@ -43,8 +45,9 @@ class RankGuard:
         if book.decayed_sum > self._until:
             return False
         if book.newcomers:
+            young = self._young_rates()
             for index in book.newcomers:
-                until = self._stands(index)
+                until = self._stands(index, young)
                 if until < self._until:
                     self._until = until
             self._take_note()
@@ -62,15 +65,22 @@ class RankGuard:
         self._until = -math.inf
         if not self._calm:
             return
-        self._ahead.clear()
-        self._behind.clear()
+        ahead: dict[int, tuple[int, bool]] = {}
+        behind: dict[int, tuple[int, bool]] = {}
+        self._ahead, self._behind = ahead, behind
+        young = self._young_rates()
         until = math.inf
+        last, amount = -1, (0.0, 0.0)
         for one, other, tied in self._fair.neighbours():
-            self._behind[one] = other, tied
-            self._ahead[other] = one, tied
-            until = min(until, self._pair(one, other, tied=tied))
-            if until == -math.inf:
-                break
+            behind[one] = other, tied
+            ahead[other] = one, tied
+            mine = amount if one == last else self._amount_of(one, young)
+            last, amount = other, self._amount_of(other, young)
+            sure = self._pair(one, mine, other, amount, tied=tied)
+            if sure < until:
+                until = sure
+                if until == -math.inf:
+                    break
         self._until = until
 
     def _take_note(self) -> None:
@@ -83,25 +93,42 @@ class RankGuard:
         """Be sure of nothing."""
         self._until = -math.inf
 
-    def _stands(self, index: int) -> float:
+    def _stands(self, index: int, young: dict[int, float]) -> float:
         """Return up to which common sum an association stands between its neighbours.
 
         What it uses more keeps it behind the one before it, unless it had used nothing, or was tied.
         """
-        until = math.inf
         behind, ahead = self._behind.get(index), self._ahead.get(index)
+        if behind is None and ahead is None:
+            return math.inf
+        until = math.inf
+        mine = self._amount_of(index, young)
         if behind is not None:
-            until = self._pair(index, behind[0], tied=behind[1])
-        if ahead is not None and (ahead[1] or self._used_and_rate(index)[0] < _FAINT):
-            return min(until, self._pair(ahead[0], index, tied=ahead[1]))
+            other, tied = behind
+            until = self._pair(index, mine, other, self._amount_of(other, young), tied=tied)
+        if ahead is not None and (ahead[1] or mine[0] < _FAINT):
+            other, tied = ahead
+            until = min(until, self._pair(other, self._amount_of(other, young), index, mine, tied=tied))
         return until
 
-    def _pair(self, one: int, other: int, *, tied: bool) -> float:
+    def _pair(self, one: int, mine: _Amount, other: int, behind: _Amount, *, tied: bool) -> float:
         """Return up to which common sum `one` surely stands before `other`, nobody starting."""
-        book, places = self._book, self._places
-        (_, share, endless), (_, share_behind, endless_behind) = places[one], places[other]
-        used, rate = self._used_and_rate(one)
-        used_behind, rate_behind = self._used_and_rate(other)
+        (_, share, endless), (_, share_behind, endless_behind) = self._places[one], self._places[other]
+        (used, rate), (used_behind, rate_behind) = mine, behind
+        if not (
+            tied
+            or endless
+            or endless_behind
+            or used < _FAINT
+            or used_behind < _FAINT
+            or not share
+            or not share_behind
+        ):
+            least = share_behind * (1.0 + _ROUNDING)
+            gap = share * (1.0 - _ROUNDING) * used_behind - least * used
+            if gap <= 0.0:
+                return -math.inf
+            return self._book.decayed_sum + gap / (least * rate) if rate else math.inf
         if (used < _FAINT and (used or rate)) or (used_behind < _FAINT and (used_behind or rate_behind)):
             return -math.inf
         level = _TOP if endless else _BOTTOM if not share else _TOP if not used else _BETWEEN
@@ -111,19 +138,13 @@ class RankGuard:
         if level != _BETWEEN or level_behind != _BETWEEN:  # for good, as long as nobody starts
             stands = level == level_behind if tied else level > level_behind
             return math.inf if stands else -math.inf
-        if tied:
-            same = not (rate or rate_behind) and used == used_behind and share == share_behind
-            return math.inf if same else -math.inf
-        behind = share_behind * (1.0 + _ROUNDING)
-        gap = share * (1.0 - _ROUNDING) * used_behind - behind * used
-        if gap <= 0.0:
-            return -math.inf
-        return book.decayed_sum + gap / (behind * rate) if rate else math.inf
+        same = not (rate or rate_behind) and used == used_behind and share == share_behind
+        return math.inf if same else -math.inf
 
-    def _used_and_rate(self, index: int) -> tuple[float, float]:
-        """Return what was used as of the last recalculation, divided by the common scale, and what is added a second.
+    def _amount_of(self, index: int, young: dict[int, float]) -> _Amount:
+        """Return what an association has used, and what it adds.
 
-        Jobs that have just started count for the rate as well.
+        :param young: what jobs add that have just started, by association.
         """
         book, raw = self._book, self._raw
         entry = book.associations[index]
@@ -132,10 +153,19 @@ class RankGuard:
             used = entry.frozen / book.scale
         else:
             used = entry.sums[raw] + rate * (book.decayed_sum - entry.mark)
-        for charge in book.young:
-            if entry in charge.entries:
-                rate += charge.rate_in(raw)
-        return used, rate
+        return used, rate + young.get(index, 0.0)
+
+    def _young_rates(self) -> dict[int, float]:
+        """Return what jobs add that have just started, by association."""
+        found: dict[int, float] = {}
+        raw = self._raw
+        for charge in self._book.young:
+            rate = charge.rate_in(raw)
+            if rate:
+                for entry in charge.entries:
+                    if entry.index >= 0:
+                        found[entry.index] = found.get(entry.index, 0.0) + rate
+        return found
 
 
 __all__ = ["RankGuard"]
