@@ -71,6 +71,11 @@ class UsageBook(Sums):
         self._holder = Holder(view.cluster)
         self._steps = False
         """Whether what jobs may still use is kept step by step: some amounts are no round numbers."""
+        self._whole = True
+        """Whether all amounts so far are whole numbers, whose sums are exact in whatever order."""
+        self._unowed: dict[str, Charge] = {}
+        self._overdue: list[Charge] = []
+        """Jobs whose time is still to be entered in what running jobs may use, or to be taken out of it."""
         self._freezes = False
         """Whether what was used at the last recalculation is asked for later on."""
         period, phase = settings.calc_period, settings.calc_phase
@@ -114,6 +119,7 @@ class UsageBook(Sums):
             names = ((RAW, BILLING), (CPU,))
         else:
             names = ((RAW, BILLING, CPU),)
+        self._raw = 0
         for at, alike in enumerate((*names, (WALL,), (NODE,))):
             self.columns.update(dict.fromkeys(alike, at))
         self.width = len(names) + 2
@@ -241,40 +247,31 @@ class UsageBook(Sums):
 
     def _advance_evenly(self, now: Seconds) -> None:
         """Make the recalculations that are due, where all are at whole seconds and nobody looks at each."""
-        period, per_second, until = self._settings.calc_period, self.per_second, now + _TINY
-        passed = -1
-        left = 1.0
-        next_at, scale, last = self.next_at, self.scale, self.last
-        decayed_sum, plain_sum, ticks = self.decayed_sum, self.plain_sum, self.ticks
-        while next_at <= until:
-            if self._young:
-                self.next_at, self.scale, self.last = next_at + period, scale, last
-                self.decayed_sum, self.plain_sum, self.ticks = decayed_sum, plain_sum, ticks
-                self._recalculate(int(next_at))
-                next_at, scale, last = self.next_at, self.scale, self.last
-                decayed_sum, plain_sum, ticks = self.decayed_sum, self.plain_sum, self.ticks
-                continue
+        period, until = self._settings.calc_period, now + _TINY
+        while self.next_at <= until:
             if not self._charges:
-                next_at = self._grid(now)
-            at = int(next_at)
-            next_at += period
-            if at > last:
-                if at - last != passed:
-                    passed = at - last
-                    left = per_second**passed
-                worth = scale * left
-                if worth >= _NOTHING:
-                    scale = worth
-                    decayed_sum += passed * left / scale
-                plain_sum += passed
-                if worth < _SMALL:
-                    self.scale, self.decayed_sum, self.plain_sum = scale, decayed_sum, plain_sum
-                    self._rescale(worth)
-                    scale, decayed_sum, plain_sum = self.scale, self.decayed_sum, self.plain_sum
-            last = at
-            ticks += 1
-        self.next_at, self.scale, self.last = next_at, scale, last
-        self.decayed_sum, self.plain_sum, self.ticks = decayed_sum, plain_sum, ticks
+                self.next_at = self._grid(now)
+            at = self.next_at
+            if self._young or at - self.last != period:
+                self.next_at = at + period
+                self._recalculate(int(at))
+                continue
+            count, left = math.floor((until - at) / period) + 1, self.per_second ** int(period)
+            if at + (count - 1) * period > until:
+                count -= 1
+            if self.scale * left**count < _SMALL:
+                self.next_at = at + period
+                self._recalculate(int(at))
+                continue
+            scale, decayed_sum, weight = self.scale, self.decayed_sum, int(period) * left
+            for _ in range(count):
+                scale *= left
+                decayed_sum += weight / scale
+            self.scale, self.decayed_sum = scale, decayed_sum
+            self.plain_sum += count * int(period)
+            self.next_at = at + count * period
+            self.last = int(self.next_at - period)
+            self.ticks += count
 
     def _recalculate(self, now: int) -> None:
         for call in self._before:
@@ -310,19 +307,62 @@ class UsageBook(Sums):
             seconds = now - (start if start > last else last)
             if seconds < 0:
                 seconds = 0
-            weight = seconds * self.per_second**seconds
-            vector, end = charge.shape.vector, (charge.limit or 0.0) + start
-            for entry in charge.entries:
-                entry.charge(vector, seconds, weight)
-                rates, due = entry.rate, entry.due
-                if self._steps:
+            if self._steps:
+                for entry in charge.entries:
                     entry.settle_owed()
-                    for at, rate in vector:
+                    for at, rate in charge.shape.vector:
                         entry.owed[at] -= rate * seconds
-                for at, rate in vector:
-                    rates[at] += rate
-                    due[at] += rate * end
+            self._add_piece(charge, seconds, 1.0, freezes=False)
+        if not self._steps:
+            self._unowed.update(self._young)
+            if not self._whole:
+                self.bring_up_owed()
         self._young.clear()
+
+    def _add_piece(self, charge: Charge, seconds: int, grows: float, *, freezes: bool) -> None:
+        """Add what a job is charged for some seconds to all that is charged by rates up to now; change the rates then.
+
+        :param grows: by how many times what the job is charged for.
+        :param freezes: whether to keep what was used at the last recalculation.
+        """
+        shape = charge.shape
+        weight, scale = seconds * self.per_second**seconds, self.scale
+        decayed_sum, ticks, raw = self.decayed_sum, self.ticks, self._raw
+        more = [(at, rate * weight / scale, rate * grows) for at, rate in shape.vector]
+        others = len(more) < self.width
+        for entry in charge.entries:
+            sums, rates = entry.sums, entry.rate
+            if entry.decays:
+                pieces, common = more, decayed_sum
+            else:
+                pieces, common = shape.undecayed(seconds, grows), self.plain_sum
+            grown = common - entry.mark
+            entry.mark = common
+            if freezes and entry.index >= 0 and entry.frozen_at != ticks:
+                rate = rates[raw]
+                entry.frozen = (sums[raw] + rate * grown if rate else sums[raw]) * scale
+                entry.frozen_at = ticks
+            if others and grown:
+                named = [at for at, _, _ in more]
+                for at, rate in enumerate(rates):
+                    if rate and at not in named:
+                        sums[at] += rate * grown
+            for at, piece, change in pieces:
+                rate = rates[at]
+                sums[at] = sums[at] + piece + rate * grown
+                rates[at] = rate + change
+
+    def bring_up_owed(self) -> None:
+        """Enter what running jobs may still use: of most jobs nobody asks for it before they have ended."""
+        for charges, sign in ((self._unowed.values(), 1.0), (self._overdue, -1.0)):
+            for charge in charges:
+                end = (charge.limit or 0.0) + charge.start
+                for entry in charge.entries:
+                    due = entry.due
+                    for at, rate in charge.shape.vector:
+                        due[at] += sign * (rate * end)
+        self._unowed.clear()
+        self._overdue.clear()
 
     def _resets(self, before: int, now: int) -> bool:
         """Whether a boundary of PriorityUsageResetPeriod lies between two seconds of the replay (2.2 no. 6)."""
@@ -358,20 +398,20 @@ class UsageBook(Sums):
             self.advance(now)
         began, limit = job.started_at, job.time_limit
         entries = self.charged(job)
-        charge = Charge(
-            job, entries, self._shape(job), math.floor((now if began is None else began) + _TINY), limit
-        )
-        if not self._steps and limit is not None and not (limit * _ROUND).is_integer():
+        shape = self._shape(job)
+        charge = Charge(job, entries, shape, math.floor((now if began is None else began) + _TINY), limit)
+        if self._whole and not (shape.whole and (limit is None or float(limit).is_integer())):
+            self.bring_up_owed()
+            self._whole = False
+        if not (self._whole or self._steps or limit is None or (limit * _ROUND).is_integer()):
             self._go_by_steps()
         self._charges[job.id] = self._young[job.id] = charge
-        if self._freezes:
-            for entry in entries:
-                if entry.index >= 0:
-                    self.newcomers.add(entry.index)
-        decayed_sum, plain_sum = self.decayed_sum, self.plain_sum
+        decayed_sum, plain_sum, freezes = self.decayed_sum, self.plain_sum, self._freezes
         for entry in entries:
             if entry.mark != (decayed_sum if entry.decays else plain_sum):
                 entry.settle()
+            if freezes and entry.index >= 0:
+                self.newcomers.add(entry.index)
         if self._steps:
             self._owe(charge, self.rest(charge))
 
@@ -388,28 +428,22 @@ class UsageBook(Sums):
         seconds = math.floor(now + _TINY) - (start if start > last else last)
         if seconds < 0 or not self._runs:
             seconds = 0
-        weight = seconds * self.per_second**seconds
-        ticks, freezes = self.ticks, self._freezes
-        vector, end = charge.shape.vector, (charge.limit or 0.0) + start
-        for entry in charge.entries:
-            if freezes:
-                if entry.frozen_at != ticks:
-                    entry.freeze()
-                if young and entry.index >= 0:
-                    self.newcomers.add(entry.index)
-            entry.charge(vector, seconds, weight)
-            if self._steps:
-                entry.settle_owed()
-            if not young:
-                rates, due = entry.rate, entry.due
-                for at, rate in vector:
-                    rates[at] -= rate
-                    due[at] -= rate * end
+        freezes = self._freezes
+        if young and freezes:
+            self.newcomers.update([entry.index for entry in charge.entries if entry.index >= 0])
         if self._steps:
-            rest = self.rest(charge)
+            rest, vector = self.rest(charge), charge.shape.vector
             for entry in charge.entries:
+                entry.settle_owed()
                 for at, rate in vector:
                     entry.owed[at] -= rate * rest
+        self._add_piece(charge, seconds, 0.0 if young else -1.0, freezes=freezes)
+        if self._steps:
+            return
+        if not young and self._unowed.pop(job.id, None) is None:
+            self._overdue.append(charge)
+            if not self._whole:
+                self.bring_up_owed()
 
     def _owe(self, charge: Charge, seconds: float) -> None:
         """Let running jobs be allowed to use so much more, or less, where that is kept step by step."""
@@ -421,6 +455,7 @@ class UsageBook(Sums):
 
     def _go_by_steps(self) -> None:
         """Keep what jobs may still use step by step from now on: sums of such amounts depend on their order."""
+        self.bring_up_owed()
         self._steps = True
         for entry in self._entries():
             entry.owed = [entry.owing(at) for at in range(self.width)]
@@ -513,6 +548,7 @@ class UsageBook(Sums):
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another book handed over; active jobs are charged already."""
+        self.bring_up_owed()
         self._part_columns()
         rests = [(charge, self.rest(charge)) for charge in self._charges.values()]
         self.last, self.next_at, self.ticks = memory["last"], memory["next_at"], memory["ticks"]
