@@ -170,6 +170,13 @@ class UsageBook(Sums):
             for entry in self.associations.values()
         ]
 
+    def used_by(self, index: int) -> float:
+        """Return the same of one association."""
+        entry, raw = self.associations[index], self._raw
+        if entry.frozen_at == self.ticks:
+            return entry.frozen
+        return (entry.sums[raw] + entry.rate[raw] * (self.decayed_sum - entry.mark)) * self.scale
+
     @property
     def is_predictable(self) -> bool:
         """Whether somebody is charged, and nothing is ever reset: usage grows as it does until somebody starts."""

@@ -32,56 +32,68 @@ class RankGuard:
         self._fair = fair
         self._places = fair.places
         self._raw = book.columns[RAW]
-        self._ahead: dict[int, tuple[int, bool]] = {}
-        """Who stands next before an association, and whether they are tied."""
         self._behind: dict[int, tuple[int, bool]] = {}
+        """Who stands next behind an association, and whether they are tied."""
+        self._ahead: dict[int, tuple[int, bool]] = {}
+        """The same of who stands next before it."""
+        self._bounds: dict[int, float] = {}
+        """Up to which common sum an association stands before the next one."""
+        self._room: dict[int, float] = {}
+        """Up to which usage, divided by the common scale, it does so whatever happens; not there: that is not known."""
         self._until = -math.inf
         """Up to which common sum ranks stand."""
+        self._watches = False
+        """Whether pairs are those of the ranks that were found last."""
         self._calm = book.worth <= _STEEP and not book.resets
 
     def holds(self) -> bool:
         """Whether all ranks of the last recalculation are surely those that were found last."""
         book = self._book
-        if book.decayed_sum > self._until:
+        if not self._watches:
             return False
         if book.newcomers:
             young = self._young_rates()
-            for index in book.newcomers:
-                until = self._stands(index, young)
-                if until < self._until:
-                    self._until = until
+            for index in tuple(book.newcomers):
+                self._look_at(index, young)
             self._take_note()
-        return book.decayed_sum <= self._until
+        return book.decayed_sum <= self._until or self._looks_again()
 
     def lasts(self) -> float:
         """Return for how many seconds of growth, of today's worth, ranks surely stand."""
-        return max(0.0, (self._until - self._book.decayed_sum) * self._book.scale) if self.holds() else 0.0
+        if not self.holds():
+            return 0.0
+        bounds = self._bounds
+        if bounds:  # the nearest one may be further by now
+            one = min(bounds, key=bounds.__getitem__)
+            self._watch(one, self._behind[one], self._young_rates())
+        self._until = min(bounds.values(), default=math.inf)
+        return max(0.0, (self._until - self._book.decayed_sum) * self._book.scale)
 
     def begin(self) -> None:
-        """Watch from now on what `FairTree.factors` has just found."""
+        """Watch from now on what `FairTree.factors` has just found; who stands next to whom as before is known."""
         book = self._book
-        ticks = book.ticks  # whose last piece counts from the next recalculation on is looked at again then
-        book.newcomers = {index for index, entry in book.associations.items() if entry.frozen_at == ticks}
-        self._until = -math.inf
         if not self._calm:
             return
-        ahead: dict[int, tuple[int, bool]] = {}
-        behind: dict[int, tuple[int, bool]] = {}
-        self._ahead, self._behind = ahead, behind
+        behind, bounds, room = self._behind, self._bounds, self._room
+        if not self._watches:
+            behind, bounds, room = {}, {}, {}
+            book.newcomers = set()
+        self._watches = True
+        self._behind, self._bounds, self._room = {}, {}, {}
+        self._ahead.clear()
         young = self._young_rates()
-        until = math.inf
-        last, amount = -1, (0.0, 0.0)
+        now = book.decayed_sum
         for one, other, tied in self._fair.neighbours():
-            behind[one] = other, tied
-            ahead[other] = one, tied
-            mine = amount if one == last else self._amount_of(one, young)
-            last, amount = other, self._amount_of(other, young)
-            sure = self._pair(one, mine, other, amount, tied=tied)
-            if sure < until:
-                until = sure
-                if until == -math.inf:
-                    break
-        self._until = until
+            pair = other, tied
+            self._behind[one] = pair
+            self._ahead[other] = one, tied
+            if behind.get(one) == pair and bounds[one] >= now:
+                self._bounds[one] = bounds[one]
+                if one in room:
+                    self._room[one] = room[one]
+            else:
+                self._watch(one, pair, young)
+        self._until = min(self._bounds.values(), default=math.inf)
 
     def _take_note(self) -> None:
         """Forget who was looked at, but for those whose last piece counts from the next recalculation on."""
@@ -91,25 +103,70 @@ class RankGuard:
 
     def forget(self) -> None:
         """Be sure of nothing."""
-        self._until = -math.inf
+        self._watches = False
 
-    def _stands(self, index: int, young: dict[int, float]) -> float:
-        """Return up to which common sum an association stands between its neighbours.
+    def _look_at(self, index: int, young: dict[int, float]) -> None:
+        """See up to which common sum an association stands between its neighbours that uses more, or had used nothing.
 
         What it uses more keeps it behind the one before it, unless it had used nothing, or was tied.
         """
-        behind, ahead = self._behind.get(index), self._ahead.get(index)
-        if behind is None and ahead is None:
+        pair = self._behind.get(index)
+        if pair is not None:
+            room = self._room.get(index)
+            if room is None:
+                self._watch(index, pair, young)
+            else:
+                used, rate = self._amount_of(index, young)
+                now = self._book.decayed_sum
+                until = now + (room - used) / rate if rate else math.inf if used < room else -math.inf
+                if until < self._until:
+                    self._watch(index, pair, young)
+                else:
+                    self._bounds[index] = until
+        ahead = self._ahead.get(index)
+        if ahead is not None:
+            one, tied = ahead
+            if tied or one not in self._room:
+                self._watch(one, (index, tied), young)
+
+    def _watch(self, one: int, pair: tuple[int, bool], young: dict[int, float]) -> None:
+        """Note up to when an association surely stands before the next one."""
+        other, tied = pair
+        book = self._book
+        for each in (one, other):
+            if book.associations[each].frozen_at == book.ticks:
+                book.newcomers.add(each)  # its last piece counts from the next recalculation on
+        self._room.pop(one, None)
+        mine, behind = self._amount_of(one, young), self._amount_of(other, young)
+        until = self._bounds[one] = self._pair(one, mine, other, behind, tied=tied)
+        if until < self._until:
+            self._until = until
+
+    def _looks_again(self) -> bool:
+        """Whether those stand as they did who may not, by what was used up to the last recalculation."""
+        now, bounds = self._book.decayed_sum, self._bounds
+        doubtful = [one for one, until in bounds.items() if until < now]
+        for one in doubtful:
+            other, tied = self._behind[one]
+            level, level_behind = self._level(one), self._level(other)
+            if level != level_behind if tied else level <= level_behind:
+                return False
+        young = self._young_rates()
+        for one in doubtful:
+            self._watch(one, self._behind[one], young)
+        self._until = min(bounds.values(), default=math.inf)
+        return True
+
+    def _level(self, index: int) -> float:
+        """Return what `FairTree` ranks an association by."""
+        above, share, endless = self._places[index]
+        if endless:
             return math.inf
-        until = math.inf
-        mine = self._amount_of(index, young)
-        if behind is not None:
-            other, tied = behind
-            until = self._pair(index, mine, other, self._amount_of(other, young), tied=tied)
-        if ahead is not None and (ahead[1] or mine[0] < _FAINT):
-            other, tied = ahead
-            until = min(until, self._pair(other, self._amount_of(other, young), index, mine, tied=tied))
-        return until
+        if not share:
+            return 0.0
+        total = self._book.used_by(above)
+        part = self._book.used_by(index) / total if total else 0.0
+        return share / part if part else math.inf
 
     def _pair(self, one: int, mine: _Amount, other: int, behind: _Amount, *, tied: bool) -> float:
         """Return up to which common sum `one` surely stands before `other`, nobody starting."""
@@ -125,10 +182,11 @@ class RankGuard:
             or not share_behind
         ):
             least = share_behind * (1.0 + _ROUNDING)
-            gap = share * (1.0 - _ROUNDING) * used_behind - least * used
-            if gap <= 0.0:
+            room = share * (1.0 - _ROUNDING) * used_behind / least
+            if room <= used:
                 return -math.inf
-            return self._book.decayed_sum + gap / (least * rate) if rate else math.inf
+            self._room[one] = room
+            return self._book.decayed_sum + (room - used) / rate if rate else math.inf
         if (used < _FAINT and (used or rate)) or (used_behind < _FAINT and (used_behind or rate_behind)):
             return -math.inf
         level = _TOP if endless else _BOTTOM if not share else _TOP if not used else _BETWEEN
