@@ -183,7 +183,7 @@ class Entry:
 class Shape:
     """What jobs hold alike, and are charged for each second."""
 
-    __slots__ = ("factor", "held", "rates", "vector", "whole")
+    __slots__ = ("dense", "factor", "held", "minus", "rates", "vector", "whole")
 
     def __init__(self, held: Mapping[str, int], rates: Mapping[str, float], factor: float) -> None:
         self.held = held
@@ -196,9 +196,17 @@ class Shape:
         self.whole = all(float(rate).is_integer() for rate in rates.values())
         """Whether all of it are whole numbers."""
 
-    def undecayed(self, seconds: int, grows: float) -> list[tuple[int, float, float]]:
-        """Return what some seconds cost by column, each with the rate, `grows` times."""
-        return [(at, rate * float(seconds), rate * grows) for at, rate in self.vector]
+        self.dense: list[float] = []
+        self.minus: list[float] = []
+        """What they are charged for each second in every column, and minus that; `spread` fills them."""
+
+    def spread(self, width: int) -> list[float]:
+        """Fill and return `dense`, for so many columns."""
+        self.dense = [0.0] * width
+        for at, rate in self.vector:
+            self.dense[at] = rate
+        self.minus = [-rate for rate in self.dense]
+        return self.dense
 
 
 class Charge:

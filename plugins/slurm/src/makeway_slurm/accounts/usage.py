@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import add, mul
 from typing import Any
 
 from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
@@ -155,6 +157,7 @@ class UsageBook(Sums):
         self._widen(like)
         for shape in (*self._shapes.values(), *(charge.shape for charge in self._charges.values())):
             shape.vector = self._vector(shape.rates)
+            shape.spread(self.width)
 
     def _vector(self, rates: Mapping[str, float]) -> Sequence[tuple[int, float]]:
         return [*{self.column(name): rate for name, rate in rates.items() if rate}.items()]
@@ -319,45 +322,43 @@ class UsageBook(Sums):
                     entry.settle_owed()
                     for at, rate in charge.shape.vector:
                         entry.owed[at] -= rate * seconds
-            self._add_piece(charge, seconds, 1.0, freezes=False)
+            self._add_piece(charge, seconds, 1, freezes=False)
         if not self._steps:
             self._unowed.update(self._young)
             if not self._whole:
                 self.bring_up_owed()
         self._young.clear()
 
-    def _add_piece(self, charge: Charge, seconds: int, grows: float, *, freezes: bool) -> None:
+    def _add_piece(self, charge: Charge, seconds: int, grows: int, *, freezes: bool) -> None:
         """Add what a job is charged for some seconds to all that is charged by rates up to now; change the rates then.
 
-        :param grows: by how many times what the job is charged for.
+        :param grows: whether rates grow by what the job is charged for, shrink, or neither: 1, -1, 0.
         :param freezes: whether to keep what was used at the last recalculation.
         """
         shape = charge.shape
+        rates = shape.dense if len(shape.dense) == self.width else shape.spread(self.width)
         weight, scale = seconds * self.per_second**seconds, self.scale
         decayed_sum, ticks, raw = self.decayed_sum, self.ticks, self._raw
-        more = [(at, rate * weight / scale, rate * grows) for at, rate in shape.vector]
-        others = len(more) < self.width
+        more = [rate * weight / scale for rate in rates]
+        change = rates if grows > 0 else shape.minus
         for entry in charge.entries:
-            sums, rates = entry.sums, entry.rate
+            sums, before = entry.sums, entry.rate
             if entry.decays:
                 pieces, common = more, decayed_sum
             else:
-                pieces, common = shape.undecayed(seconds, grows), self.plain_sum
+                pieces, common = [rate * float(seconds) for rate in rates], self.plain_sum
             grown = common - entry.mark
             entry.mark = common
             if freezes and entry.index >= 0 and entry.frozen_at != ticks:
-                rate = rates[raw]
+                rate = before[raw]
                 entry.frozen = (sums[raw] + rate * grown if rate else sums[raw]) * scale
                 entry.frozen_at = ticks
-            if others and grown:
-                named = [at for at, _, _ in more]
-                for at, rate in enumerate(rates):
-                    if rate and at not in named:
-                        sums[at] += rate * grown
-            for at, piece, change in pieces:
-                rate = rates[at]
-                sums[at] = sums[at] + piece + rate * grown
-                rates[at] = rate + change
+            if grown:
+                entry.sums = [*map(add, map(add, sums, pieces), map(mul, before, repeat(grown)))]
+            elif seconds:
+                entry.sums = [*map(add, sums, pieces)]
+            if grows:
+                entry.rate = [*map(add, before, change)]
 
     def bring_up_owed(self) -> None:
         """Enter what running jobs may still use: of most jobs nobody asks for it before they have ended."""
@@ -444,7 +445,7 @@ class UsageBook(Sums):
                 entry.settle_owed()
                 for at, rate in vector:
                     entry.owed[at] -= rate * rest
-        self._add_piece(charge, seconds, 0.0 if young else -1.0, freezes=freezes)
+        self._add_piece(charge, seconds, 0 if young else -1, freezes=freezes)
         if self._steps:
             return
         if not young and self._unowed.pop(job.id, None) is None:
