@@ -69,8 +69,8 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, config: Config, given: list[JobSp
     """Replay, and hold each order against the priorities of its recalculation; count those that were not worked out."""
     settle, told = Priorities.settle, Counter[bool]()
 
-    def checked(priorities: Priorities, *, roughly: bool = False) -> bool:
-        found = settle(priorities, roughly=roughly)
+    def checked(priorities: Priorities, *, roughly: bool = False, due: bool | None = None) -> bool:
+        found = settle(priorities, roughly=roughly, due=due)
         told[priorities._rough] += 1
         multifactor, queue = priorities.prioritizer, priorities._queue
         assert isinstance(multifactor, Multifactor)

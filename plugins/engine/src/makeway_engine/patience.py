@@ -176,7 +176,7 @@ class Patience:
         if len(entries) > 1:
             renewed = due
             roughly = self._let_in_until is not None
-            if (due or priorities.unsettled) and priorities.settle(roughly=roughly):
+            if (due or priorities.unsettled) and priorities.settle(roughly=roughly, due=due):
                 self._rhythm.look_again()
         else:
             priorities.leave_line()
@@ -187,7 +187,10 @@ class Patience:
         """Whether more than a glance and the limits known decides about a job."""
         if job.spec.het_id is not None or len(job.partitions) > 1 or job.spec.oversubscribe:
             return True
-        return any(about(job) for about in self._others)
+        for about in self._others:  # noqa: SIM110  # a generator takes twice as long
+            if about(job):
+                return True
+        return False
 
     def _look_ahead(self, renewed: bool, actions: Sequence[Action]) -> None:
         """Find out whether time alone may change who starts."""
@@ -221,7 +224,7 @@ class Patience:
         until = self.let_in()
         if until <= now:
             return False
-        self._put_off(until)
+        self._at_ease_until, self._puts_off, self.wake = until, True, until
         self._is_full, self._freed, self._seen = True, ledger.freed, len(arrivals)
         return True
 

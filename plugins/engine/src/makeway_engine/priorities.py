@@ -219,14 +219,16 @@ class Priorities:
         self._keeps_line = hasattr(self.prioritizer, "beside")
         return self.at_leisure
 
-    def settle(self, *, roughly: bool = False) -> bool:
+    def settle(self, *, roughly: bool = False, due: bool | None = None) -> bool:
         """Work out what was put off up to now; say whether anybody stands elsewhere who had a priority before.
 
         :param roughly: it is enough to know who stands before whom.
+        :param due: whether all priorities have to be worked out; None: that is not known.
         """
         queue, owed, given = self._queue, self.owed, self.given
         waiting = queue.waiting
-        due = self.due(self._ledger.now)
+        if due is None:
+            due = self.due(self._ledger.now)
         orderly = roughly and self._keeps_line and not given
         line = self._line
         if orderly and line and self._settle_beside(line, due=due):
@@ -270,7 +272,12 @@ class Priorities:
         """Let those who came stand among those whose order is as before; False: all have to be worked out."""
         arrivals = self._queue.arrivals
         jobs = [job for _, job, _ in arrivals if job.id not in line and job.state is _PENDING]
-        answer: Any = self._blamed(lambda: self._orderly.beside(jobs, self._view))
+        try:
+            answer: Any = self._orderly.beside(jobs, self._view)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._policies.blame(HOOK, None, error) from error
         if answer is None:
             return False
         self._check("beside", jobs, answer)
@@ -320,7 +327,12 @@ class Priorities:
 
     def look_at_first(self, jobs: Sequence[Job]) -> None:
         """Find out for how long the first of these jobs stays before all others."""
-        answer: Any = self._blamed(lambda: self._leisurely.leads_until(jobs, self._view))
+        try:
+            answer: Any = self._leisurely.leads_until(jobs, self._view)
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._policies.blame(HOOK, None, error) from error
         if answer is not None and (type(answer) not in (int, float) or answer != answer):
             text = f"leads_until returned {answer!r:.80}; allowed: seconds since the start, or None"
             raise self._policies.fault(HOOK, None, text)

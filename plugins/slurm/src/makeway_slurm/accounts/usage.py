@@ -102,6 +102,8 @@ class UsageBook(Sums):
         self._after: list[Callable[[int], None]] = []
         self._at_last: list[Callable[[], None]] = []
         self._rescaled: list[Callable[[], None]] = []
+        self._nodes: dict[tuple[str, str | None, int], Association | None] = {}
+        """By user, account and partition of a job."""
         self._charged: dict[tuple[Hashable, ...], tuple[Entry, ...]] = {}
         """By what `charged` looks at in a job."""
 
@@ -541,7 +543,12 @@ class UsageBook(Sums):
 
     def association_of(self, job: Job) -> Association | None:
         """Return the association of a job; None: it has none."""
-        return self.tree.of_job(job) if self.tree is not None else None
+        if self.tree is None:
+            return None
+        key = job.user, job.account, job.partition.index
+        if key not in self._nodes:
+            self._nodes[key] = self.tree.of_job(job)
+        return self._nodes[key]
 
     # ----------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:

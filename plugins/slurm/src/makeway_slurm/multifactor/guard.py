@@ -216,9 +216,8 @@ class RankGuard:
     def _young_rates(self) -> dict[int, float]:
         """Return what jobs add that have just started, by association."""
         found: dict[int, float] = {}
-        raw = self._raw
         for charge in self._book.young:
-            rate = charge.rate_in(raw)
+            rate = charge.shape.rates[RAW]
             if rate:
                 for entry in charge.entries:
                     if entry.index >= 0:

@@ -291,8 +291,9 @@ class Multifactor:
         )
 
     def note(self, job: Job, view: ClusterView) -> None:
-        """See a job that was just submitted."""
-        self.book.advance(view.now)
+        """See a job that was just submitted; what is due is made up for when it is asked for."""
+        if self.book.resets:
+            self.book.advance(view.now)
         self.book.saw(job)
 
     @property
