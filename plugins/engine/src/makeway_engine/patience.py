@@ -53,6 +53,7 @@ class Patience:
         self._easy = easy
         self._leads = easy if in_time else None
         self._ledger = ledger
+        self._active = ledger.jobs_active.by_id
         self._queue = queue
         self._transitions = transitions
         self._making_way = transitions.making_way
@@ -106,7 +107,7 @@ class Patience:
         if not usual:
             self._priorities.be_exact()
             return False
-        if not self._ledger.active_count:
+        if not self._active:
             return not self._queue.entries
         later = self._queue.later
         return now < self._at_ease_until and arrived < 2 and not (later and later[0][0] <= now)
@@ -148,9 +149,7 @@ class Patience:
         queue, transitions, priorities = self._queue, self._transitions, self._priorities
         entries = queue.entries
         due = priorities.due(now)
-        if (
-            due and not self._ledger.active_count
-        ):  # what nobody adds to is recalculated at once, however long it was
+        if due and not self._active:  # what nobody adds to is recalculated at once, however long it was
             if priorities.settle():
                 self._rhythm.look_again()
             due = False
@@ -198,7 +197,7 @@ class Patience:
         self._is_full = False
         self._at_ease_until = until = self.let_in()
         at_ease = until > self._ledger.now
-        if len(entries) < 2 and self._ledger.active_count:
+        if len(entries) < 2 and self._active:
             priorities.steady_until = math.inf
         elif not self.room_for(entries):
             self._is_full = True

@@ -44,6 +44,7 @@ class Priorities:
         """
         self._policies = policies
         self._ledger = ledger
+        self._active = ledger.jobs_active.by_id
         self._view = cast(ClusterView, ledger)
         self._queue = queue
         self.prioritizer = policies.priorities(self._view)
@@ -154,13 +155,13 @@ class Priorities:
     @property
     def next_at(self) -> Seconds | None:
         """When all priorities are due, as long as that can make a difference; None: not by themselves."""
-        prioritizer = self.prioritizer
-        if prioritizer is None or not self._queue.entries or not self._ledger.active_count:
+        prioritizer, steady = self.prioritizer, self.steady_until
+        if prioritizer is None or not self._queue.entries or not self._active or steady == math.inf:
             return None
-        at, steady = prioritizer.next_at, self.steady_until
+        at = prioritizer.next_at
         if at is None or steady is None or steady < at:
             return at
-        return steady if steady < math.inf else None
+        return steady
 
     def look_ahead(self, jobs: Sequence[Job]) -> None:
         """Find out for how long working them out would change nothing that matters, from this instant on.

@@ -42,6 +42,8 @@ class UsageBook(Sums):
         """What decaying usage is worth: it is kept divided by this."""
         self.decayed_sum = self.plain_sum = 0.0
         half_life = settings.decay_half_life
+        self.resets = settings.usage_reset_period != "NONE"
+        """Whether usage is reset now and then."""
         self.per_second = 1.0 - 0.693 / half_life if half_life else 1.0
         """What is left of usage after a second (2.2): not the exact power of one half."""
         self.columns: dict[str, int] = {}
@@ -188,11 +190,6 @@ class UsageBook(Sums):
         return bool(self._charges) and not self.resets
 
     @property
-    def resets(self) -> bool:
-        """Whether usage is reset now and then."""
-        return self._settings.usage_reset_period != "NONE"
-
-    @property
     def worth(self) -> float:
         """How much more a second of usage is worth a period later; infinite: that is not known."""
         period = self._settings.calc_period
@@ -290,7 +287,7 @@ class UsageBook(Sums):
             call()
         passed = now - self.last
         if passed > 0:
-            if self._settings.usage_reset_period != "NONE" and self._resets(self.last, now):
+            if self.resets and self._resets(self.last, now):
                 for entry in self._entries():
                     entry.reset()
             left = self.per_second**passed
