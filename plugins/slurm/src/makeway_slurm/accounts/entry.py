@@ -183,7 +183,7 @@ class Entry:
 class Shape:
     """What jobs hold alike, and are charged for each second."""
 
-    __slots__ = ("dense", "factor", "held", "minus", "rates", "vector", "whole")
+    __slots__ = ("dense", "factor", "held", "rates", "vector", "whole")
 
     def __init__(self, held: Mapping[str, int], rates: Mapping[str, float], factor: float) -> None:
         self.held = held
@@ -196,16 +196,13 @@ class Shape:
         self.whole = all(float(rate).is_integer() for rate in rates.values())
         """Whether all of it are whole numbers."""
 
-        self.dense: list[float] = []
-        self.minus: list[float] = []
-        """What they are charged for each second in every column, and minus that; `spread` fills them."""
+        self.dense: list[tuple[int, float]] = []
+        """The same of every column; `spread` fills it."""
 
-    def spread(self, width: int) -> list[float]:
+    def spread(self, width: int) -> list[tuple[int, float]]:
         """Fill and return `dense`, for so many columns."""
-        self.dense = [0.0] * width
-        for at, rate in self.vector:
-            self.dense[at] = rate
-        self.minus = [-rate for rate in self.dense]
+        costs = dict(self.vector)
+        self.dense = [(at, costs.get(at, 0.0)) for at in range(width)]
         return self.dense
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import repeat
-from operator import add, mul
 from typing import Any
 
 from makeway.model import Cluster, ClusterView, Job, Qos, Seconds
@@ -335,29 +333,27 @@ class UsageBook(Sums):
         :param freezes: whether to keep what was used at the last recalculation.
         """
         shape = charge.shape
-        rates = shape.dense if len(shape.dense) == self.width else shape.spread(self.width)
+        costs = shape.dense if len(shape.dense) == self.width else shape.spread(self.width)
         weight, scale = seconds * self.per_second**seconds, self.scale
         decayed_sum, ticks, raw = self.decayed_sum, self.ticks, self._raw
-        more = [rate * weight / scale for rate in rates]
-        change = rates if grows > 0 else shape.minus
+        decayed = [(at, cost * weight / scale, cost * grows) for at, cost in costs]
         for entry in charge.entries:
-            sums, before = entry.sums, entry.rate
+            sums, rates = entry.sums, entry.rate
             if entry.decays:
-                pieces, common = more, decayed_sum
+                pieces, common = decayed, decayed_sum
             else:
-                pieces, common = [rate * float(seconds) for rate in rates], self.plain_sum
+                pieces = [(at, cost * float(seconds), cost * grows) for at, cost in costs]
+                common = self.plain_sum
             grown = common - entry.mark
             entry.mark = common
-            if freezes and entry.index >= 0 and entry.frozen_at != ticks:
-                rate = before[raw]
+            if freezes and entry.frozen_at != ticks and entry.index >= 0:
+                rate = rates[raw]
                 entry.frozen = (sums[raw] + rate * grown if rate else sums[raw]) * scale
                 entry.frozen_at = ticks
-            if grown:
-                entry.sums = [*map(add, map(add, sums, pieces), map(mul, before, repeat(grown)))]
-            elif seconds:
-                entry.sums = [*map(add, sums, pieces)]
-            if grows:
-                entry.rate = [*map(add, before, change)]
+            for at, piece, change in pieces:
+                rate = rates[at]
+                sums[at] = sums[at] + piece + rate * grown
+                rates[at] = rate + change
 
     def bring_up_owed(self) -> None:
         """Enter what running jobs may still use: of most jobs nobody asks for it before they have ended."""

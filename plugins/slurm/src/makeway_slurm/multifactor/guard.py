@@ -18,6 +18,8 @@ _FAINT = 1e-100
 """Less usage than this may vanish altogether."""
 _TOP, _BETWEEN, _BOTTOM = 2, 1, 0
 """Where who has used nothing stands, who has, and who has no share."""
+_NEAR = 3600.0
+"""Seconds of growth within which it is worth while to look again."""
 _STEEP = 1.05
 """Nothing is sure where usage decays faster in a period."""
 _Amount = tuple[float, float]
@@ -62,12 +64,14 @@ class RankGuard:
         """Return for how many seconds of growth, of today's worth, ranks surely stand."""
         if not self.holds():
             return 0.0
-        bounds = self._bounds
-        if bounds:  # the nearest one may be further by now
-            one = min(bounds, key=bounds.__getitem__)
+        bounds, book = self._bounds, self._book
+        until = min(bounds.values(), default=math.inf)
+        if (until - book.decayed_sum) * book.scale < _NEAR:  # it may be further by now
+            one = next(one for one, bound in bounds.items() if bound == until)
             self._watch(one, self._behind[one], self._young_rates())
-        self._until = min(bounds.values(), default=math.inf)
-        return max(0.0, (self._until - self._book.decayed_sum) * self._book.scale)
+            until = min(bounds.values())
+        self._until = until
+        return max(0.0, (until - book.decayed_sum) * book.scale)
 
     def begin(self) -> None:
         """Watch from now on what `FairTree.factors` has just found; who stands next to whom as before is known."""
