@@ -22,6 +22,7 @@ _FIRST = 4294901759
 _TINY = 1e-6
 _ONLY_INT = {int}
 _PENDING = JobState.PENDING
+_FEW = 4
 _SPARE = 1000
 """Jobs that have left and are kept in mind, before they are swept out."""
 
@@ -318,7 +319,11 @@ class Priorities:
         if not isinstance(answer, list | tuple) or len(answer) != len(jobs):
             text = f"{method} returned {answer!r:.80}; allowed: one priority per job"
             raise self._policies.fault(HOOK, None, text)
-        if jobs and (set(map(type, answer)) != _ONLY_INT or min(answer) < 1 or max(answer) > HIGHEST):
+        if len(jobs) < _FEW:
+            for job, each in zip(jobs, answer, strict=True):
+                if type(each) is not int or not 1 <= each <= HIGHEST:
+                    self._valid(job, each)
+        elif set(map(type, answer)) != _ONLY_INT or min(answer) < 1 or max(answer) > HIGHEST:
             for job, each in zip(jobs, answer, strict=True):
                 self._valid(job, each)
         at = self._leisurely.next_at

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from makeway.model import Job, Seconds
 from makeway_slurm.multifactor.known import Known
 
+_new = tuple.__new__
 _TINY = 1e-6
 _ROUNDING = 1e-4
 _MOST = 2.0**31
@@ -131,7 +132,7 @@ class Line:
             return None
         self.until = until
         self._members.add(job.id)
-        there.insert(at, Place(*place[:3], priority, *place[4:]))
+        there.insert(at, _new(Place, (*place[:3], priority, *place[4:])))
         return priority
 
     def _place_of(self, job: Job, known: Known, priority: int) -> Place | None:
@@ -145,7 +146,7 @@ class Line:
         if not least < _MOST - self._weight or waited < -self._max_age:
             return None
         age = self._slope * waited if waited < self._max_age else self._weight
-        return Place(-(least + age), job.submit_at, job.index, priority, since, least, known)
+        return _new(Place, (-(least + age), job.submit_at, job.index, priority, since, least, known))
 
     def _stands(self, one: Place, other: Place) -> Seconds:
         """Return up to which recalculation `one` surely stands before `other`; before that of the line: never."""
