@@ -60,10 +60,10 @@ class RankGuard:
             self._take_note()
         return book.decayed_sum <= self._until or self._looks_again()
 
-    def lasts(self) -> float:
-        """Return for how many seconds of growth, of today's worth, ranks surely stand."""
+    def until(self) -> float:
+        """Return up to which common sum ranks surely stand; before that of now: they do not."""
         if not self.holds():
-            return 0.0
+            return -math.inf
         bounds, book = self._bounds, self._book
         until = min(bounds.values(), default=math.inf)
         if (until - book.decayed_sum) * book.scale < _NEAR:  # it may be further by now
@@ -71,7 +71,7 @@ class RankGuard:
             self._watch(one, self._behind[one], self._young_rates())
             until = min(bounds.values())
         self._until = until
-        return max(0.0, (until - book.decayed_sum) * book.scale)
+        return until
 
     def begin(self) -> None:
         """Watch from now on what `FairTree.factors` has just found; who stands next to whom as before is known."""

@@ -54,7 +54,7 @@ class Multifactor:
             self._fair = FairTree(tree, settings.tie_order)
             self._guard = RankGuard(book, self._fair)
             book.watch_last(self._ranks_are_old)
-            book.watch_scale(self._guard.forget)
+            book.watch_scale(self._forget_sums)
             book.freeze_before()
         self._usage: list[float] | None = None
         """What each association had used at the last recalculation, once that matters."""
@@ -69,6 +69,8 @@ class Multifactor:
         self._period = settings.calc_period
         self._line = Line(settings.weight_age, settings.max_age, settings.calc_period)
         """Those who wait, where their order is surely that of an earlier recalculation."""
+        self._stood = (-math.inf, -math.inf, -math.inf)
+        """Up to which common sum ranks stood, up to when the line did, and which recalculation was found by that."""
         self._lined_by: Sequence[float] | None = None
         """The factors by which they stand."""
 
@@ -101,6 +103,12 @@ class Multifactor:
             guard.begin()
         self._ranked_at = ticks
         return self._factors
+
+    def _forget_sums(self) -> None:
+        """Begin anew with common sums."""
+        if self._guard is not None:
+            self._guard.forget()
+        self._stood = (-math.inf, -math.inf, -math.inf)
 
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
@@ -267,18 +275,26 @@ class Multifactor:
             return None
         ranks = math.inf
         if self._fairshare_by_index() is not None and self._guard is not None:
-            ranks = self._guard.lasts()
-        count = book.recalculations(ranks)
+            ranks = self._guard.until()
+        in_line = self._line.until >= self._renewed_at and self._line.has(jobs)
+        if in_line and self._stood[:2] == (ranks, self._line.until) and self._stood[2] > book.next_at:
+            return self._stood[2]
+        count = book.recalculations(max(0.0, (ranks - book.decayed_sum) * book.scale))
         if not count:
             return None
-        if self._line.until >= self._renewed_at and self._line.has(jobs):
+        if in_line:
             sure = self._line.until
         else:
             aging = self._aging
             line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
             sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
         periods = min(float(count), (sure - self._renewed_at) / settings.calc_period)
-        return book.next_at + math.floor(periods) * settings.calc_period if periods >= 1.0 else None
+        if periods < 1.0:
+            return None
+        found = book.next_at + math.floor(periods) * settings.calc_period
+        if in_line:
+            self._stood = ranks, sure, found
+        return found
 
     @property
     def at_leisure(self) -> bool:
