@@ -151,6 +151,27 @@ class KindredPrioritizer(LeisurelyPrioritizer, Protocol):
         """Return the first instant of `next_at` from now on at which `ranks` may change though nothing happens."""
 
 
+class OrderlyPrioritizer(LeisurelyPrioritizer, Protocol):
+    """One that knows that those who wait stand as they did, and where those who came stand among them.
+
+    Asked only where a replay does not look at the priorities themselves: they may then be older than `current` is.
+    """
+
+    def line_up(self, jobs: Sequence[Job], view: ClusterView) -> None:
+        """See all that may be tried, in the order in which they stand; `current` has just given the priority of each.
+
+        :param jobs: once for each of their partitions; nobody gave them their priority.
+        """
+
+    def beside(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority] | None:
+        """Return by which priorities these jobs stand among those lined up where `current` would put them.
+
+        Afterwards they are in the line, and `next_at` lies later. None: that is not sure, and the line is done with.
+
+        :param jobs: those that may be tried since the last call; perhaps none.
+        """
+
+
 class AdoptingPrioritizer(Prioritizer, Protocol):
     """One that remembers more than the jobs show: what everybody has used so far."""
 
@@ -166,6 +187,7 @@ __all__ = [
     "KindredPrioritizer",
     "LeisurelyPrioritizer",
     "Occasion",
+    "OrderlyPrioritizer",
     "PatientPrioritizer",
     "Prioritizer",
     "Priority",

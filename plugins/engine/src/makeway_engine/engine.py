@@ -274,7 +274,8 @@ class Engine:
         ledger, transitions, queue = self.ledger, self.transitions, self.queue
         rhythm, forgiveness = self.rhythm, self.forgiveness
         patience = self._patience
-        if self.priorities.steady_until is not None and (patience is None or not patience.takes(now, events)):
+        taken = patience is not None and patience.takes(now, events)
+        if self.priorities.steady_until is not None and not taken:
             self.catch_up(now - 2 * _TINY)  # what is due now follows the events of now
         if rhythm.on_grids:
             rhythm.note_points(now)

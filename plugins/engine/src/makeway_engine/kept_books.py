@@ -9,6 +9,7 @@ from makeway.model import Book, Cluster, ClusterView, Job, Roll, Usage, Witness
 from makeway_engine.usage import By, UsageBooks
 
 B = TypeVar("B", bound=Book)
+Told = Callable[[Job, ClusterView], None]
 
 
 class KeptBooks:
@@ -21,8 +22,11 @@ class KeptBooks:
         """None: nobody has asked who holds how much."""
         self.kept = False
         """Whether there is any book: if not, nobody need be told of anything."""
-        self._rolls: list[Roll] = []
-        """Those of the books that want to know who comes and goes."""
+        self._on_came: list[Told] = []
+        self._on_gone: list[Told] = []
+        self._on_start: list[Told] = []
+        self._on_left: list[Told] = []
+        """What is called when a job comes, goes, starts or gives its allocation back: a method of each book."""
         self._witnesses: list[Witness] = []
         """Those that want to know what becomes of active jobs."""
         self._books: dict[Any, Book] = {}
@@ -45,32 +49,38 @@ class KeptBooks:
                 roll = cast(Roll, found)
                 for job in jobs:
                     roll.came(job, view)
-                self._rolls.append(roll)
+                self._on_came.append(roll.came)
+                self._on_gone.append(roll.gone)
             if hasattr(found, "altered"):
                 self._witnesses.append(cast(Witness, found))
             for job in active:
                 found.started(job, view)
             self._books[kind] = found
+            self._on_start.append(found.started)
+            self._on_left.append(found.left)
             self.kept = True
         return cast(B, found)
 
     # ------------------------------------------------------------------------------- told
     def came(self, job: Job) -> None:
         """A job was submitted."""
-        for roll in self._rolls:
-            roll.came(job, self._view)
+        view = self._view
+        for came in self._on_came:
+            came(job, view)
 
     def gone(self, job: Job) -> None:
         """A job was dropped."""
-        for roll in self._rolls:
-            roll.gone(job, self._view)
+        view = self._view
+        for gone in self._on_gone:
+            gone(job, view)
 
     def started(self, job: Job) -> None:
         """A job holds its allocation from now on."""
         if self._usage is not None:
             self._usage.started(job)
-        for book in self._books.values():
-            book.started(job, self._view)
+        view = self._view
+        for started in self._on_start:
+            started(job, view)
 
     def stopped(self, job: Job) -> None:
         """A job was suspended."""
@@ -95,8 +105,9 @@ class KeptBooks:
         """A job gives its allocation back."""
         if self._usage is not None:
             self._usage.left(job)
-        for book in self._books.values():
-            book.left(job, self._view)
+        view = self._view
+        for left in self._on_left:
+            left(job, view)
 
 
 __all__ = ["KeptBooks"]

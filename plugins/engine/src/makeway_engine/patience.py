@@ -59,6 +59,7 @@ class Patience:
         self._depth = ledger.settings(Clockwork).default_queue_depth
         self._leads = easy if in_time else None
         self._ledger = ledger
+        self._active = ledger.jobs_active.by_id
         self._queue = queue
         self._transitions = transitions
         self._making_way = transitions.making_way
@@ -103,16 +104,18 @@ class Patience:
         """
         arrived, usual = 0, True
         for event in events:
-            kind = type(event)
-            if kind is Submitted:
+            if type(event) is Submitted:
                 arrived += 1
-            elif kind is not Finished:
+                if event.spec.priority is not None:
+                    self._priorities.be_exact()  # it stands among the others by what it was given
+            elif type(event) is not Finished:
                 usual = False
-                if kind not in _HARMLESS:
+                if type(event) not in _HARMLESS:
                     self._let_in_until = None  # jobs may ask for something else, or wait again
         if not usual:
+            self._priorities.be_exact()
             return False
-        if not self._ledger.active_count:
+        if not self._active:
             return not self._queue.entries
         later = self._queue.later
         one_by_one = arrived < 2 or self._easy is None
@@ -155,9 +158,7 @@ class Patience:
         queue, transitions, priorities = self._queue, self._transitions, self._priorities
         entries = queue.entries
         due = priorities.due(now)
-        if (
-            due and not self._ledger.active_count
-        ):  # what nobody adds to is recalculated at once, however long it was
+        if due and not self._active:  # what nobody adds to is recalculated at once, however long it was
             if priorities.settle():
                 self._rhythm.look_again()
             due = False
@@ -184,8 +185,11 @@ class Patience:
         renewed = False
         if len(entries) > 1:
             renewed = due
-            if (due or priorities.owed) and priorities.settle():
+            roughly = self._let_in_until is not None
+            if (due or priorities.unsettled) and priorities.settle(roughly=roughly, due=due):
                 self._rhythm.look_again()
+        else:
+            priorities.leave_line()
         self.make_pass(now)
         self._look_ahead(renewed and not events, transitions.actions)
 
@@ -196,6 +200,7 @@ class Patience:
         if until <= now or len(entries) > self._depth or not (self.can_go_by(contest) and contest.ready()):
             return False
         self._priorities.forget_owed()
+        self._priorities.leave_line()  # whoever comes now has no place in it
         if self.room_for(contest.contenders()):
             contest.is_on = transitions.changed = True
             try:
@@ -217,7 +222,10 @@ class Patience:
         """Whether more than a glance and the limits known decides about a job."""
         if job.spec.het_id is not None or len(job.partitions) > 1 or job.spec.oversubscribe:
             return True
-        return any(about(job) for about in self._others)
+        for about in self._others:  # noqa: SIM110  # a generator takes twice as long
+            if about(job):
+                return True
+        return False
 
     def _look_ahead(self, renewed: bool, actions: Sequence[Action]) -> None:
         """Find out whether time alone may change who starts."""
@@ -225,7 +233,7 @@ class Patience:
         self._is_full = False
         self._at_ease_until = until = self.let_in()
         at_ease = until > self._ledger.now
-        if len(entries) < 2 and self._ledger.active_count:
+        if len(entries) < 2 and self._active:
             priorities.steady_until = math.inf
         elif not self.room_for(entries):
             self._is_full = True
@@ -251,7 +259,7 @@ class Patience:
         until = self.let_in()
         if until <= now:
             return False
-        self._put_off(until)
+        self._at_ease_until, self._puts_off, self.wake = until, True, until
         self._is_full, self._freed, self._seen = True, ledger.freed, len(arrivals)
         return True
 

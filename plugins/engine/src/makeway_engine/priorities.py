@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from makeway.errors import MakewayError
-from makeway.model import ClusterView, Job, Seconds
-from makeway.priorities import LeisurelyPrioritizer, Occasion, Priority
+from makeway.model import ClusterView, Job, JobState, Seconds
+from makeway.priorities import LeisurelyPrioritizer, Occasion, OrderlyPrioritizer, Priority
 from makeway.registry import Policies, guarded
 from makeway_engine.forgiving import Forgiveness
 from makeway_engine.kinship import Kinship, kinship_of
@@ -22,6 +22,8 @@ _FIRST = 4294901759
 """The first priority that priority/basic hands out."""
 _TINY = 1e-6
 _ONLY_INT = {int}
+_PENDING = JobState.PENDING
+_FEW = 4
 _SPARE = 1000
 """Jobs that have left and are kept in mind, before they are swept out."""
 
@@ -44,6 +46,7 @@ class Priorities:
         """
         self._policies = policies
         self._ledger = ledger
+        self._active = ledger.jobs_active.by_id
         self._view = cast(ClusterView, ledger)
         self._queue = queue
         self.prioritizer = policies.priorities(self._view)
@@ -63,6 +66,14 @@ class Priorities:
         """Whether priorities are worked out only when an order decides something."""
         self.owed: dict[str, Job] = {}
         """Jobs that were submitted, and whose priority nobody has worked out yet; some have started since."""
+        self._orderly = cast(OrderlyPrioritizer, self.prioritizer)
+        """The prioritizer, where it keeps those who wait in line."""
+        self._keeps_line = False
+        """Whether it does."""
+        self._line: set[str] = set()
+        """Those who are in it, of all who wait and may be tried; some have started since. Empty: there is none."""
+        self._rough = False
+        """Whether priorities say who stands before whom, and no more."""
 
     @property
     def looks_ahead(self) -> bool:
@@ -146,13 +157,13 @@ class Priorities:
     @property
     def next_at(self) -> Seconds | None:
         """When all priorities are due, as long as that can make a difference; None: not by themselves."""
-        prioritizer = self.prioritizer
-        if prioritizer is None or not self._queue.entries or not self._ledger.active_count:
+        prioritizer, steady = self.prioritizer, self.steady_until
+        if prioritizer is None or not self._queue.entries or not self._active or steady == math.inf:
             return None
-        at, steady = prioritizer.next_at, self.steady_until
+        at = prioritizer.next_at
         if at is None or steady is None or steady < at:
             return at
-        return steady if steady < math.inf else None
+        return steady
 
     def look_ahead(self, jobs: Sequence[Job]) -> None:
         """Find out for how long working them out would change nothing that matters, from this instant on.
@@ -208,6 +219,7 @@ class Priorities:
         """
         found: Any = getattr(self.prioritizer, "at_leisure", False)
         self.at_leisure = found is True and not self._queue.ranked
+        self._keeps_line = hasattr(self.prioritizer, "beside")
         return self.at_leisure
 
     def kinship(self) -> Kinship | None:
@@ -216,12 +228,23 @@ class Priorities:
             kinship_of(self.prioritizer, self._policies, self._view, self.given) if self.at_leisure else None
         )
 
-    def settle(self) -> bool:
-        """Work out what was put off up to now; say whether anybody stands elsewhere who had a priority before."""
+    def settle(self, *, roughly: bool = False, due: bool | None = None) -> bool:
+        """Work out what was put off up to now; say whether anybody stands elsewhere who had a priority before.
+
+        :param roughly: it is enough to know who stands before whom.
+        :param due: whether all priorities have to be worked out; None: that is not known.
+        """
         queue, owed, given = self._queue, self.owed, self.given
         waiting = queue.waiting
-        due = self.due(self._ledger.now)
-        if due:
+        if due is None:
+            due = self.due(self._ledger.now)
+        orderly = roughly and self._keeps_line and not given
+        line = self._line
+        if orderly and line and self._settle_beside(line, due=due):
+            return False
+        line.clear()
+        every = due or self._rough
+        if every:
             if given:
                 given.intersection_update(self._ledger.jobs)
                 jobs = [job for job in waiting.values() if job.priority and job.id not in given]
@@ -229,29 +252,91 @@ class Priorities:
                 jobs = [job for job in waiting.values() if job.priority]
         else:
             jobs = [job for job in owed.values() if waiting.get(job.id) is job and job.priority]
+        answer = self._asked_late(jobs)
+        self._rough = False
+        if not jobs:
+            owed.clear()
+            return False
+        moved = queue.renew_all(jobs, answer, owed, just_now=due and self._is_of_now)
+        owed.clear()
+        if orderly and every:
+            there = [job for _, job, _ in queue.entries]
+            self._blamed(lambda: self._orderly.line_up(there, self._view))
+            line.update([job.id for job in there])
+        return moved
+
+    def _asked_late(self, jobs: Sequence[Job]) -> Sequence[Priority]:
+        """Return the priorities of jobs as of now."""
+        answer: Any = self._blamed(lambda: self._leisurely.current(jobs, self._view))
+        if jobs:
+            self._check("current", jobs, answer)
+        return cast(Sequence[Priority], answer)
+
+    @property
+    def _is_of_now(self) -> bool:
+        """Whether priorities were last worked out for this very instant."""
+        return self._leisurely.worked_out_at >= self._ledger.now - _TINY
+
+    def _settle_beside(self, line: set[str], *, due: bool) -> bool:
+        """Let those who came stand among those whose order is as before; False: all have to be worked out."""
+        arrivals = self._queue.arrivals
+        jobs = [job for _, job, _ in arrivals if job.id not in line and job.state is _PENDING]
         try:
-            answer: Any = self._leisurely.current(jobs, self._view)
+            answer: Any = self._orderly.beside(jobs, self._view)
         except MakewayError:
             raise
         except (Exception, SystemExit) as error:
             raise self._policies.blame(HOOK, None, error) from error
-        if not jobs:
-            owed.clear()
+        if answer is None:
             return False
+        self._check("beside", jobs, answer)
+        self._rough = True
+        if due and len(arrivals) > 1 and self._is_of_now:
+            return False  # those who arrived are put in order if anybody's priority has changed
+        for job, priority in zip(jobs, answer, strict=True):
+            self._queue.move(job, priority)
+            line.add(job.id)
+        self.owed.clear()  # who may not be tried yet comes into line when he may
+        return True
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether somebody who came has no place yet among those who wait."""
+        return bool(self.owed or ((self._line or self._rough) and self._queue.arrivals))
+
+    def leave_line(self) -> None:
+        """Forget who stands where: hardly anybody waits."""
+        self._line.clear()
+
+    def be_exact(self) -> None:
+        """Work out priorities that say no more than who stands before whom."""
+        if self._rough:
+            self.settle()
+
+    def _blamed(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except MakewayError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._policies.blame(HOOK, None, error) from error
+
+    def _check(self, method: str, jobs: Sequence[Job], answer: Any) -> None:
+        """Find priorities wrong that a method returned, or the instant that it left."""
         if not isinstance(answer, list | tuple) or len(answer) != len(jobs):
-            text = f"current returned {answer!r:.80}; allowed: one priority per job"
+            text = f"{method} returned {answer!r:.80}; allowed: one priority per job"
             raise self._policies.fault(HOOK, None, text)
-        if set(map(type, answer)) != _ONLY_INT or min(answer) < 1 or max(answer) > HIGHEST:
+        if len(jobs) < _FEW:
+            for job, each in zip(jobs, answer, strict=True):
+                if type(each) is not int or not 1 <= each <= HIGHEST:
+                    self._valid(job, each)
+        elif set(map(type, answer)) != _ONLY_INT or min(answer) < 1 or max(answer) > HIGHEST:
             for job, each in zip(jobs, answer, strict=True):
                 self._valid(job, each)
         at = self._leisurely.next_at
         if at is not None and at <= self._ledger.now:
             asked = f"after it was asked at {self._ledger.now:g}; allowed: a later instant, or None"
             raise self._policies.fault(HOOK, None, f"its next_at is {at!r:.80} {asked}")
-        just_now = due and self._leisurely.worked_out_at >= self._ledger.now - _TINY
-        moved = queue.renew_all(jobs, answer, owed, just_now=just_now)
-        owed.clear()
-        return moved
 
     def look_at_first(self, jobs: Sequence[Job]) -> None:
         """Find out for how long the first of these jobs stays before all others."""

@@ -358,7 +358,7 @@ class Queue:
         entries = self.entries
         if len(jobs) == len(new) < len(entries) // 2 and all(len(job.partitions) == 1 for job in jobs):
             for job, priority in zip(jobs, priorities, strict=True):
-                self._move(job, cast(int, priority))
+                self.move(job, cast(int, priority))
             return False
         in_order = just_now and any(
             job.priority != priority and job.id not in new
@@ -387,7 +387,7 @@ class Queue:
         )
         return old != now
 
-    def _move(self, job: Job, priority: int) -> None:
+    def move(self, job: Job, priority: int) -> None:
         """Give a job of one partition another priority."""
         partition, entries = job.partitions[0], self.entries
         at = bisect.bisect_left(entries, (self.key_of(job, partition),))

@@ -38,6 +38,10 @@ class Sums(ABC):
     def column(self, name: str) -> int:
         """Return the place of a name in the lists of each entry; a new one if it has none."""
 
+    @abstractmethod
+    def bring_up_owed(self) -> None:
+        """Enter in `Entry.due` what was put off."""
+
     def rest(self, charge: Charge) -> float:
         """Return the seconds that a job may still run, by what was charged at recalculations.
 
@@ -112,6 +116,7 @@ class Entry:
             return 0.0
         if self.owed:
             return max(0.0, self.owed[at] - self.rate[at] * (self.book.plain_sum - self.run_mark))
+        self.book.bring_up_owed()
         return max(0.0, self.owing(at))
 
     def owing(self, at: int) -> float:
@@ -122,22 +127,6 @@ class Entry:
             if self in charge.entries:
                 found += charge.rate_in(at) * book.rest(charge)
         return found
-
-    def charge(self, vector: Sequence[tuple[int, float]], seconds: int, weight: float) -> None:
-        """Add what a job is charged for some seconds, and all that is charged by rates up to now.
-
-        :param vector: places in `sums`, each with what a second costs.
-        :param weight: what is left of these seconds by now.
-        """
-        sums = self.sums
-        if seconds and self.decays:
-            scale = self.book.scale
-            for at, rate in vector:
-                sums[at] += rate * weight / scale
-        elif seconds:
-            for at, rate in vector:
-                sums[at] += rate * float(seconds)
-        self.settle()
 
     def settle(self) -> None:
         """Add what the common sums have grown by since the rate last changed."""
@@ -159,12 +148,6 @@ class Entry:
                 if rate:
                     owed[at] -= rate * run
         self.run_mark = self.book.plain_sum
-
-    def freeze(self) -> None:
-        """Remember what was used at the last recalculation, for ranks that are still to be worked out."""
-        if self.frozen_at != self.book.ticks:
-            self.frozen = self.used()
-            self.frozen_at = self.book.ticks
 
     def reset(self) -> None:
         """Forget all usage."""
@@ -200,7 +183,7 @@ class Entry:
 class Shape:
     """What jobs hold alike, and are charged for each second."""
 
-    __slots__ = ("factor", "held", "rates", "vector")
+    __slots__ = ("dense", "factor", "held", "rates", "vector", "whole")
 
     def __init__(self, held: Mapping[str, int], rates: Mapping[str, float], factor: float) -> None:
         self.held = held
@@ -210,6 +193,17 @@ class Shape:
         self.vector: Sequence[tuple[int, float]] = ()
         """The same by column, without what is nothing; `UsageBook` fills it."""
         self.factor = factor
+        self.whole = all(float(rate).is_integer() for rate in rates.values())
+        """Whether all of it are whole numbers."""
+
+        self.dense: list[tuple[int, float]] = []
+        """The same of every column; `spread` fills it."""
+
+    def spread(self, width: int) -> list[tuple[int, float]]:
+        """Fill and return `dense`, for so many columns."""
+        costs = dict(self.vector)
+        self.dense = [(at, costs.get(at, 0.0)) for at in range(width)]
+        return self.dense
 
 
 class Charge:

@@ -40,6 +40,8 @@ class UsageBook(Sums):
         """What decaying usage is worth: it is kept divided by this."""
         self.decayed_sum = self.plain_sum = 0.0
         half_life = settings.decay_half_life
+        self.resets = settings.usage_reset_period != "NONE"
+        """Whether usage is reset now and then."""
         self.per_second = 1.0 - 0.693 / half_life if half_life else 1.0
         """What is left of usage after a second (2.2): not the exact power of one half."""
         self.columns: dict[str, int] = {}
@@ -71,6 +73,11 @@ class UsageBook(Sums):
         self._holder = Holder(view.cluster)
         self._steps = False
         """Whether what jobs may still use is kept step by step: some amounts are no round numbers."""
+        self._whole = True
+        """Whether all amounts so far are whole numbers, whose sums are exact in whatever order."""
+        self._unowed: dict[str, Charge] = {}
+        self._overdue: list[Charge] = []
+        """Jobs whose time is still to be entered in what running jobs may use, or to be taken out of it."""
         self._freezes = False
         """Whether what was used at the last recalculation is asked for later on."""
         period, phase = settings.calc_period, settings.calc_phase
@@ -95,6 +102,8 @@ class UsageBook(Sums):
         self._after: list[Callable[[int], None]] = []
         self._at_last: list[Callable[[], None]] = []
         self._rescaled: list[Callable[[], None]] = []
+        self._nodes: dict[tuple[str, str | None, int], Association | None] = {}
+        """By user, account and partition of a job."""
         self._charged: dict[tuple[Hashable, ...], tuple[Entry, ...]] = {}
         """By what `charged` looks at in a job."""
 
@@ -114,6 +123,7 @@ class UsageBook(Sums):
             names = ((RAW, BILLING), (CPU,))
         else:
             names = ((RAW, BILLING, CPU),)
+        self._raw = 0
         for at, alike in enumerate((*names, (WALL,), (NODE,))):
             self.columns.update(dict.fromkeys(alike, at))
         self.width = len(names) + 2
@@ -149,6 +159,7 @@ class UsageBook(Sums):
         self._widen(like)
         for shape in (*self._shapes.values(), *(charge.shape for charge in self._charges.values())):
             shape.vector = self._vector(shape.rates)
+            shape.spread(self.width)
 
     def _vector(self, rates: Mapping[str, float]) -> Sequence[tuple[int, float]]:
         return [*{self.column(name): rate for name, rate in rates.items() if rate}.items()]
@@ -164,15 +175,17 @@ class UsageBook(Sums):
             for entry in self.associations.values()
         ]
 
+    def used_by(self, index: int) -> float:
+        """Return the same of one association."""
+        entry, raw = self.associations[index], self._raw
+        if entry.frozen_at == self.ticks:
+            return entry.frozen
+        return (entry.sums[raw] + entry.rate[raw] * (self.decayed_sum - entry.mark)) * self.scale
+
     @property
     def is_predictable(self) -> bool:
         """Whether somebody is charged, and nothing is ever reset: usage grows as it does until somebody starts."""
         return bool(self._charges) and not self.resets
-
-    @property
-    def resets(self) -> bool:
-        """Whether usage is reset now and then."""
-        return self._settings.usage_reset_period != "NONE"
 
     @property
     def worth(self) -> float:
@@ -241,47 +254,38 @@ class UsageBook(Sums):
 
     def _advance_evenly(self, now: Seconds) -> None:
         """Make the recalculations that are due, where all are at whole seconds and nobody looks at each."""
-        period, per_second, until = self._settings.calc_period, self.per_second, now + _TINY
-        passed = -1
-        left = 1.0
-        next_at, scale, last = self.next_at, self.scale, self.last
-        decayed_sum, plain_sum, ticks = self.decayed_sum, self.plain_sum, self.ticks
-        while next_at <= until:
-            if self._young:
-                self.next_at, self.scale, self.last = next_at + period, scale, last
-                self.decayed_sum, self.plain_sum, self.ticks = decayed_sum, plain_sum, ticks
-                self._recalculate(int(next_at))
-                next_at, scale, last = self.next_at, self.scale, self.last
-                decayed_sum, plain_sum, ticks = self.decayed_sum, self.plain_sum, self.ticks
-                continue
+        period, until = self._settings.calc_period, now + _TINY
+        while self.next_at <= until:
             if not self._charges:
-                next_at = self._grid(now)
-            at = int(next_at)
-            next_at += period
-            if at > last:
-                if at - last != passed:
-                    passed = at - last
-                    left = per_second**passed
-                worth = scale * left
-                if worth >= _NOTHING:
-                    scale = worth
-                    decayed_sum += passed * left / scale
-                plain_sum += passed
-                if worth < _SMALL:
-                    self.scale, self.decayed_sum, self.plain_sum = scale, decayed_sum, plain_sum
-                    self._rescale(worth)
-                    scale, decayed_sum, plain_sum = self.scale, self.decayed_sum, self.plain_sum
-            last = at
-            ticks += 1
-        self.next_at, self.scale, self.last = next_at, scale, last
-        self.decayed_sum, self.plain_sum, self.ticks = decayed_sum, plain_sum, ticks
+                self.next_at = self._grid(now)
+            at = self.next_at
+            if self._young or at - self.last != period:
+                self.next_at = at + period
+                self._recalculate(int(at))
+                continue
+            count, left = math.floor((until - at) / period) + 1, self.per_second ** int(period)
+            if at + (count - 1) * period > until:
+                count -= 1
+            if self.scale * left**count < _SMALL:
+                self.next_at = at + period
+                self._recalculate(int(at))
+                continue
+            scale, decayed_sum, weight = self.scale, self.decayed_sum, int(period) * left
+            for _ in range(count):
+                scale *= left
+                decayed_sum += weight / scale
+            self.scale, self.decayed_sum = scale, decayed_sum
+            self.plain_sum += count * int(period)
+            self.next_at = at + count * period
+            self.last = int(self.next_at - period)
+            self.ticks += count
 
     def _recalculate(self, now: int) -> None:
         for call in self._before:
             call()
         passed = now - self.last
         if passed > 0:
-            if self._settings.usage_reset_period != "NONE" and self._resets(self.last, now):
+            if self.resets and self._resets(self.last, now):
                 for entry in self._entries():
                     entry.reset()
             left = self.per_second**passed
@@ -310,19 +314,58 @@ class UsageBook(Sums):
             seconds = now - (start if start > last else last)
             if seconds < 0:
                 seconds = 0
-            weight = seconds * self.per_second**seconds
-            vector, end = charge.shape.vector, (charge.limit or 0.0) + start
-            for entry in charge.entries:
-                entry.charge(vector, seconds, weight)
-                rates, due = entry.rate, entry.due
-                if self._steps:
+            if self._steps:
+                for entry in charge.entries:
                     entry.settle_owed()
-                    for at, rate in vector:
+                    for at, rate in charge.shape.vector:
                         entry.owed[at] -= rate * seconds
-                for at, rate in vector:
-                    rates[at] += rate
-                    due[at] += rate * end
+            self._add_piece(charge, seconds, 1, freezes=False)
+        if not self._steps:
+            self._unowed.update(self._young)
+            if not self._whole:
+                self.bring_up_owed()
         self._young.clear()
+
+    def _add_piece(self, charge: Charge, seconds: int, grows: int, *, freezes: bool) -> None:
+        """Add what a job is charged for some seconds to all that is charged by rates up to now; change the rates then.
+
+        :param grows: whether rates grow by what the job is charged for, shrink, or neither: 1, -1, 0.
+        :param freezes: whether to keep what was used at the last recalculation.
+        """
+        shape = charge.shape
+        costs = shape.dense if len(shape.dense) == self.width else shape.spread(self.width)
+        weight, scale = seconds * self.per_second**seconds, self.scale
+        decayed_sum, ticks, raw = self.decayed_sum, self.ticks, self._raw
+        decayed = [(at, cost * weight / scale, cost * grows) for at, cost in costs]
+        for entry in charge.entries:
+            sums, rates = entry.sums, entry.rate
+            if entry.decays:
+                pieces, common = decayed, decayed_sum
+            else:
+                pieces = [(at, cost * float(seconds), cost * grows) for at, cost in costs]
+                common = self.plain_sum
+            grown = common - entry.mark
+            entry.mark = common
+            if freezes and entry.frozen_at != ticks and entry.index >= 0:
+                rate = rates[raw]
+                entry.frozen = (sums[raw] + rate * grown if rate else sums[raw]) * scale
+                entry.frozen_at = ticks
+            for at, piece, change in pieces:
+                rate = rates[at]
+                sums[at] = sums[at] + piece + rate * grown
+                rates[at] = rate + change
+
+    def bring_up_owed(self) -> None:
+        """Enter what running jobs may still use: of most jobs nobody asks for it before they have ended."""
+        for charges, sign in ((self._unowed.values(), 1.0), (self._overdue, -1.0)):
+            for charge in charges:
+                end = (charge.limit or 0.0) + charge.start
+                for entry in charge.entries:
+                    due = entry.due
+                    for at, rate in charge.shape.vector:
+                        due[at] += sign * (rate * end)
+        self._unowed.clear()
+        self._overdue.clear()
 
     def _resets(self, before: int, now: int) -> bool:
         """Whether a boundary of PriorityUsageResetPeriod lies between two seconds of the replay (2.2 no. 6)."""
@@ -358,20 +401,20 @@ class UsageBook(Sums):
             self.advance(now)
         began, limit = job.started_at, job.time_limit
         entries = self.charged(job)
-        charge = Charge(
-            job, entries, self._shape(job), math.floor((now if began is None else began) + _TINY), limit
-        )
-        if not self._steps and limit is not None and not (limit * _ROUND).is_integer():
+        shape = self._shape(job)
+        charge = Charge(job, entries, shape, math.floor((now if began is None else began) + _TINY), limit)
+        if self._whole and not (shape.whole and (limit is None or float(limit).is_integer())):
+            self.bring_up_owed()
+            self._whole = False
+        if not (self._whole or self._steps or limit is None or (limit * _ROUND).is_integer()):
             self._go_by_steps()
         self._charges[job.id] = self._young[job.id] = charge
-        if self._freezes:
-            for entry in entries:
-                if entry.index >= 0:
-                    self.newcomers.add(entry.index)
-        decayed_sum, plain_sum = self.decayed_sum, self.plain_sum
+        decayed_sum, plain_sum, freezes = self.decayed_sum, self.plain_sum, self._freezes
         for entry in entries:
             if entry.mark != (decayed_sum if entry.decays else plain_sum):
                 entry.settle()
+            if freezes and entry.index >= 0:
+                self.newcomers.add(entry.index)
         if self._steps:
             self._owe(charge, self.rest(charge))
 
@@ -388,28 +431,22 @@ class UsageBook(Sums):
         seconds = math.floor(now + _TINY) - (start if start > last else last)
         if seconds < 0 or not self._runs:
             seconds = 0
-        weight = seconds * self.per_second**seconds
-        ticks, freezes = self.ticks, self._freezes
-        vector, end = charge.shape.vector, (charge.limit or 0.0) + start
-        for entry in charge.entries:
-            if freezes:
-                if entry.frozen_at != ticks:
-                    entry.freeze()
-                if young and entry.index >= 0:
-                    self.newcomers.add(entry.index)
-            entry.charge(vector, seconds, weight)
-            if self._steps:
-                entry.settle_owed()
-            if not young:
-                rates, due = entry.rate, entry.due
-                for at, rate in vector:
-                    rates[at] -= rate
-                    due[at] -= rate * end
+        freezes = self._freezes
+        if young and freezes:
+            self.newcomers.update([entry.index for entry in charge.entries if entry.index >= 0])
         if self._steps:
-            rest = self.rest(charge)
+            rest, vector = self.rest(charge), charge.shape.vector
             for entry in charge.entries:
+                entry.settle_owed()
                 for at, rate in vector:
                     entry.owed[at] -= rate * rest
+        self._add_piece(charge, seconds, 0 if young else -1, freezes=freezes)
+        if self._steps:
+            return
+        if not young and self._unowed.pop(job.id, None) is None:
+            self._overdue.append(charge)
+            if not self._whole:
+                self.bring_up_owed()
 
     def _owe(self, charge: Charge, seconds: float) -> None:
         """Let running jobs be allowed to use so much more, or less, where that is kept step by step."""
@@ -421,6 +458,7 @@ class UsageBook(Sums):
 
     def _go_by_steps(self) -> None:
         """Keep what jobs may still use step by step from now on: sums of such amounts depend on their order."""
+        self.bring_up_owed()
         self._steps = True
         for entry in self._entries():
             entry.owed = [entry.owing(at) for at in range(self.width)]
@@ -498,7 +536,12 @@ class UsageBook(Sums):
 
     def association_of(self, job: Job) -> Association | None:
         """Return the association of a job; None: it has none."""
-        return self.tree.of_job(job) if self.tree is not None else None
+        if self.tree is None:
+            return None
+        key = job.user, job.account, job.partition.index
+        if key not in self._nodes:
+            self._nodes[key] = self.tree.of_job(job)
+        return self._nodes[key]
 
     # ----------------------------------------------------------------------------- adoption
     def hand_over(self) -> dict[str, Any]:
@@ -513,6 +556,7 @@ class UsageBook(Sums):
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on with what another book handed over; active jobs are charged already."""
+        self.bring_up_owed()
         self._part_columns()
         rests = [(charge, self.rest(charge)) for charge in self._charges.values()]
         self.last, self.next_at, self.ticks = memory["last"], memory["next_at"], memory["ticks"]

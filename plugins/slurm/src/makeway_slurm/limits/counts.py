@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from makeway import bitmap
 from makeway.bitmap import NodeBits
-from makeway.model import ClusterView, Job
+from makeway.model import ClusterView, Job, Partition, Qos
 from makeway_slurm.accounts.tres import NODE
 from makeway_slurm.accounts.usage import UsageBook, usage_factor
 
@@ -129,6 +129,8 @@ class CountBook:
         """Of all active jobs."""
         self._present: dict[str, Seat] = {}
         self._seats: dict[tuple[str, str | None, int, str | None], Seat] = {}
+        self._last: tuple[Job, Partition, Qos | None, Seat] | None = None
+        """What was found last: the same job is often asked about several times."""
         self._groups: dict[Places, Group] = {}
         self._came: dict[str, Seat] = {}
         self._gone: list[Seat] = []
@@ -168,14 +170,17 @@ class CountBook:
 
     def seat(self, job: Job) -> Seat:
         """Return where a job counts, in the partition where it runs or is tried; others sit there, too."""
-        qos = job.qos
-        key = (job.user, job.account, job.partition.index, qos.name if qos is not None else None)
+        last, partition, qos = self._last, job.partition, job.qos
+        if last is not None and last[0] is job and last[1] is partition and last[2] is qos:
+            return last[3]
+        key = (job.user, job.account, partition.index, qos.name if qos is not None else None)
         found = self._seats.get(key)
         if found is None:
             places = self._places(job)
             keys = tuple(places.keys(job.user))
             group = self._groups.setdefault(places, Group(places))
             found = self._seats[key] = Seat(group, keys, tuple(map(self.of, keys)), usage_factor(qos))
+        self._last = job, partition, qos, found
         return found
 
     def _places(self, job: Job) -> Places:

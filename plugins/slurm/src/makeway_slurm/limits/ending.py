@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from makeway.model import ClusterView, Job, ModeFlag, Overdue, PreemptMode, Seconds, Sharing
@@ -16,6 +16,7 @@ from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook
 _SHARED = (Kind.USED_MINUTES, Kind.USED_WALL)
 _SPARE = 1000
 """Jobs that have ended and are kept in the heap, before they are swept out."""
+_MANY = 10_000
 EntryOf = Callable[[Rule], Entry | None]
 """What a limit is held against; None: nobody has used anything."""
 
@@ -46,6 +47,16 @@ class Ending:
         """Jobs with a limit on minutes of their own -> when it is reached, and its reason."""
         self._own_by_end: list[tuple[Seconds, str]] = []
         """A heap of those instants, with the job; some have ended since."""
+        self._fresh: list[tuple[Seconds, str]] = []
+        """Those that are still to be put there."""
+        self._soonest: Seconds = math.inf
+        """The first of those instants; in the past: it is to be looked for."""
+        self._soonest_of = ""
+        """Of which job it is."""
+        self._lasting: dict[
+            tuple[int, int], tuple[_Watched, Mapping[str, int], Sequence[tuple[Seconds, str]]]
+        ] = {}
+        """By the identities of limits and of what is held: for how long it may be held."""
         self._quiet_until: Seconds = math.inf
         """Before this instant no limit that several jobs share can be reached, whoever starts."""
         self._quiet: dict[Group, Seconds] = {}
@@ -66,17 +77,28 @@ class Ending:
             else:
                 self._running[group] = running + 1
         if watched.own:
-            began = job.started_at if job.started_at is not None else view.now
-            own: tuple[Seconds, str] | None = None
-            for rule in watched.own:
-                count = counts.get(rule.name, 0)
-                if count:
-                    at = began + rule.most * 60.0 / count
-                    if own is None or (at, rule.reason) < own:
-                        own = at, rule.reason
-            if own is not None:
-                self._own[job.id] = own
-                heapq.heappush(self._own_by_end, (own[0], job.id))
+            own = self._own_limits(watched, counts)
+            if own:
+                began = job.started_at if job.started_at is not None else view.now
+                found = self._own[job.id] = min([(began + lasting, reason) for lasting, reason in own])
+                self._fresh.append((found[0], job.id))
+                if found[0] < self._soonest:
+                    self._soonest, self._soonest_of = found[0], job.id
+
+    def _own_limits(self, watched: _Watched, counts: Mapping[str, int]) -> Sequence[tuple[Seconds, str]]:
+        """Return for how long a job may run that holds so much, and the limits that say so."""
+        key = id(watched), id(counts)
+        known = self._lasting.get(key)
+        if known is None or known[0] is not watched or known[1] is not counts:
+            if len(self._lasting) > _MANY:
+                self._lasting.clear()
+            found = [
+                (rule.most * 60.0 / counts[rule.name], rule.reason)
+                for rule in watched.own
+                if counts.get(rule.name, 0)
+            ]
+            known = self._lasting[key] = watched, counts, found
+        return known[2]
 
     def _watched(self, group: Group) -> _Watched:
         """Return the limits for whose sake jobs that count there may have to end."""
@@ -92,9 +114,12 @@ class Ending:
         """It has ended."""
         if self._own:
             self._own.pop(job.id, None)
-            heap, own = self._own_by_end, self._own
-            if len(heap) > 2 * len(own) + _SPARE:
+            if job.id == self._soonest_of:
+                self._soonest = -math.inf
+            own = self._own
+            if len(self._own_by_end) + len(self._fresh) > 2 * len(own) + _SPARE:
                 self._own_by_end = sorted((at, job_id) for job_id, (at, _) in own.items())
+                self._fresh.clear()
         group = self._groups.pop(job.id, None)
         if group is not None:
             running = self._running[group] - 1
@@ -132,15 +157,23 @@ class Ending:
 
     def _own_over(self, now: Seconds) -> tuple[dict[str, str], list[Seconds]]:
         """Return whose own minutes are used up, and when the next are."""
-        heap, own = self._own_by_end, self._own
-        while heap and (heap[0][1] not in own or own[heap[0][1]][0] != heap[0][0]):
-            heapq.heappop(heap)
+        heap, own = self._sorted_out(), self._own
         if not heap:
             return {}, []
         if heap[0][0] > now:
             return {}, [heap[0][0]]
         over = {job_id: f"{reason} is used up" for job_id, (at, reason) in own.items() if at <= now}
         return over, [at for at, _ in own.values() if at > now]
+
+    def _sorted_out(self) -> list[tuple[Seconds, str]]:
+        """Return the heap of instants at which own minutes are used up, the first one that of a job that runs."""
+        heap, own = self._own_by_end, self._own
+        for each in self._fresh:
+            heapq.heappush(heap, each)
+        self._fresh.clear()
+        while heap and (heap[0][1] not in own or own[heap[0][1]][0] != heap[0][0]):
+            heapq.heappop(heap)
+        return heap
 
     def quiet_until(self, group: Group, view: ClusterView) -> Seconds:
         """Return before which instant no limit on what is used up can be reached there; in the past: not known."""
@@ -172,10 +205,11 @@ class Ending:
 
     def calm_until(self, now: Seconds, view: ClusterView) -> Seconds:
         """Return up to when no job that runs has to end; in the past: that is not known."""
-        heap, own = self._own_by_end, self._own
-        while heap and (heap[0][1] not in own or own[heap[0][1]][0] != heap[0][0]):
-            heapq.heappop(heap)
-        found = heap[0][0] if heap else math.inf
+        found = self._soonest
+        if found <= now:
+            heap = self._sorted_out()
+            found, self._soonest_of = heap[0] if heap else (math.inf, "")
+            self._soonest = found
         if self._running and self._usage.counts:
             if now >= self._quiet_until:
                 self._quiet_until = min(self.quiet_until(group, view) for group in self._running)

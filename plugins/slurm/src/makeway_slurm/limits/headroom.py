@@ -1,14 +1,15 @@
 """Know for sure that no limit keeps anybody out who waits, without holding each job against each limit.
 
 What jobs wait for is looked at once: how much more may start before one of the limits that hold for them can be
-reached, by TRES, and up to when no limit on what is used up can be. Until then a try costs a few comparisons. `Judge`
-says what it comes to without this, and `tests/test_sure.py` holds one to the other.
+reached, by TRES, and up to when no limit on what is used up can be. Whoever starts takes up a part of that, the largest
+that he takes up of anything, until he ends. As long as all parts together are less than the whole, a try costs a
+comparison. `Judge` says what it comes to without this, and `tests/test_sure.py` holds one to the other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from makeway.model import ClusterView, Job, Seconds
 from makeway_slurm.limits.asked import Asked
@@ -17,8 +18,10 @@ from makeway_slurm.limits.counts import Seat
 JOBS = "jobs"
 RUN = "run "
 """Begins the names of what may still be used, in minutes; others are TRES that are held."""
-_AMPLE = 0.05
-"""What is left of a limit, as a part of it, where all that is held is looked at and no more."""
+_FULL = 0.999
+"""Which part of the room may be taken up; the rest is for the rounding of sums."""
+_NONE_LEFT = 1e30
+"""Part of the room where there is none."""
 _MANY = 10_000
 _MOST_PATIENT = 64
 """Starts, ends and submissions at most before it is tried anew, where some limit is near."""
@@ -48,18 +51,14 @@ class Headroom:
         self._box_of = box_of
         self._shut = shut
         self._fits = fits
-        self._active: dict[str, tuple[Mapping[str, int], float]] = {}
-        """What each active job holds, and for how many minutes at most."""
-        self._names: dict[int, tuple[Mapping[str, int], Sequence[tuple[str, str]]]] = {}
-        """By the identity of what is held: that, and its names; most jobs share it with others."""
-        self._total: dict[str, float] = {JOBS: 0.0}
-        """What they hold together, by name."""
-        self._top: dict[str, float] = {}
-        """Up to which of these totals nobody is kept out who is known."""
-        self._grown: dict[str, float] = {}
-        """What has started, by name, where that is asked for."""
-        self._most: dict[str, float] = {}
-        """Up to which of these sums nobody is kept out who is known."""
+        self._room: dict[str, float] = {}
+        """How much more may start, by name, before somebody is kept out who is known; not there: any amount."""
+        self._spent = 0.0
+        """Which part of it those take up who have started since, and run."""
+        self._since: dict[str, float] = {}
+        """What each of them takes up."""
+        self._shares: dict[int, tuple[Mapping[str, int], float, float]] = {}
+        """By the identity of what is held: that, which part of the room it takes up, and which in a minute."""
         self._until: Seconds = -math.inf
         self._stands = False
         """Whether all that is still so."""
@@ -92,51 +91,36 @@ class Headroom:
 
     def started(self, job: Job, counts: Mapping[str, int], minutes: float) -> None:
         """A job holds so much from now on, and may run for so many minutes, UsageFactor applied."""
-        self._drop(job.id)
+        job_id = job.id
+        if self._new.pop(job_id, None) is None:
+            self._waiting.pop(job_id, None)
+            if self._several:
+                self._several.discard(job_id)
         self._changes += 1
-        self._active[job.id] = counts, minutes
-        total, top = self._total, self._top
-        jobs = total[JOBS] = total[JOBS] + 1.0
-        stands = self._stands and jobs <= top.get(JOBS, jobs)
-        if self._most:
-            self._grow(counts, minutes)
-            stands = stands and self._stands
-        for name, run in self._names_in(counts):
-            count = counts[name]
-            held = total[name] = total[name] + count
-            if name in top and held > top[name]:
-                stands = False
-            held = total[run] = total[run] + count * minutes
-            if run in top and held > top[run]:
-                stands = False
-        self._stands = stands
+        if not self._stands:
+            return
+        known = self._shares.get(id(counts))
+        _, share, each = known if known is not None and known[0] is counts else self._share_of(counts)
+        if each * minutes > share:
+            share = each * minutes
+        if share:
+            self._since[job_id] = share
+            self._spent += share
+            if self._spent > _FULL:
+                self._stands = False
 
-    def _names_in(self, counts: Mapping[str, int]) -> Sequence[tuple[str, str]]:
-        """Return the names of what a job holds, each with that of its minutes."""
-        known = self._names.get(id(counts))
-        if known is not None and known[0] is counts:
-            return known[1]
-        found = [(name, RUN + name) for name, count in counts.items() if count]
-        for name, run in found:
-            self._total.setdefault(name, 0.0)
-            self._total.setdefault(run, 0.0)
-        if len(self._names) > _MANY:
-            self._names.clear()
-        self._names[id(counts)] = counts, found
+    def _share_of(self, counts: Mapping[str, int]) -> tuple[Mapping[str, int], float, float]:
+        """Return which part of the room a job takes up that holds so much, of what is scarcest; and in a minute."""
+        parts, minutely = [0.0], [0.0]
+        for name, room in self._room.items():
+            lasts = name.startswith(RUN)
+            amount = 1 if name == JOBS else counts.get(name[len(RUN) :] if lasts else name, 0)
+            if amount > 0:
+                (minutely if lasts else parts).append(amount / room if room > 0.0 else _NONE_LEFT)
+        if len(self._shares) > _MANY:
+            self._shares.clear()
+        found = self._shares[id(counts)] = counts, max(parts), max(minutely)
         return found
-
-    def _grow(self, counts: Mapping[str, int], minutes: float) -> None:
-        """Add a job to what has started since it was last worked out, where limits are nearer than all that is held."""
-        grown, most = self._grown, self._most
-        for name, more in (
-            (JOBS, 1.0),
-            *counts.items(),
-            *((RUN + name, count * minutes) for name, count in counts.items()),
-        ):
-            if name in most:
-                grown[name] += more
-                if grown[name] > most[name]:
-                    self._stands = False
 
     def left(self, job: Job, *, late: bool) -> None:
         """A job holds nothing any more.
@@ -146,16 +130,9 @@ class Headroom:
         self._changes += 1
         if late:
             self._stands = False
-        held = self._active.pop(job.id, None)
-        if held is None:
-            return
-        counts, minutes = held
-        total = self._total
-        total[JOBS] -= 1.0
-        for name, run in self._names_in(counts):
-            count = counts[name]
-            total[name] -= count
-            total[run] -= count * minutes
+        share = self._since.pop(job.id, None)
+        if share is not None:
+            self._spent -= share
 
     def _drop(self, job_id: str) -> None:
         if self._new.pop(job_id, None) is None:
@@ -190,8 +167,10 @@ class Headroom:
         self._patience = min(2 * self._patience, _MOST_PATIENT) if self._near else 1
         self._stands, self._near, self._knows_all = True, False, False
         self._until = math.inf
-        self._top.clear()
-        self._most.clear()
+        self._room.clear()
+        self._shares.clear()
+        self._since.clear()
+        self._spent = 0.0
         self._known.clear()
         self._boxes.clear()
 
@@ -243,20 +222,13 @@ class Headroom:
         return known
 
     def keep(self, name: str, most: float, held: float) -> bool:
-        """Let others hold so much at most, of which they hold some now; say whether that is so.
-
-        Where all that is held on the cluster is less, that is easily told later on; else nobody else may start who
-        holds more than is left.
-        """
-        if held > most:
+        """Let others hold so much at most, of which they hold some now; say whether that is so."""
+        room = most - held
+        if room < 0.0:
             return False
-        if self._total.get(name, 0.0) <= most - _AMPLE * abs(most):
-            if self._top.get(name, math.inf) > most:
-                self._top[name] = most
-            return True
-        bound = self._grown.setdefault(name, 0.0) + most - held
-        if self._most.get(name, math.inf) > bound:
-            self._most[name] = bound
+        if room < self._room.get(name, math.inf):
+            self._room[name] = room
+            self._shares.clear()  # who has started takes up what he took up: he is among those who hold
         return True
 
     def keep_until(self, at: Seconds) -> bool:

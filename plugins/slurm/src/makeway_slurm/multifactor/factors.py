@@ -70,6 +70,8 @@ class Weigher:
         self._most_qos = max((qos.priority for qos in cluster.qos), default=0)
         self._most_partition = max([1, *(each.priority_job_factor for each in cluster.partitions)])
         self._most_assoc = most_assoc
+        self._by_time = settings.has("SMALL_RELATIVE_TO_TIME")
+        """Whether the size of a job is looked at beside its time limit."""
         self._totals: dict[int, dict[str, int]] = {}
         self._alike: dict[Hashable, Fixed] = {}
         """By all that is looked at in a job, where TRES have no weights."""
@@ -85,7 +87,7 @@ class Weigher:
             association.index if association is not None else None,
             job.size,
             spec.cpus,
-            job.time_limit,
+            job.time_limit if self._by_time else None,
             spec.nice,
             spec.attributes.get("site_factor", 0),
         )

@@ -18,8 +18,12 @@ _FAINT = 1e-100
 """Less usage than this may vanish altogether."""
 _TOP, _BETWEEN, _BOTTOM = 2, 1, 0
 """Where who has used nothing stands, who has, and who has no share."""
+_NEAR = 3600.0
+"""Seconds of growth within which it is worth while to look again."""
 _STEEP = 1.05
 """Nothing is sure where usage decays faster in a period."""
+_Amount = tuple[float, float]
+"""What was used as of the last recalculation, divided by the common scale, and what is added a second."""
 
 
 class RankGuard:
@@ -30,48 +34,70 @@ class RankGuard:
         self._fair = fair
         self._places = fair.places
         self._raw = book.columns[RAW]
-        self._ahead: dict[int, tuple[int, bool]] = {}
-        """Who stands next before an association, and whether they are tied."""
         self._behind: dict[int, tuple[int, bool]] = {}
+        """Who stands next behind an association, and whether they are tied."""
+        self._ahead: dict[int, tuple[int, bool]] = {}
+        """The same of who stands next before it."""
+        self._bounds: dict[int, float] = {}
+        """Up to which common sum an association stands before the next one."""
+        self._room: dict[int, float] = {}
+        """Up to which usage, divided by the common scale, it does so whatever happens; not there: that is not known."""
         self._until = -math.inf
         """Up to which common sum ranks stand."""
+        self._watches = False
+        """Whether pairs are those of the ranks that were found last."""
         self._calm = book.worth <= _STEEP and not book.resets
 
     def holds(self) -> bool:
         """Whether all ranks of the last recalculation are surely those that were found last."""
         book = self._book
-        if book.decayed_sum > self._until:
+        if not self._watches:
             return False
         if book.newcomers:
-            for index in book.newcomers:
-                until = self._stands(index)
-                if until < self._until:
-                    self._until = until
+            young = self._young_rates()
+            for index in tuple(book.newcomers):
+                self._look_at(index, young)
             self._take_note()
-        return book.decayed_sum <= self._until
+        return book.decayed_sum <= self._until or self._looks_again()
 
-    def lasts(self) -> float:
-        """Return for how many seconds of growth, of today's worth, ranks surely stand."""
-        return max(0.0, (self._until - self._book.decayed_sum) * self._book.scale) if self.holds() else 0.0
+    def until(self) -> float:
+        """Return up to which common sum ranks surely stand; before that of now: they do not."""
+        if not self.holds():
+            return -math.inf
+        bounds, book = self._bounds, self._book
+        until = min(bounds.values(), default=math.inf)
+        if (until - book.decayed_sum) * book.scale < _NEAR:  # it may be further by now
+            one = next(one for one, bound in bounds.items() if bound == until)
+            self._watch(one, self._behind[one], self._young_rates())
+            until = min(bounds.values())
+        self._until = until
+        return until
 
     def begin(self) -> None:
-        """Watch from now on what `FairTree.factors` has just found."""
+        """Watch from now on what `FairTree.factors` has just found; who stands next to whom as before is known."""
         book = self._book
-        ticks = book.ticks  # whose last piece counts from the next recalculation on is looked at again then
-        book.newcomers = {index for index, entry in book.associations.items() if entry.frozen_at == ticks}
-        self._until = -math.inf
         if not self._calm:
             return
+        behind, bounds, room = self._behind, self._bounds, self._room
+        if not self._watches:
+            behind, bounds, room = {}, {}, {}
+            book.newcomers = set()
+        self._watches = True
+        self._behind, self._bounds, self._room = {}, {}, {}
         self._ahead.clear()
-        self._behind.clear()
-        until = math.inf
+        young = self._young_rates()
+        now = book.decayed_sum
         for one, other, tied in self._fair.neighbours():
-            self._behind[one] = other, tied
+            pair = other, tied
+            self._behind[one] = pair
             self._ahead[other] = one, tied
-            until = min(until, self._pair(one, other, tied=tied))
-            if until == -math.inf:
-                break
-        self._until = until
+            if behind.get(one) == pair and bounds[one] >= now:
+                self._bounds[one] = bounds[one]
+                if one in room:
+                    self._room[one] = room[one]
+            else:
+                self._watch(one, pair, young)
+        self._until = min(self._bounds.values(), default=math.inf)
 
     def _take_note(self) -> None:
         """Forget who was looked at, but for those whose last piece counts from the next recalculation on."""
@@ -81,27 +107,90 @@ class RankGuard:
 
     def forget(self) -> None:
         """Be sure of nothing."""
-        self._until = -math.inf
+        self._watches = False
 
-    def _stands(self, index: int) -> float:
-        """Return up to which common sum an association stands between its neighbours.
+    def _look_at(self, index: int, young: dict[int, float]) -> None:
+        """See up to which common sum an association stands between its neighbours that uses more, or had used nothing.
 
         What it uses more keeps it behind the one before it, unless it had used nothing, or was tied.
         """
-        until = math.inf
-        behind, ahead = self._behind.get(index), self._ahead.get(index)
-        if behind is not None:
-            until = self._pair(index, behind[0], tied=behind[1])
-        if ahead is not None and (ahead[1] or self._used_and_rate(index)[0] < _FAINT):
-            return min(until, self._pair(ahead[0], index, tied=ahead[1]))
-        return until
+        pair = self._behind.get(index)
+        if pair is not None:
+            room = self._room.get(index)
+            if room is None:
+                self._watch(index, pair, young)
+            else:
+                used, rate = self._amount_of(index, young)
+                now = self._book.decayed_sum
+                until = now + (room - used) / rate if rate else math.inf if used < room else -math.inf
+                if until < self._until:
+                    self._watch(index, pair, young)
+                else:
+                    self._bounds[index] = until
+        ahead = self._ahead.get(index)
+        if ahead is not None:
+            one, tied = ahead
+            if tied or one not in self._room:
+                self._watch(one, (index, tied), young)
 
-    def _pair(self, one: int, other: int, *, tied: bool) -> float:
+    def _watch(self, one: int, pair: tuple[int, bool], young: dict[int, float]) -> None:
+        """Note up to when an association surely stands before the next one."""
+        other, tied = pair
+        book = self._book
+        for each in (one, other):
+            if book.associations[each].frozen_at == book.ticks:
+                book.newcomers.add(each)  # its last piece counts from the next recalculation on
+        self._room.pop(one, None)
+        mine, behind = self._amount_of(one, young), self._amount_of(other, young)
+        until = self._bounds[one] = self._pair(one, mine, other, behind, tied=tied)
+        if until < self._until:
+            self._until = until
+
+    def _looks_again(self) -> bool:
+        """Whether those stand as they did who may not, by what was used up to the last recalculation."""
+        now, bounds = self._book.decayed_sum, self._bounds
+        doubtful = [one for one, until in bounds.items() if until < now]
+        for one in doubtful:
+            other, tied = self._behind[one]
+            level, level_behind = self._level(one), self._level(other)
+            if level != level_behind if tied else level <= level_behind:
+                return False
+        young = self._young_rates()
+        for one in doubtful:
+            self._watch(one, self._behind[one], young)
+        self._until = min(bounds.values(), default=math.inf)
+        return True
+
+    def _level(self, index: int) -> float:
+        """Return what `FairTree` ranks an association by."""
+        above, share, endless = self._places[index]
+        if endless:
+            return math.inf
+        if not share:
+            return 0.0
+        total = self._book.used_by(above)
+        part = self._book.used_by(index) / total if total else 0.0
+        return share / part if part else math.inf
+
+    def _pair(self, one: int, mine: _Amount, other: int, behind: _Amount, *, tied: bool) -> float:
         """Return up to which common sum `one` surely stands before `other`, nobody starting."""
-        book, places = self._book, self._places
-        (_, share, endless), (_, share_behind, endless_behind) = places[one], places[other]
-        used, rate = self._used_and_rate(one)
-        used_behind, rate_behind = self._used_and_rate(other)
+        (_, share, endless), (_, share_behind, endless_behind) = self._places[one], self._places[other]
+        (used, rate), (used_behind, rate_behind) = mine, behind
+        if not (
+            tied
+            or endless
+            or endless_behind
+            or used < _FAINT
+            or used_behind < _FAINT
+            or not share
+            or not share_behind
+        ):
+            least = share_behind * (1.0 + _ROUNDING)
+            room = share * (1.0 - _ROUNDING) * used_behind / least
+            if room <= used:
+                return -math.inf
+            self._room[one] = room
+            return self._book.decayed_sum + (room - used) / rate if rate else math.inf
         if (used < _FAINT and (used or rate)) or (used_behind < _FAINT and (used_behind or rate_behind)):
             return -math.inf
         level = _TOP if endless else _BOTTOM if not share else _TOP if not used else _BETWEEN
@@ -111,19 +200,13 @@ class RankGuard:
         if level != _BETWEEN or level_behind != _BETWEEN:  # for good, as long as nobody starts
             stands = level == level_behind if tied else level > level_behind
             return math.inf if stands else -math.inf
-        if tied:
-            same = not (rate or rate_behind) and used == used_behind and share == share_behind
-            return math.inf if same else -math.inf
-        behind = share_behind * (1.0 + _ROUNDING)
-        gap = share * (1.0 - _ROUNDING) * used_behind - behind * used
-        if gap <= 0.0:
-            return -math.inf
-        return book.decayed_sum + gap / (behind * rate) if rate else math.inf
+        same = not (rate or rate_behind) and used == used_behind and share == share_behind
+        return math.inf if same else -math.inf
 
-    def _used_and_rate(self, index: int) -> tuple[float, float]:
-        """Return what was used as of the last recalculation, divided by the common scale, and what is added a second.
+    def _amount_of(self, index: int, young: dict[int, float]) -> _Amount:
+        """Return what an association has used, and what it adds.
 
-        Jobs that have just started count for the rate as well.
+        :param young: what jobs add that have just started, by association.
         """
         book, raw = self._book, self._raw
         entry = book.associations[index]
@@ -132,10 +215,18 @@ class RankGuard:
             used = entry.frozen / book.scale
         else:
             used = entry.sums[raw] + rate * (book.decayed_sum - entry.mark)
-        for charge in book.young:
-            if entry in charge.entries:
-                rate += charge.rate_in(raw)
-        return used, rate
+        return used, rate + young.get(index, 0.0)
+
+    def _young_rates(self) -> dict[int, float]:
+        """Return what jobs add that have just started, by association."""
+        found: dict[int, float] = {}
+        for charge in self._book.young:
+            rate = charge.shape.rates[RAW]
+            if rate:
+                for entry in charge.entries:
+                    if entry.index >= 0:
+                        found[entry.index] = found.get(entry.index, 0.0) + rate
+        return found
 
 
 __all__ = ["RankGuard"]

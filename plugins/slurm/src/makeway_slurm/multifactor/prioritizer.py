@@ -19,6 +19,7 @@ from makeway_slurm.multifactor.fair_tree import FairTree, Share
 from makeway_slurm.multifactor.guard import RankGuard
 from makeway_slurm.multifactor.known import Known
 from makeway_slurm.multifactor.leisure import priorities_at
+from makeway_slurm.multifactor.line import Line
 from makeway_slurm.multifactor.standing import standing
 from makeway_slurm.multifactor.steady import Until, first_leads_until, order_stands_until
 
@@ -54,7 +55,7 @@ class Multifactor:
             self._fair = FairTree(tree, settings.tie_order)
             self._guard = RankGuard(book, self._fair)
             book.watch_last(self._ranks_are_old)
-            book.watch_scale(self._guard.forget)
+            book.watch_scale(self._forget_sums)
             book.freeze_before()
         self._usage: list[float] | None = None
         """What each association had used at the last recalculation, once that matters."""
@@ -69,6 +70,12 @@ class Multifactor:
         """Jobs that the last recalculation was about, and those that came since; others were given a priority."""
         self._running = settings.has("CALCULATE_RUNNING")
         self._period = settings.calc_period
+        self._line = Line(settings.weight_age, settings.max_age, settings.calc_period)
+        """Those who wait, where their order is surely that of an earlier recalculation."""
+        self._stood = (-math.inf, -math.inf, -math.inf)
+        """Up to which common sum ranks stood, up to when the line did, and which recalculation was found by that."""
+        self._lined_by: Sequence[float] | None = None
+        """The factors by which they stand."""
 
     @property
     def next_at(self) -> Seconds:
@@ -99,6 +106,12 @@ class Multifactor:
             guard.begin()
         self._ranked_at = ticks
         return self._factors
+
+    def _forget_sums(self) -> None:
+        """Begin anew with common sums."""
+        if self._guard is not None:
+            self._guard.forget()
+        self._stood = (-math.inf, -math.inf, -math.inf)
 
     def _freeze(self) -> list[float]:
         """Return what each association had used at the last recalculation."""
@@ -265,15 +278,26 @@ class Multifactor:
             return None
         ranks = math.inf
         if self._fairshare_by_index() is not None and self._guard is not None:
-            ranks = self._guard.lasts()
-        count = book.recalculations(ranks)
+            ranks = self._guard.until()
+        in_line = self._line.until >= self._renewed_at and self._line.has(jobs)
+        if in_line and self._stood[:2] == (ranks, self._line.until) and self._stood[2] > book.next_at:
+            return self._stood[2]
+        count = book.recalculations(max(0.0, (ranks - book.decayed_sum) * book.scale))
         if not count:
             return None
-        aging = self._aging
-        line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
-        sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
+        if in_line:
+            sure = self._line.until
+        else:
+            aging = self._aging
+            line = [(job, self._known.get(job.id) if job.id in aging else None) for job in jobs]
+            sure = until(line, self._renewed_at, settings.weight_age, settings.max_age)
         periods = min(float(count), (sure - self._renewed_at) / settings.calc_period)
-        return book.next_at + math.floor(periods) * settings.calc_period if periods >= 1.0 else None
+        if periods < 1.0:
+            return None
+        found = book.next_at + math.floor(periods) * settings.calc_period
+        if in_line:
+            self._stood = ranks, sure, found
+        return found
 
     @property
     def at_leisure(self) -> bool:
@@ -286,8 +310,9 @@ class Multifactor:
         )
 
     def note(self, job: Job, view: ClusterView) -> None:
-        """See a job that was just submitted."""
-        self.book.advance(view.now)
+        """See a job that was just submitted; what is due is made up for when it is asked for."""
+        if self.book.resets:
+            self.book.advance(view.now)
         self.book.saw(job)
 
     @property
@@ -316,6 +341,37 @@ class Multifactor:
             self._fairshare_by_index(),
             self.settings,
         )
+
+    def line_up(self, jobs: Sequence[Job], view: ClusterView) -> None:
+        """See those who wait, in the order in which they stand by the last recalculation."""
+        del view
+        self._lined_by = self._fairshare_by_index()
+        self._line.form(jobs, self._known, math.floor(self._renewed_at + _TINY))
+
+    def beside(self, jobs: Sequence[Job], view: ClusterView) -> Sequence[Priority] | None:
+        """Return what puts those who came where they stand among those lined up; None: that is not sure."""
+        book, line = self.book, self._line
+        book.advance(view.now)
+        at = book.next_at - self._period
+        if line.until < at:
+            return None
+        factors = self._fairshare_by_index()
+        if factors is not self._lined_by:
+            return None
+        found: list[Priority] = []
+        weight = self.settings.weight_fairshare
+        for job in jobs:
+            known = self._look_at(job)
+            node = known.association
+            known.fairshare = (
+                factors[node.index] * weight if factors is not None and node is not None else 0.0
+            )
+            priority = line.join(job, known)
+            if priority is None:
+                return None
+            found.append(priority)
+        self._renewed_at = at
+        return found
 
     def leads_until(self, jobs: Sequence[Job], view: ClusterView) -> Seconds | None:
         """Return the first recalculation at which somebody may overtake the first of these jobs; None: the next one."""
@@ -383,7 +439,8 @@ class Multifactor:
             return book.next_at
         if self._fairshare_by_index() is None or self._guard is None:
             return math.inf
-        return self._first_after(float(book.recalculations(self._guard.lasts())) * self._period)
+        grown = max(0.0, (self._guard.until() - book.decayed_sum) * book.scale)
+        return self._first_after(float(book.recalculations(grown)) * self._period)
 
     def _first_after(self, sure: Seconds) -> Seconds:
         """Return the first recalculation to come that is more than so many seconds after the last one."""
