@@ -12,11 +12,20 @@ from collections.abc import Container, Iterator
 
 from makeway.model import Job
 from makeway_engine.entries import Entry
+from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 from makeway_engine.schedulers.deep import DeepQueue
 
 BEHIND = "Priority"
 """Why those wait that stand behind somebody who has to wait."""
+_SETTLED = frozenset((BEHIND, "Licenses"))
+"""Reasons that stay as they are behind somebody (recorded: builtin_licence_reason_kept)."""
+
+
+def wait_behind(ledger: Ledger, job: Job) -> None:
+    """Let a job wait behind somebody; it keeps the reason that it waits for licences."""
+    if job.reason not in _SETTLED:
+        ledger.wait_for(job, BEHIND)
 
 
 class Lanes(DeepQueue):
@@ -45,7 +54,7 @@ class Lanes(DeepQueue):
         return found
 
     def odd(self, partition: int, after: Entry) -> Iterator[Entry]:
-        """Yield who stands behind an entry in a partition and does not yet wait for that reason."""
+        """Yield who stands behind an entry in a partition and has yet to wait for that reason."""
         return (entry for entry in self._odd.values() if entry[2].index == partition and entry > after)
 
     def waits(self, job: Job) -> None:
@@ -53,7 +62,7 @@ class Lanes(DeepQueue):
         entry = self._entry_of.get(job.index)
         if entry is None:
             return
-        if job.reason == BEHIND:
+        if job.reason in _SETTLED:
             self._odd.pop(job.index, None)
         else:
             self._odd[job.index] = entry
@@ -67,7 +76,7 @@ class Lanes(DeepQueue):
     def _keep(self, entry: Entry) -> None:
         _, job, partition = entry
         self._entry_of[job.index] = entry
-        if job.reason != BEHIND:
+        if job.reason not in _SETTLED:
             self._odd[job.index] = entry
         bisect.insort(self.lanes.setdefault(partition.index, []), entry)
 

@@ -20,7 +20,7 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.schedulers.common import Attempts
 from makeway_engine.schedulers.contest import Contest
-from makeway_engine.schedulers.lanes import BEHIND, Lanes
+from makeway_engine.schedulers.lanes import Lanes, wait_behind
 from makeway_engine.schedulers.settled import Settled
 
 _TINY = 1e-6
@@ -164,7 +164,7 @@ class Strict:
             if behind and (entry is None or behind[0] < entry):
                 entry = heapq.heappop(behind)
                 if entry[1].state is _PENDING:
-                    ledger.wait_for(entry[1], BEHIND)
+                    wait_behind(ledger, entry[1])
             elif entry is None:
                 break
             elif not arrivals or entry not in arrivals:  # else it became eligible in this very pass
@@ -189,7 +189,7 @@ class Strict:
             return True
         if partition.index in closed or job.spec.reservation in state.reservations:
             if job.spec.het_id is None:  # a component keeps its reason (spec slurm-gang-and-select 5.3 no. 6)
-                self._ledger.wait_for(job, BEHIND)
+                wait_behind(self._ledger, job)
             return not (job.spec.het_id is not None and not het and self._ledger.rule("het_blocks_pass"))
         if job.spec.het_id is not None:
             self._doubt()
