@@ -140,6 +140,10 @@ class Survey:
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = -1.0
+        self.stopped_for: dict[object, Candidates | None] = {}
+        """Suspended candidates of those who may preempt the same others; filled by `victims`."""
+        self.not_at_once: Job | None = None
+        """Who was found to have no room on their slots alone; filled by `search`."""
         self.grounds: dict[str, Ground] = {}
         """Queue -> what its jobs could get; filled by `watching`."""
         self.listed: dict[NodeBits, list[int]] = {}

@@ -42,11 +42,17 @@ class Gate:
         """Of a limit per host: place of a host with room in its rows."""
         limit = bound.limit
         self._tells_size = limit.counts is Counts.SLOTS and limit.reason in PARALLEL
+        self.version = -1
+        """Of what is taken, when it was looked at last."""
         self.state: State = self.look()
-        self.is_kept = False
-        """Whether `state` is how it stands: it is looked at when anything is taken or given back."""
+        """How it stood then."""
         self.shut: Standing | None = None
         """Stands while it lets nobody in whoever makes way; None: nobody has asked for that."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody's answer rests on how it stands."""
+        return bool(self.watchers) or self.shut is not None
 
     @property
     def keeps_out(self) -> bool:
@@ -57,6 +63,7 @@ class Gate:
         """Return whether it lets jobs in, else whether smaller ones, else whether it would not whoever made way."""
         bound = self.bound
         cell = bound.cell
+        self.version = cell.version
         if bound.rows is not None:
             return self._has_host(), False, False
         running, stopped = cell.total
@@ -101,10 +108,12 @@ class Shutter:
         """Return the hosts that it closes, whoever makes way."""
         if self.version != self.cell.version:
             self.version = self.cell.version
-            if self._closed.stale:
-                judging.look_again(self._closed, self.cell, self._limit)
-            falls = self._sums.may_fall(self._share, self._below)
-            self.kept_bits = 0 if falls else self._closed.bits
+            if self._sums.may_fall(self._share, self._below):
+                self.kept_bits = 0
+            else:
+                if self._closed.stale:
+                    judging.look_again(self._closed, self.cell, self._limit)
+                self.kept_bits = self._closed.bits
         return self.kept_bits
 
 
@@ -137,7 +146,12 @@ class Hosts:
     @property
     def keeps_out(self) -> bool:
         """Whether they lack slots and any is closed, as they stood when they were looked at last."""
-        return bool(self.state[0] and self.state[1])
+        return bool(self.state and self.state[0] and self.state[1])
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody's answer rests on how they stand."""
+        return bool(self.watchers) or self.shut is not None
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
         """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""
