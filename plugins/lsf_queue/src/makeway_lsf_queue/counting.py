@@ -23,7 +23,7 @@ from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import Presence, presence_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
-from makeway_lsf_queue.sums import Changed, Share, Sums, Without
+from makeway_lsf_queue.sums import Amounts, Changed, Share, Sums, Without
 
 
 @attrs.frozen
@@ -47,6 +47,8 @@ class Use:
 
 _NOTHING = Use()
 _NONE = (0.0, 0.0)
+_NOWHERE: Mapping[int, float] = {}
+"""On no host in particular."""
 
 
 @attrs.frozen
@@ -352,17 +354,29 @@ def _amount(job: Job, limit: Limit, nodes: Sequence[Node]) -> float:
     return sum(amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
 
 
-def _amounts_of(site: Site) -> Callable[[Job, Limit], tuple[float, Mapping[int, float]]]:
-    """Return what `Sums` asks how much a job takes."""
+def _amounts_of(site: Site) -> Amounts:
+    """Return what `Sums` asks how much a job takes: slots of all hosts are counted once for all limits."""
     nodes = site.cluster.nodes
 
-    def amounts(job: Job, limit: Limit) -> tuple[float, Mapping[int, float]]:
-        if not limit.per_host:
-            return _amount(job, limit, nodes), {}
-        taken = {
-            index: amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(job.nodes)
-        }
-        return 0.0, taken
+    def amounts(job: Job, limits: Sequence[Limit]) -> Sequence[tuple[float, Mapping[int, float]]]:
+        held = dict(jobs.slots_on(job, nodes))
+        slots = jobs.slots(job, nodes)
+        each = dict.fromkeys(held, 1.0)
+        found: list[tuple[float, Mapping[int, float]]] = []
+        for limit in limits:
+            counts = limit.counts
+            if limit.per_host:
+                if counts is Counts.SLOTS:
+                    found.append((0.0, held))
+                elif counts is Counts.JOBS:
+                    found.append((0.0, each))
+                else:
+                    found.append((0.0, {index: memory_on(job, index) for index in held}))
+            elif counts is Counts.SLOTS and limit.hosts is None:
+                found.append((slots, _NOWHERE))
+            else:
+                found.append((_amount(job, limit, nodes), _NOWHERE))
+        return found
 
     return amounts
 

@@ -92,9 +92,14 @@ def _kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots
 def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
     """Look at those jobs again on whose hosts anybody came, went, was stopped or goes on."""
     stale, kept.stale = kept.stale, 0
-    on = kept.on
-    for job_id in [job_id for job_id, (hosts, _) in kept.by_job.items() if hosts & stale]:
+    on, jobs_on = kept.on, kept.jobs_on
+    there: dict[str, None] = {}
+    for at in bitmap.indices(stale) if stale >= 0 else list(jobs_on):
+        if at in jobs_on:
+            there |= jobs_on[at]
+    for job_id in there:
         for index, held in kept.by_job.pop(job_id)[1]:
+            del jobs_on[index][job_id]
             left = on.get(index, 0) - held
             if left:
                 on[index] = left
@@ -109,6 +114,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
             kept.by_job[job.id] = job.nodes, held_there
             for index, held in held_there:
                 on[index] = on.get(index, 0) + held
+                jobs_on.setdefault(index, {})[job.id] = None
 
 
 def kept_at_length(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:

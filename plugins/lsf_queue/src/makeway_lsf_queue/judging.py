@@ -310,7 +310,7 @@ def closed_without(counted: Counted, limit: Limit, key: str, closed: Closed, cel
     """Return the hosts that a limit per host closes once those who make way have done so."""
     bits = closed.bits
     hosts: NodeBits = 0
-    for part, _ in cell.among(counted.changed):
+    for part, _, _ in cell.among(counted.changed):
         hosts |= part.job.nodes
     if not hosts & bits:
         return bits  # nobody takes more for making way

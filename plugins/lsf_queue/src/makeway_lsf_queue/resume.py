@@ -201,6 +201,7 @@ class Arbiter:
         if not waiting:
             return
         pending = self._pending_hosts(view) if first else {}
+        highest = max(pending, default=0)
         everybody: Sequence[Job] = stopped.copy()
         order: dict[str, tuple[object, ...]] = {}
         """The places of all, as they are before anybody goes on."""
@@ -210,10 +211,8 @@ class Arbiter:
             at += 1
             if job.state is not JobState.SUSPENDED:
                 continue
-            if pending:
-                order = order or {each.id: self._order(each) for each in everybody}
-                if self._is_kept(job, everybody, order, pending):
-                    continue
+            if pending and self._is_kept(job, everybody, order, pending, highest):
+                continue
             if self._waits_for_preemptor(job, view) or self._stays_stopped(job, view, survey):
                 continue
             # Slots are looked at first, though a limit may be in the way as well: that is answered sooner.
@@ -258,14 +257,25 @@ class Arbiter:
         everybody: Sequence[Job],
         order: Mapping[str, Any],
         pending: Mapping[int, NodeBits],
+        highest: int,
     ) -> bool:
-        """Whether jobs of a higher queue wait for a host that a job needs, or one behind which it has to stay."""
-        nodes, mine = job.nodes, order[job.id]
+        """Whether jobs of a higher queue wait for a host that a job needs, or one behind which it has to stay.
+
+        :param order: the places of all, as they were before anybody went on; empty: nobody has gone on.
+        :param highest: the highest priority of `pending`.
+        """
+        nodes = job.nodes
+        mine = order[job.id] if order else self._order(job)
         for other in everybody:
-            if other is not job and (not other.nodes & nodes or order[other.id] > mine):
+            its = other.nodes
+            if other is not job and not its & nodes:
                 continue
             priority = self._site.queue_of(other).priority
-            if any(other.nodes & hosts for above, hosts in pending.items() if above > priority):
+            if priority >= highest:
+                continue
+            if other is not job and (order[other.id] if order else self._order(other)) > mine:
+                continue
+            if any(its & hosts for above, hosts in pending.items() if above > priority):
                 return True
         return False
 
