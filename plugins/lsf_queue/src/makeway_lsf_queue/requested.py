@@ -16,7 +16,7 @@ from makeway_lsf_queue.sums import Cell, Closed, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Bound:
     """A limit, as it stands for the jobs of a request."""
 
@@ -32,6 +32,8 @@ class Bound:
     """How much a job takes of it; of a limit per host nothing."""
     rows: judging.Rows | None
     """Of a limit per host: hosts, each with the bound there and what a job takes there."""
+    _witness: int = 0
+    """Place in `rows` of the host that was found last to have room."""
 
     def lets_in(self) -> bool:
         """Whether a job has room under it."""
@@ -39,7 +41,14 @@ class Bound:
         if self.rows is None:
             running, stopped = self.cell.total
             return (running + stopped if suspended else running) + self.wanted <= self.bound
-        return any(map(self.has_room, self.rows))
+        rows = self.rows
+        if self._witness < len(rows) and self.has_room(rows[self._witness]):
+            return True
+        for at, row in enumerate(rows):
+            if self.has_room(row):
+                self._witness = at
+                return True
+        return False
 
     def lets_in_once(self, counted: Counted) -> bool:
         """Whether a job has room under it once those who make way have done so: nobody takes more for it."""
@@ -95,11 +104,10 @@ class Closer:
     def bits(self, counted: Counted) -> NodeBits:
         """Return the hosts that it closes once those who make way have done so."""
         closed = self.closed
-        if closed.stale:
-            judging.look_again(closed, self.cell, self.limit)
+        bits = closed.now(self.cell)
         if counted.changed:
             return judging.closed_without(counted, self.limit, self.key, closed, self.cell)
-        return closed.bits
+        return bits
 
 
 @attrs.frozen

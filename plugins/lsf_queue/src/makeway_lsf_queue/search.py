@@ -110,8 +110,8 @@ def at_once(
         if placement is None:
             survey.not_at_once = job
             return None
-        hosts = placement.allocation.nodes
-        used = tuple([at for at, other in enumerate(candidates.jobs) if other.nodes & hosts])
+        there = set(map(id, survey.suspended_on(placement.allocation.nodes)))
+        used = tuple([at for at, other in enumerate(candidates.jobs) if id(other) in there])
         return candidates, Choice(placement=placement, victims=used)
 
     return known

@@ -179,6 +179,11 @@ class Site:
         return any(queue.reserve_turns is not None for queue in self.queues.values())
 
     @functools.cached_property
+    def has_gaps(self) -> bool:
+        """Whether jobs of any queue run in gaps until others start (INTERRUPTIBLE_BACKFILL)."""
+        return any(queue.interruptible is not None for queue in self.queues.values())
+
+    @functools.cached_property
     def may_backfill(self) -> bool:
         """Whether jobs of any queue may use slots that another one's collect."""
         return self.anybody_reserves and any(queue.backfill for queue in self.queues.values())

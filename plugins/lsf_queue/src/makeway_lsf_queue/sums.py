@@ -61,9 +61,38 @@ class Closed:
 
     rows: Mapping[int, tuple[float, float]]
     """Host -> the bound there, and what a job takes there."""
-    stale: NodeBits
-    """Hosts that are to be looked at anew."""
+    alike: Sequence[tuple[float, float, NodeBits]]
+    """Bounds, each with what a job takes, and the hosts where that is so."""
+    version: int = -1
+    """Of what is taken, by which they were found."""
     bits: NodeBits = 0
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, float, float]]) -> Closed:
+        """Look at nobody yet.
+
+        :param rows: hosts, each with the bound there and what a job takes there.
+        """
+        alike: dict[tuple[float, float], NodeBits] = {}
+        for index, most, wanted in rows:
+            alike[most, wanted] = alike.get((most, wanted), 0) | 1 << index
+        by_host = {index: (most, wanted) for index, most, wanted in rows}
+        return cls(by_host, [(*pair, hosts) for pair, hosts in alike.items()])
+
+    def now(self, cell: Cell) -> NodeBits:
+        """Return the hosts that are closed by what is taken of a limit."""
+        if self.version != cell.version:
+            self.version = cell.version
+            bits: NodeBits = 0
+            for most, wanted, hosts in self.alike:
+                if wanted > most:
+                    bits |= hosts
+                    continue
+                for level, there in cell.at.items():
+                    if level + wanted > most:
+                        bits |= there & hosts
+            self.bits = bits
+        return self.bits
 
 
 @attrs.define(eq=False)
@@ -73,6 +102,8 @@ class Cell:
     total: Pair = attrs.field(factory=lambda: [0.0, 0.0])
     on: dict[int, Pair] = attrs.field(factory=dict)
     """By host; of limits per host only."""
+    at: dict[float, NodeBits] = attrs.field(factory=dict)
+    """How much counts on a host -> the hosts where it is so much; those where nothing does are left out."""
     by_queue: dict[str, list[float]] = attrs.field(factory=dict)
     """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
     others do that are suspended. Of limits per host: on all hosts.
@@ -89,6 +120,34 @@ class Cell:
     """Who counts in it, by id."""
     closed: dict[int, Closed] = attrs.field(factory=dict)
     """By the identity of rows: the hosts that the limit closes; filled by `judging`."""
+
+    def take(self, on: Mapping[int, float], sign: int, side: int, *, stopped_too: bool) -> None:
+        """Count what a job takes on its hosts, or no longer does.
+
+        :param side: 0: it runs; 1: it is suspended.
+        :param stopped_too: whether what suspended jobs take counts.
+        """
+        hosts, at = self.on, self.at
+        counts = not side or stopped_too
+        for index, count in on.items():
+            pair = hosts.get(index)
+            if pair is None:
+                pair = hosts[index] = [0.0, 0.0]
+            if not counts:
+                pair[side] += sign * count
+                continue
+            before = pair[0] + pair[1] if stopped_too else pair[0]
+            pair[side] += sign * count
+            after = pair[0] + pair[1] if stopped_too else pair[0]
+            bit = 1 << index
+            if before:
+                left = at[before] & ~bit
+                if left:
+                    at[before] = left
+                else:
+                    del at[before]
+            if after:
+                at[after] = at.get(after, 0) | bit
 
     def among(self, changed: Changed) -> Iterator[tuple[_Part, _Taken, bool]]:
         """Yield those of `changed` who count in it, each with whether it is then counted as suspended."""
@@ -112,6 +171,8 @@ class Sums:
         self._stops = stops
         self._followed: Sequence[tuple[Job, bool]] | None = None
         self._parts: dict[str, _Part] = {}
+        self._settled: set[str] = set()
+        """Suspended jobs that would be suspended if they made way: they count as they do already."""
         self._cells: dict[Share, Cell] = {}
         self.touched: dict[int, Cell] = {}
         """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
@@ -160,6 +221,7 @@ class Sums:
         if len(parts) > len(jobs):
             here = {job.id for job, _ in jobs}
             for job_id in [each for each in parts if each not in here]:
+                self._settled.discard(job_id)
                 self._book(parts.pop(job_id), -1)
 
     def catch_up(self, news: Mapping[str, Job | None]) -> None:
@@ -167,6 +229,7 @@ class Sums:
         parts = self._parts
         for job_id, job in news.items():
             known = parts.pop(job_id, None)
+            self._settled.discard(job_id)
             if known is not None:
                 self._book(known, -1)
             if job is not None:
@@ -178,6 +241,10 @@ class Sums:
         if takes is None:
             takes = self._takes(job)
         part = self._parts[job.id] = _Part(job, suspended, self._stops(job), job.allocation, takes)
+        if suspended and part.stops:
+            self._settled.add(job.id)
+        else:
+            self._settled.discard(job.id)
         self._book(part, 1)
 
     def _takes(self, job: Job) -> Sequence[_Taken]:
@@ -219,16 +286,7 @@ class Sums:
             if not part.suspended:
                 lasting[2] += sign * whole
             if on:
-                hosts = cell.on
-                for index, count in on.items():
-                    pair = hosts.get(index)
-                    if pair is None:
-                        pair = hosts[index] = [0.0, 0.0]
-                    pair[side] += sign * count
-                if cell.closed:
-                    changed = part.job.nodes if part.allocation is None else part.allocation.nodes
-                    for closed in cell.closed.values():
-                        closed.stale |= changed
+                cell.take(on, sign, side, stopped_too=limit.suspended)
 
     def _wake(self, cell: Cell, limit: Limit) -> None:
         """Wake the suspended jobs that may go on by what is taken now."""
@@ -244,13 +302,15 @@ class Sums:
 
         A suspended job that would be suspended counts as it does already.
         """
-        parts, changed = self._parts, {}
+        parts, settled, changed = self._parts, self._settled, {}
         for job in jobs:
-            part = parts.get(job.id)
+            job_id = job.id
+            if job_id in settled:
+                continue
+            part = parts.get(job_id)
             if part is None or part.job is not job:
                 return None
-            if not (part.suspended and part.stops):
-                changed[job.id] = part.stops
+            changed[job_id] = part.stops
         return changed
 
     def without(self, changed: Changed) -> Without:

@@ -210,10 +210,12 @@ class Survey:
 
     def _first_hosts(self) -> dict[str, NodeBits]:
         found: dict[str, NodeBits] = {}
+        hosts_of, windows = self.seen.hosts, self.site.has_run_windows
         for job in self.stopped:
-            if not opening.by_window(self.site, job):  # else it closes no host (5.3)
-                name = job.partition.name
-                found[name] = found.get(name, 0) | (job.nodes & -job.nodes)
+            if windows and opening.by_window(self.site, job):
+                continue  # it closes no host (5.3)
+            name, hosts = job.partition.name, hosts_of[job.id]
+            found[name] = found.get(name, 0) | (hosts & -hosts)
         return found
 
     def lasting_at(self, view: ClusterView, index: int, below: Container[str]) -> int:

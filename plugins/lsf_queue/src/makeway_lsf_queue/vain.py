@@ -145,8 +145,9 @@ class _Glance:
         if said.idle is not None and said.idle.stands:
             return said.idle
         for gate in said.lasting:
-            self._bring(gate)
-            if gate.keeps_out:
+            if gate.version != gate.bound.cell.version:
+                self._bring(gate)
+            if gate.state[2]:
                 said.idle = self._shut(gate, gate.bound.limit.reason)
                 return said.idle
         if said.never_lacks:
@@ -429,8 +430,13 @@ class _Glance:
             closed = said.closed_for_good = _closed_for_good(counted, job, said.own, said.below)
         if not closed:
             return False
-        left = sum(free for index, free in said.hosts.room.free.items() if not closed >> index & 1)
-        return left < said.hosts.wanted
+        left, wanted = 0, said.hosts.wanted
+        for index, free in said.hosts.room.free.items():
+            if not closed >> index & 1:
+                left += free
+                if left >= wanted:
+                    return False
+        return left < wanted
 
     def _is_refused(self, job: Job) -> bool:
         who = job.partition.name, job.user

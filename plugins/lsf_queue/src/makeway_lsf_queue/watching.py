@@ -38,8 +38,6 @@ class Gate:
         self.watchers: dict[State, dict[Said, None]] = {}
         """Those whose answer rests on how it stood, by that."""
         self._below = below
-        self._witness = 0
-        """Of a limit per host: place of a host with room in its rows."""
         limit = bound.limit
         self._tells_size = limit.counts is Counts.SLOTS and limit.reason in PARALLEL
         self.version = -1
@@ -65,7 +63,7 @@ class Gate:
         cell = bound.cell
         self.version = cell.version
         if bound.rows is not None:
-            return self._has_host(), False, False
+            return bound.lets_in(), False, False
         running, stopped = cell.total
         total = running + stopped if bound.limit.suspended else running
         if total + bound.wanted <= bound.bound:
@@ -73,17 +71,6 @@ class Gate:
         below = self._below
         stays = below is not None and bound.sums.lasting(bound.share, below) + bound.wanted > bound.bound
         return False, self._tells_size and total + 1 <= bound.bound, stays
-
-    def _has_host(self) -> bool:
-        bound, rows = self.bound, self.bound.rows
-        assert rows is not None
-        if self._witness < len(rows) and bound.has_room(rows[self._witness]):
-            return True
-        for at, row in enumerate(rows):
-            if bound.has_room(row):
-                self._witness = at
-                return True
-        return False
 
 
 class Shutter:
@@ -95,7 +82,6 @@ class Shutter:
         :param rows: of those jobs, from `judging.rows_of`.
         :param below: whose jobs they may preempt.
         """
-        self._limit = limit
         self._share = limit, key
         self._sums = sums
         self.cell = sums.cell(self._share)
@@ -111,9 +97,7 @@ class Shutter:
             if self._sums.may_fall(self._share, self._below):
                 self.kept_bits = 0
             else:
-                if self._closed.stale:
-                    judging.look_again(self._closed, self.cell, self._limit)
-                self.kept_bits = self._closed.bits
+                self.kept_bits = self._closed.now(self.cell)
         return self.kept_bits
 
 
