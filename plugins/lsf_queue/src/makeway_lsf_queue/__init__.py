@@ -44,7 +44,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import at_once, by_request, hookimpl
+from makeway.hookspecs import at_once, by_request, hookimpl, sure_by
 from makeway.model import (
     Attempt,
     Blocked,
@@ -113,6 +113,7 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
 
 
 @hookimpl
+@sure_by(opening.unmarked)
 def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
     """Mark jobs that wait for their run window to open."""
     return opening.marks(site_of(view), view)

@@ -300,22 +300,23 @@ class _Memo:
         self._found: dict[tuple[int, ...], Counted] = {}
         """By the identities of those who make way."""
         self._last: tuple[ClusterView, Counted] | None = None
-        """What was said last of a view with some gone; it says the same for as long as nobody comes or goes."""
+        """What was said last, and of which view: it says the same for as long as nobody comes or goes."""
 
     def get(self, site: Site, view: ClusterView) -> Counted | None:
         """Return what is known of `view`; None: nothing, or it is of another moment."""
-        last = self._last
-        if last is not None and last[0] is view and self._site is site and self._version == view.version:
+        version, last = view.version, self._last
+        current = self._site is site and self._version == version
+        if current and last is not None and last[0] is view:
             return last[1]
         gone = tuple(map(id, view.made_way))
-        if not gone and not (self._site is site and self._view is view and self._version == view.version):
-            self._site, self._view, self._version = site, view, view.version
+        if not gone and not (current and self._view is view):
+            self._site, self._view, self._version = site, view, version
             self._found.clear()
             self._last = None
-        if self._site is not site or self._version != view.version:
+        elif not current:
             return None
         found = self._found.get(gone)  # what was kept keeps those jobs alive: the identities are theirs
-        if found is not None and gone:
+        if found is not None:
             self._last = view, found
         return found
 

@@ -20,7 +20,7 @@ from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import presence_of
-from makeway_lsf_queue.requested import Bound, Request
+from makeway_lsf_queue.requested import Bound, Request, compiled
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Share, Sums
 from makeway_lsf_queue.survey import Room, Survey, survey_of
@@ -343,7 +343,7 @@ class _Glance:
                 self._said.clear()
                 self._asked.clear()
             counted.brought()
-            queue, request = job.partition.name, Request.of(counted, job)
+            queue, request = job.partition.name, compiled(counted, job) or Request.of(counted, job)
             gates = [self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds]
             pairs = zip(request.bounds, gates, strict=True)
             shared, own = _closing(counted, job)
