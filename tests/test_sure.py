@@ -58,6 +58,13 @@ class Limit:
         self.asked.append("overdue")
         return Overdue(jobs={}, ask_again_at=None)
 
+    @hookimpl
+    @sure_by(lambda view: lambda: math.inf if view.now > 100 else view.now)
+    def makeway_marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
+        """Mark those who wait, at first."""
+        self.asked.append("marks")
+        return {} if view.now > 100 else {job.id: frozenset({"EARLY"}) for job in view.pending}
+
 
 class Plain(Limit):
     """The same, asked always."""
@@ -77,6 +84,11 @@ class Plain(Limit):
         """End nobody."""
         return Limit.makeway_overdue(self)
 
+    @hookimpl
+    def makeway_marks(self, view: ClusterView) -> Mapping[str, frozenset[str]]:
+        """Mark those who wait, at first."""
+        return Limit.makeway_marks(self, view)
+
 
 def test_who_is_sure_is_asked_less_often_and_nothing_else_changes() -> None:
     """Jobs are refused only where the hook is asked."""
@@ -86,6 +98,7 @@ def test_who_is_sure_is_asked_less_often_and_nothing_else_changes() -> None:
     assert sure.asked.count("accept") == 4
     assert plain.asked.count("accept") == 40
     assert "overdue" not in sure.asked
+    assert 0 < sure.asked.count("marks") < plain.asked.count("marks") / 2
     assert 0 < sure.asked.count("admit") < plain.asked.count("admit") - 15
 
 
@@ -120,6 +133,8 @@ def failing(job: Any = None) -> float:
         ("makeway_accept", lambda view: failing, "no idea"),
         ("makeway_overdue", lambda view: lambda: None, "allowed: seconds"),
         ("makeway_overdue", lambda view: failing, "no idea"),
+        ("makeway_marks", lambda view: lambda: "never", "allowed: seconds"),
+        ("makeway_marks", lambda view: failing, "no idea"),
     ],
 )
 def test_what_is_said_is_checked(hook: str, said: Any, text: str) -> None:
@@ -130,7 +145,7 @@ def test_what_is_said_is_checked(hook: str, said: Any, text: str) -> None:
     assert hook in str(raised.value)
 
 
-@pytest.mark.parametrize("hook", ["makeway_admit", "makeway_accept", "makeway_overdue"])
+@pytest.mark.parametrize("hook", ["makeway_admit", "makeway_accept", "makeway_overdue", "makeway_marks"])
 def test_nobody_need_be_sure(hook: str) -> None:
     """None instead of a function: the hook is asked as ever."""
     run = replay(CONFIG, JOBS, (), Options(plugins={"limit/jobs": wrong(hook, lambda view: None)}))

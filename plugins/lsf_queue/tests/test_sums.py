@@ -10,6 +10,7 @@ from typing import Any, cast
 import attrs
 import pytest
 
+from makeway import bitmap
 from makeway.config import Config, NodeTable, PartitionTable, PolicyTable, SchedulerTable, build_cluster
 from makeway.model import Job, JobSpec, JobState, PreemptMode
 from makeway.settings import structure
@@ -91,7 +92,7 @@ class _Witness:
 
     def __init__(self, seed: int) -> None:
         self._chance = Random(seed)
-        self.compared = self.taken = self.suspended = self.without = 0
+        self.compared = self.taken = self.suspended = self.without = self.closed = 0
 
     def __call__(self, engine: Engine) -> None:
         ledger = engine.ledger
@@ -105,7 +106,27 @@ class _Witness:
             self._compare(Counted.of(site, view, modes), list(ledger.jobs.values()))  # type: ignore[arg-type]
             self.without += 1
             self._compare(Counted.of(site, ledger, modes), active)
+        self._closed(Counted.of(site, ledger, modes))
         self.suspended += sum(job.state is JobState.SUSPENDED for job in active)
+
+    def _closed(self, counted: Counted) -> None:
+        """Look at each host anew that a limit per host may close."""
+        for (limit, _), cell in counted.brought()._cells.items():
+            levels = {
+                index: running + stopped if limit.suspended else running
+                for index, (running, stopped) in cell.on.items()
+            }
+            assert {
+                (level, index) for level, hosts in cell.at.items() for index in bitmap.indices(hosts)
+            } == {(level, index) for index, level in levels.items() if level}
+            for closed in cell.closed.values():
+                full = [
+                    index
+                    for index, (most, wanted) in closed.rows.items()
+                    if levels.get(index, 0.0) + wanted > most
+                ]
+                assert closed.now(cell) == bitmap.of(full)
+                self.closed += len(full)
 
     def _compare(self, counted: Counted, jobs: list[Job]) -> None:
         for job in jobs:
@@ -139,6 +160,7 @@ def test_sums_are_what_counting_one_by_one_comes_to(seed: int, collects: bool) -
     assert witness.taken > 100
     assert witness.suspended or seed or collects  # in the first workload somebody is preempted
     assert witness.without
+    assert witness.closed > 100 or collects  # there, other ways are gone
 
 
 def test_what_is_said_to_one_is_said_to_those_who_ask_alike() -> None:

@@ -73,6 +73,7 @@ def test_the_same_as_a_copy(seed: int) -> None:
     absent = Absent(books, plain=True)
     there: list[Any] = []
     seen = Counter[str]()
+    last: list[tuple[Any, bool]] = []
     for at in range(900):
         if there and chance.random() < len(there) / 14:
             books.remove(there.pop(chance.randrange(len(there))))
@@ -87,7 +88,14 @@ def test_the_same_as_a_copy(seed: int) -> None:
         seen["overlaid"] += bool(books._overlaid)
         seen["rowless"] += bool(books._rowless)
         assert absent.applies(VIEW)
-        going = [(job, chance.random() < 0.3) for job in there if chance.random() < 0.6]
+        if chance.random() < 0.4:  # a search asks about more and more of the same, then about fewer
+            size = chance.randint(0, len(there))
+            going = [(job, wholly) for job, wholly in last if job in there][:size]
+            known = [job for job, _ in going]
+            going += [(job, False) for job in there[: chance.randint(0, 3)] if job not in known]
+        else:
+            going = [(job, chance.random() < 0.3) for job in there if chance.random() < 0.6]
+        last = going
         if chance.random() < 0.3:
             continue
         twin = books.copy()
@@ -120,3 +128,28 @@ def test_not_where_more_counts() -> None:
     books._stopped.clear()
     books.gres["gpu"] = [0] * 7
     assert not absent.applies(VIEW)
+
+
+def test_more_and_more_of_the_same() -> None:
+    """Who comes behind those who were absent before is added, and taken back; one who is named twice counts once."""
+    chance = Random(7)
+    layout = _layout()
+    books = Books(layout)
+    absent = Absent(books, plain=True)
+    there = [_job(chance, layout, at) for at in range(12)]
+    for job in there:
+        books.add(job)
+    preemptor: Any = SimpleNamespace(partition=layout.cluster.partitions[0])
+    sizes = (1, 3, 12, 5, 5, 0, 8)
+    for at, size in enumerate(sizes):
+        if at == 4:  # meanwhile one of them has come to hold something else
+            books.remove(there[2])
+            there[2].allocation = _allocation(chance, layout)
+            books.add(there[2])
+        twin = books.copy()
+        for job in there[:size]:
+            twin.take_out(job, wholly=False)
+        going = [(job, False) for job in there[:size]]
+        assert _shown(absent.without(preemptor, going)) == _shown(twin)
+        if going:
+            assert _shown(absent.without(preemptor, [*going, going[0]])) == _shown(twin)

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from makeway.hookspecs.marks import F
-from makeway.model import ClusterView, Job, Turns
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Turns
 
 
 def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
@@ -261,9 +261,9 @@ def by_request(
 def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callable[[F], F]:
     """Mark an implementation with what knows for sure, at little cost, that asking it would change nothing.
 
-    Goes below ``@hookimpl``, on `makeway_admit`, `makeway_accept` and `makeway_overdue`. The hook is then asked only
-    where that is not known. In a replay that nobody watches, whole passes are left out besides while nobody has room,
-    and priorities of waiting jobs are worked out late: what it knows must not depend on them.
+    Goes below ``@hookimpl``, on `makeway_admit`, `makeway_accept`, `makeway_overdue` and `makeway_marks`. The hook is
+    then asked only where that is not known. In a replay that nobody watches, whole passes are left out besides while
+    nobody has room, and priorities of waiting jobs are worked out late: what it knows must not depend on them.
 
     :param knows: called once per run with the cluster before the first job. None instead of a function: nothing is
         known. The function that it returns is called with the books as they stand:
@@ -273,6 +273,8 @@ def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callab
         - on `makeway_accept` with a job that is submitted: whether it surely takes it.
         - on `makeway_overdue` with nothing, after a start or an end. It returns the instant up to which nobody has to
           end, and at which the hook is asked; now or earlier: that is not known.
+        - on `makeway_marks` with nothing, before a pass. It returns the instant up to which no job gets other marks,
+          whatever happens until then; now or earlier: that is not known.
 
     A limit on running jobs that is often far away::
 
@@ -293,6 +295,50 @@ def sure_by(knows: Callable[[ClusterView], Callable[..., Any] | None]) -> Callab
 
     def mark(function: F) -> F:
         function.makeway_sure = knows  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def at_once(
+    knows: Callable[
+        [ClusterView], Callable[[Job, Callable[[], Attempt]], tuple[Candidates, Choice] | None] | None
+    ],
+) -> Callable[[F], F]:
+    """Mark an implementation of `makeway_search` with what often knows the choice before all candidates are named.
+
+    Goes below ``@hookimpl``. Only looked at where nobody records or traces attempts, where the same plugin names the
+    candidates (`makeway_preempt_candidates`) and is asked first for both, and where nobody is protected
+    (`makeway_protect`) and no node is held exclusively.
+
+    :param knows: called once per run with the cluster before the first job. None instead of a function: nothing is
+        known beforehand. The function that it returns is called for a pending job that may not start as things stand,
+        with a function that begins an attempt for it. It returns the choice with as many of the candidates as that is
+        about. Both hooks would have come to the same: victims in this order, in these modes, and this placement;
+        without a wish to be asked again, and with nothing else that `Candidates` may say. None: the hooks are asked.
+
+    Stopped jobs first, whose nodes are there for the taking::
+
+        def stopped(view):
+            def known(job, begin):
+                found = tuple(other for other in view.active if other.state is JobState.SUSPENDED)
+                attempt = begin()
+                for other in found:
+                    attempt.remove(other, PreemptMode.SUSPEND)
+                place = attempt.probe() if found else None
+                if not isinstance(place, Placement):
+                    return None
+                modes = (PreemptMode.SUSPEND,) * len(found)
+                victims = tuple(range(len(found)))
+                return Candidates(jobs=found, modes=modes), Choice(placement=place, victims=victims)
+
+            return known
+
+    .. versionadded:: 0.1
+    """
+
+    def mark(function: F) -> F:
+        function.makeway_at_once = knows  # type: ignore[attr-defined]
         return function
 
     return mark

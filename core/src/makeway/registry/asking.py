@@ -48,6 +48,8 @@ class Call:
     """Names jobs one by one (`makeway.hookspecs.one_by_one`); None: the queue is ordered as a whole."""
     sure: Callable[[ClusterView], Any] | None = None
     """Knows that asking would change nothing (`makeway.hookspecs.sure_by`); None: nobody does."""
+    at_once: Callable[[ClusterView], Any] | None = None
+    """Often knows the choice before all candidates are named (`makeway.hookspecs.at_once`); None: nobody does."""
 
     def __call__(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with what it takes out of `arguments`."""
@@ -80,6 +82,7 @@ def _call(impl: pluggy.HookImpl, known: Sequence[str]) -> Call:
         marks.get("makeway_idle"),
         marks.get("makeway_turns"),
         marks.get("makeway_sure"),
+        marks.get("makeway_at_once"),
     )
 
 
@@ -107,6 +110,11 @@ class Asker:
     def implements(self, hook: str) -> bool:
         """Whether any plugin of this run implements `hook`."""
         return bool(self._calls[hook])
+
+    @property
+    def traced(self) -> bool:
+        """Whether each call of a hook is logged."""
+        return self._trace
 
     @property
     def hooks(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from makeway.model import Candidates, Choice, Job, Placement, Plan, PreemptMode, Signal
+from makeway.model import Candidates, Choice, ClusterView, Job, Placement, Plan, PreemptMode, Signal
 from makeway.registry.asking import Asker, shown
 
 
@@ -24,6 +24,36 @@ class Border:
 
     def candidates(self, preemptor: Job, answer: Any, active: Sequence[Job]) -> Candidates:
         """Return an answer that names candidates."""
+        found = self._named(preemptor, answer)
+        if not found.jobs:
+            return found
+        if active is not self._active or type(active) is not tuple:
+            self._active, self._identities = active, frozenset(map(id, active))
+        strangers = set(map(id, found.jobs)) - self._identities
+        if strangers:
+            job = next(job for job in found.jobs if id(job) in strangers)
+            self._refuse_stranger(preemptor, job)
+        return found
+
+    def known_at_once(self, preemptor: Job, answer: Any, view: ClusterView) -> tuple[Candidates, Choice]:
+        """Return candidates with a choice among them; only those who are chosen need be active."""
+        if type(answer) is not tuple or len(answer) != 2:
+            text = f"is marked with what said {shown(answer)}; allowed: Candidates and a Choice, or None"
+            self._refuse("makeway_search", preemptor, text)
+        candidates = self._named(preemptor, answer[0])
+        choice = self.choice(preemptor, answer[1], candidates)
+        for at in choice.victims:
+            job: object = candidates.jobs[at]
+            if not isinstance(job, Job) or view.job(job.id) is not job or not job.state.active:
+                self._refuse_stranger(preemptor, job)
+        return candidates, choice
+
+    def _refuse_stranger(self, preemptor: Job, job: object) -> NoReturn:
+        text = f"named {shown(job)}, which is not among the active jobs"
+        self._refuse("makeway_preempt_candidates", preemptor, text)
+
+    def _named(self, preemptor: Job, answer: Any) -> Candidates:
+        """Return an answer that names candidates, whoever these are."""
         hook = "makeway_preempt_candidates"
         if not isinstance(answer, Candidates):
             self._refuse(hook, preemptor, f"returned {shown(answer)}; allowed: Candidates")
@@ -46,12 +76,6 @@ class Border:
         if len(named) < len(answer.jobs):
             twice = next(job for at, job in enumerate(answer.jobs) if job in answer.jobs[:at])
             self._refuse(hook, preemptor, f"named job {twice} twice")
-        if active is not self._active or type(active) is not tuple:
-            self._active, self._identities = active, frozenset(map(id, active))
-        strangers = named - self._identities
-        if strangers:
-            job = next(job for job in answer.jobs if id(job) in strangers)
-            self._refuse(hook, preemptor, f"named {shown(job)}, which is not among the active jobs")
         return answer
 
     def choice(self, job: Job, answer: Any, candidates: Candidates) -> Choice:

@@ -44,6 +44,7 @@ from makeway.registry.fitting import manager_of
 from makeway.registry.naming import names_in, vendor_of
 from makeway.registry.people import People
 from makeway.registry.quicker import (
+    at_once_of,
     by_request_of,
     idle_of,
     in_vain_of,
@@ -227,7 +228,11 @@ class Policies(Room):
 
     def quiet(self, view: ClusterView) -> Callable[[], Seconds] | None:
         """Return what says up to when no job that runs has to end; None: nobody can say."""
-        return quiet_of(self, view)
+        return quiet_of(self, view, "makeway_overdue")
+
+    def unmarked(self, view: ClusterView) -> Callable[[], Seconds] | None:
+        """Return what says up to when no job gets other marks; None: nobody can say."""
+        return quiet_of(self, view, "makeway_marks")
 
     def admit(self, jobs: Sequence[Job], view: ClusterView, before: Sequence[Job] = ()) -> dict[str, Blocked]:
         """Return which jobs a limit keeps out, and why.
@@ -408,6 +413,20 @@ class Policies(Room):
             if answer is not None:
                 return self._border.choice(job, answer, candidates), own
         return None, False
+
+    def at_once(
+        self, view: ClusterView
+    ) -> Callable[[Job, Callable[[], Attempt]], tuple[Candidates, Choice] | None] | None:
+        """Return what often knows whom a search would choose, before all candidates are named; None: nothing does."""
+        known = at_once_of(self, view)
+        if known is None:
+            return None
+
+        def checked(job: Job, begin: Callable[[], Attempt]) -> tuple[Candidates, Choice] | None:
+            found = known(job, begin)
+            return None if found is None else self._border.known_at_once(job, found, view)
+
+        return checked
 
     def not_allowed(self, preemptor: Job, candidates: Candidates, choice: Choice) -> int | None:
         """Return the position of the first victim that the candidates' condition rules out; None: there is none."""

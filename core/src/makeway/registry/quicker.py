@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from makeway.hookspecs.speed import Standing
-from makeway.model import ClusterView, Job, Seconds, Turns
+from makeway.model import Attempt, ClusterView, Job, Seconds, Turns
 from makeway.registry.asking import Asker, Call, shown
 
 Told = Callable[[Job], Any]
@@ -277,9 +277,8 @@ def taken_of(asker: Asker, view: ClusterView) -> Callable[[Job], bool] | None:
     return known[0] if len(known) == 1 else lambda job: all(each(job) for each in known)
 
 
-def quiet_of(asker: Asker, view: ClusterView) -> Callable[[], Seconds] | None:
-    """Return what says up to when no job that runs has to end; None: nobody can say."""
-    hook = "makeway_overdue"
+def quiet_of(asker: Asker, view: ClusterView, hook: str) -> Callable[[], Seconds] | None:
+    """Return what says up to when asking a hook of the whole cluster would change nothing; None: nobody can say."""
     known: list[Callable[..., Seconds]] = []
     for call in asker.calls(hook):
         found = _sure(asker, call, hook, view)
@@ -303,6 +302,30 @@ def _sure(asker: Asker, call: Call, hook: str, view: ClusterView) -> Callable[..
     return known
 
 
+def at_once_of(asker: Asker, view: ClusterView) -> Callable[[Job, Callable[[], Attempt]], object] | None:
+    """Return what often knows whom a search would choose, before all candidates are named; None: nothing does.
+
+    Only the plugin knows that names the candidates, and that is asked first for both. Each call of a hook is wanted
+    where they are logged, and whoever protects jobs wants to know of each candidate.
+    """
+    hook = "makeway_search"
+    plugin, told = asker.who(hook), next((call.at_once for call in asker.calls(hook)), None)
+    names = asker.who("makeway_preempt_candidates")
+    if told is None or names != plugin or asker.implements("makeway_protect") or asker.traced:
+        return None
+    found = asker.asked_beside(plugin, hook, None, told, view)
+    if found is None:
+        return None
+    if not callable(found):
+        text = f"is marked with a function that returned {shown(found)}; allowed: a function, or None"
+        raise asker.fault(hook, None, text)
+
+    def known(job: Job, begin: Callable[[], Attempt]) -> object:
+        return asker.asked_beside(plugin, hook, job, found, job, begin)
+
+    return known
+
+
 def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job], bool]:
     def checked(job: Job) -> bool:
         found: object = asker.asked_beside(plugin, hook, job, holds, job)
@@ -315,6 +338,7 @@ def _checked(asker: Asker, plugin: str, hook: str, holds: Told) -> Callable[[Job
 
 
 __all__ = [
+    "at_once_of",
     "by_request_of",
     "idle_of",
     "in_vain_of",

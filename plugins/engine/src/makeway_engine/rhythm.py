@@ -51,6 +51,9 @@ class Rhythm:
         self._clockwork = clockwork
         self._has_gang = transitions.gang is not None
         self._marks = policies.implements("makeway_marks")
+        self._unmarked = policies.unmarked(ledger) if self._marks else None
+        self._unmarked_until: Seconds = -1.0
+        """Up to then no job gets other marks."""
         self._backfill = schedulers.backfill
         self._over_time_limit = scheduler.over_time_limit
         self.periodic = clockwork.sched_interval > 0
@@ -232,6 +235,12 @@ class Rhythm:
 
     def _mark(self) -> None:
         """Let policies remember what they want about jobs."""
+        if self._unmarked is not None:
+            now = self._ledger.now
+            if self._unmarked_until <= now:
+                self._unmarked_until = self._unmarked()
+            if self._unmarked_until > now:
+                return
         for job_id, marks in self._policies.marks(self._ledger).items():
             put(self._ledger.jobs[job_id], marks=marks)
 

@@ -80,8 +80,8 @@ class Transitions(Moves):
             return
         if self._forgiveness.on:
             self._forgiveness.run(lambda: self.obey(self._ask_gang(event, job)), None, job)
-        else:
-            self.obey(self._ask_gang(event, job))
+        elif (orders := self._ask_gang(event, job)) != ():
+            self.obey(orders)
 
     def tick(self) -> None:
         """Let the arbiter do what it wanted to do now."""
@@ -129,6 +129,8 @@ class Transitions(Moves):
 
     def _obey_each(self, job: Job | None, call: Callable[[], Iterable[GangOrder]]) -> None:
         answer: object = guarded(self.policies, "makeway_gang", job, call)
+        if answer == ():
+            return
         if not isinstance(answer, Iterable):
             text = f"returned {answer!r:.80}; allowed: a sequence of GangOrder"
             raise self.policies.fault("makeway_gang", None, text)

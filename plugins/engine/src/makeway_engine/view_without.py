@@ -24,6 +24,8 @@ class ViewWithout:
             removed = [(part, mode) for job, mode in removed for part in ledger.components(job)]
         self._removed = removed
         self.made_way = tuple([job for job, _ in removed])
+        self.cluster, self.version, self.now = ledger.cluster, ledger.version, ledger.now
+        self.book, self.settings = ledger.book, ledger.settings
 
     @functools.cached_property
     def active(self) -> Sequence[Job]:

@@ -44,7 +44,7 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.errors import Finding
 from makeway.foreign import Dialect
-from makeway.hookspecs import by_request, hookimpl
+from makeway.hookspecs import at_once, by_request, hookimpl, sure_by
 from makeway.model import (
     Attempt,
     Blocked,
@@ -65,6 +65,7 @@ from makeway_lsf_queue.alike import alike
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.reader.files import LsbQueuesReader
 from makeway_lsf_queue.resume import Arbiter
+from makeway_lsf_queue.search import at_once as known_at_once
 from makeway_lsf_queue.search import search
 from makeway_lsf_queue.settings import Settings
 from makeway_lsf_queue.vain import idle, in_vain, turned
@@ -112,6 +113,7 @@ def makeway_admit(jobs: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
 
 
 @hookimpl
+@sure_by(opening.unmarked)
 def makeway_marks(view: ClusterView) -> Mapping[str, frozenset[str]] | None:
     """Mark jobs that wait for their run window to open."""
     return opening.marks(site_of(view), view)
@@ -141,6 +143,7 @@ def makeway_preempt_mode(jobs: Sequence[Job], view: ClusterView) -> list[Preempt
 
 @hookimpl
 @by_request(alike)
+@at_once(known_at_once)
 def makeway_search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choice | Blocked:
     """Walk, then give back; no other search has a say."""
     return search(attempt, candidates, view) or Blocked()

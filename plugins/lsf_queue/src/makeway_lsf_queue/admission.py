@@ -19,20 +19,20 @@ from makeway_lsf_queue.victims import mode_of
 def admit(listed: Sequence[Job], view: ClusterView) -> dict[str, Blocked]:
     """Return what keeps jobs out, by job id."""
     site = site_of(view)
-    found: dict[str, Blocked | None] = {}
+    found: dict[str, Blocked] = {}
+    counts = bool(limits_of(site) or site.settings.resources)
     for job in listed:
         wrong = jobs.refused(job, site)
+        why: Blocked | None = None
         if wrong:
-            found[job.id] = Blocked(reason="PEND_JOB_NEW", detail=wrong, never=True)
-    if site.has_windows:
-        found = {
-            job.id: opening.blocked(site, job, view.now) for job in listed if job.id not in found
-        } | found
-        listed = [job for job in listed if found[job.id] is None]
-    if limits_of(site) or site.settings.resources:
-        now = counted(site, view)
-        found |= {job.id: _blocked(site, now, job) for job in listed if found.get(job.id) is None}
-    return {job_id: why for job_id, why in found.items() if why is not None}
+            why = Blocked(reason="PEND_JOB_NEW", detail=wrong, never=True)
+        elif site.has_windows:
+            why = opening.blocked(site, job, view.now)
+        if why is None and counts:
+            why = _blocked(site, counted(site, view), job)
+        if why is not None:
+            found[job.id] = why
+    return found
 
 
 def counted(site: Site, view: ClusterView) -> Counted:

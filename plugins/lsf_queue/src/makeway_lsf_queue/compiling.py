@@ -31,6 +31,8 @@ class _Memo:
     """The site of the run; one is kept, known by the cluster and settings that it was made of."""
 
     site: Site | None = None
+    view: ClusterView | None = None
+    """Of which it was asked last; a view stays one of the same cluster, under the same settings."""
 
 
 def site_of(view: ClusterView) -> Site:
@@ -39,13 +41,16 @@ def site_of(view: ClusterView) -> Site:
     :raises ConfigError: with all that cannot be understood.
     """
     known = _Memo.site
+    if known is not None and view is _Memo.view:
+        return known
     settings = view.settings(Settings)
     if known is not None and known.cluster is view.cluster and known.settings is settings:
+        _Memo.view = view
         return known
     site = build_site(view.cluster, settings)
     if site.problems:
         raise ConfigError(NAME, site.problems)
-    _Memo.site = site
+    _Memo.site, _Memo.view = site, None
     return site
 
 

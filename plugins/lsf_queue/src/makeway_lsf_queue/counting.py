@@ -23,7 +23,7 @@ from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import Presence, presence_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.slots import held_on, memory_on
-from makeway_lsf_queue.sums import Changed, Share, Sums, Without
+from makeway_lsf_queue.sums import Amounts, Changed, Share, Sums, Without
 
 
 @attrs.frozen
@@ -47,6 +47,8 @@ class Use:
 
 _NOTHING = Use()
 _NONE = (0.0, 0.0)
+_NOWHERE: Mapping[int, float] = {}
+"""On no host in particular."""
 
 
 @attrs.frozen
@@ -297,16 +299,26 @@ class _Memo:
         self._version = -1
         self._found: dict[tuple[int, ...], Counted] = {}
         """By the identities of those who make way."""
+        self._last: tuple[ClusterView, Counted] | None = None
+        """What was said last, and of which view: it says the same for as long as nobody comes or goes."""
 
     def get(self, site: Site, view: ClusterView) -> Counted | None:
         """Return what is known of `view`; None: nothing, or it is of another moment."""
+        version, last = view.version, self._last
+        current = self._site is site and self._version == version
+        if current and last is not None and last[0] is view:
+            return last[1]
         gone = tuple(map(id, view.made_way))
-        if not gone and not (self._site is site and self._view is view and self._version == view.version):
-            self._site, self._view, self._version = site, view, view.version
+        if not gone and not (current and self._view is view):
+            self._site, self._view, self._version = site, view, version
             self._found.clear()
-        if self._site is not site or self._version != view.version:
+            self._last = None
+        elif not current:
             return None
-        return self._found.get(gone)  # what was kept keeps those jobs alive: the identities are theirs
+        found = self._found.get(gone)  # what was kept keeps those jobs alive: the identities are theirs
+        if found is not None:
+            self._last = view, found
+        return found
 
     def keep(self, view: ClusterView, counted: Counted) -> Counted:
         """Remember it for as long as nobody comes or goes."""
@@ -352,17 +364,29 @@ def _amount(job: Job, limit: Limit, nodes: Sequence[Node]) -> float:
     return sum(amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(hosts))
 
 
-def _amounts_of(site: Site) -> Callable[[Job, Limit], tuple[float, Mapping[int, float]]]:
-    """Return what `Sums` asks how much a job takes."""
+def _amounts_of(site: Site) -> Amounts:
+    """Return what `Sums` asks how much a job takes: slots of all hosts are counted once for all limits."""
     nodes = site.cluster.nodes
 
-    def amounts(job: Job, limit: Limit) -> tuple[float, Mapping[int, float]]:
-        if not limit.per_host:
-            return _amount(job, limit, nodes), {}
-        taken = {
-            index: amount_on(job, index, limit, nodes[index].cpus) for index in bitmap.indices(job.nodes)
-        }
-        return 0.0, taken
+    def amounts(job: Job, limits: Sequence[Limit]) -> Sequence[tuple[float, Mapping[int, float]]]:
+        held = dict(jobs.slots_on(job, nodes))
+        slots = jobs.slots(job, nodes)
+        each = dict.fromkeys(held, 1.0)
+        found: list[tuple[float, Mapping[int, float]]] = []
+        for limit in limits:
+            counts = limit.counts
+            if limit.per_host:
+                if counts is Counts.SLOTS:
+                    found.append((0.0, held))
+                elif counts is Counts.JOBS:
+                    found.append((0.0, each))
+                else:
+                    found.append((0.0, {index: memory_on(job, index) for index in held}))
+            elif counts is Counts.SLOTS and limit.hosts is None:
+                found.append((slots, _NOWHERE))
+            else:
+                found.append((_amount(job, limit, nodes), _NOWHERE))
+        return found
 
     return amounts
 

@@ -7,7 +7,6 @@ or a lower priority at all (PEND_HOST_JOB_SSUSP).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection
 
 from makeway import bitmap
@@ -27,9 +26,11 @@ def kept_hosts(job: Job, site: Site, view: ClusterView) -> NodeBits:
     mine = job.partition.name
     closed = not_offered(site, survey, mine)
     kept = kept_slots(site, survey, view, mine)
-    gone = [other for other in view.made_way if other.state is JobState.RUNNING]
+    gone: list[Job] | None = None
     for index in bitmap.indices(jobs.hosts_of(job) & ~closed & bitmap.of(list(kept))):
         whole = survey.used.nodes[index].cpus
+        if gone is None:
+            gone = [other for other in view.made_way if other.state is JobState.RUNNING]
         free = whole - survey.used.running(index, gone) - kept[index]
         if free < min(job.spec.cpus, whole):
             closed |= 1 << index
@@ -58,16 +59,24 @@ def _not_offered(site: Site, survey: Survey, mine: str) -> NodeBits:
 
 def may_use(site: Site, view: ClusterView, mine: str, stopped: Job) -> bool:
     """Whether jobs of queue `mine` may use the slots of a suspended job (5.3, 12 no. 3)."""
-    name = stopped.partition.name
-    if site.may_preempt(mine, name) or (site.use_susp_slots and site.may_preempt(name, mine)):
-        return True
-    return site.settings.chain and covered(stopped, view, functools.partial(_between, site, mine, name))
+    always, between = _relation(site, mine, stopped.partition.name)
+    if always or not between:
+        return always
+    return covered(stopped, view, lambda other: other.partition.name in between)
 
 
-def _between(site: Site, mine: str, below: str, other: Job) -> bool:
-    """Whether `other` may be taken from `mine`, and itself took from `below`."""
-    name = other.partition.name
-    return site.may_preempt(mine, name) and site.may_preempt(name, below)
+def _relation(site: Site, mine: str, below: str) -> tuple[bool, frozenset[str]]:
+    """Return whether the slots of suspended jobs of queue `below` are for `mine`, whoever runs there.
+
+    Beside that, the queues whose jobs may be taken from `mine`, and may themselves have taken from `below`.
+    """
+    known = site.slots_of.get((mine, below))
+    if known is None:
+        related = site.may_preempt(mine, below) or (site.use_susp_slots and site.may_preempt(below, mine))
+        between = (name for name in site.targets.get(mine, ()) if site.may_preempt(name, below))
+        known = related, frozenset(between if site.settings.chain else ())
+        site.slots_of[mine, below] = known
+    return known
 
 
 def kept_slots(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:
@@ -92,9 +101,14 @@ def _kept(site: Site, survey: Survey, view: ClusterView, mine: str) -> KeptSlots
 def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, mine: str) -> None:
     """Look at those jobs again on whose hosts anybody came, went, was stopped or goes on."""
     stale, kept.stale = kept.stale, 0
-    on = kept.on
-    for job_id in [job_id for job_id, (hosts, _) in kept.by_job.items() if hosts & stale]:
+    on, jobs_on = kept.on, kept.jobs_on
+    there: dict[str, None] = {}
+    for at in bitmap.indices(stale) if stale >= 0 else list(jobs_on):
+        if at in jobs_on:
+            there |= jobs_on[at]
+    for job_id in there:
         for index, held in kept.by_job.pop(job_id)[1]:
+            del jobs_on[index][job_id]
             left = on.get(index, 0) - held
             if left:
                 on[index] = left
@@ -109,6 +123,7 @@ def _look_again(kept: KeptSlots, site: Site, survey: Survey, view: ClusterView, 
             kept.by_job[job.id] = job.nodes, held_there
             for index, held in held_there:
                 on[index] = on.get(index, 0) + held
+                jobs_on.setdefault(index, {})[job.id] = None
 
 
 def kept_at_length(site: Site, survey: Survey, view: ClusterView, mine: str) -> dict[int, int]:

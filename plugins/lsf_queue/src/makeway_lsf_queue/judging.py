@@ -301,16 +301,15 @@ def closed_by(counted: Counted, limit: Limit, job: Job) -> NodeBits:
         return _closed_rows(counted, limit, job, key, rows)
     cell = counted.brought().cell((limit, key))
     known = closed_in(cell, rows)
-    if known.stale:
-        look_again(known, cell, limit)
-    return closed_without(counted, limit, key, known, cell) if counted.changed else known.bits
+    bits = known.now(cell)
+    return closed_without(counted, limit, key, known, cell) if counted.changed else bits
 
 
 def closed_without(counted: Counted, limit: Limit, key: str, closed: Closed, cell: Cell) -> NodeBits:
     """Return the hosts that a limit per host closes once those who make way have done so."""
-    bits = closed.bits
+    bits = closed.now(cell)
     hosts: NodeBits = 0
-    for part, _ in cell.among(counted.changed):
+    for part, _, _ in cell.among(counted.changed):
         hosts |= part.job.nodes
     if not hosts & bits:
         return bits  # nobody takes more for making way
@@ -330,25 +329,8 @@ def closed_in(cell: Cell, rows: Rows) -> Closed:
     """Return what is kept of the hosts that a limit per host closes; rows are those of `rows_of`."""
     known = cell.closed.get(id(rows))  # `sums.rows` keeps them
     if known is None:
-        by_host = {index: (most, wanted) for index, most, wanted in rows}
-        known = cell.closed[id(rows)] = Closed(by_host, bitmap.of(list(by_host)))
+        known = cell.closed[id(rows)] = Closed.of(rows)
     return known
-
-
-def look_again(closed: Closed, cell: Cell, limit: Limit) -> None:
-    """See which hosts a limit closes by now, where anybody came, went, was stopped or goes on."""
-    bits = closed.bits
-    for index in bitmap.indices(closed.stale):
-        row = closed.rows.get(index)
-        if row is None:
-            continue
-        most, wanted = row
-        running, stopped = cell.on.get(index, _NOBODY)
-        if (running + stopped if limit.suspended else running) + wanted > most:
-            bits |= 1 << index
-        else:
-            bits &= ~(1 << index)
-    closed.bits, closed.stale = bits, 0
 
 
 _NOBODY = (0.0, 0.0)

@@ -7,10 +7,12 @@ Sunday at midnight.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from makeway.model import Blocked, ClusterView, GangOrder, GangVerb, Job, PreemptMode, Seconds
 from makeway_lsf_queue import jobs
+from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.windows import DAY, WEEK, Clock, Window, is_open, next_change
 
@@ -63,6 +65,11 @@ def blocked(site: Site, job: Job, now: Seconds) -> Blocked | None:
 def by_window(site: Site, job: Job) -> bool:
     """Whether a suspended job was stopped because its run window closed: nobody runs while it is closed."""
     return job.suspended_at is not None and may_not_run(site, job, job.suspended_at)
+
+
+def unmarked(view: ClusterView) -> Callable[[], Seconds] | None:
+    """Return what says up to when nobody gets other marks: for good, unless queues have run windows."""
+    return None if site_of(view).has_run_windows else lambda: math.inf
 
 
 def marks(site: Site, view: ClusterView) -> Mapping[str, frozenset[str]] | None:

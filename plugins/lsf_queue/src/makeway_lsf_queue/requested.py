@@ -16,7 +16,7 @@ from makeway_lsf_queue.sums import Cell, Closed, Share, Sums
 from makeway_lsf_queue.vocabulary import PARALLEL
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Bound:
     """A limit, as it stands for the jobs of a request."""
 
@@ -32,6 +32,8 @@ class Bound:
     """How much a job takes of it; of a limit per host nothing."""
     rows: judging.Rows | None
     """Of a limit per host: hosts, each with the bound there and what a job takes there."""
+    _witness: int = 0
+    """Place in `rows` of the host that was found last to have room."""
 
     def lets_in(self) -> bool:
         """Whether a job has room under it."""
@@ -39,14 +41,17 @@ class Bound:
         if self.rows is None:
             running, stopped = self.cell.total
             return (running + stopped if suspended else running) + self.wanted <= self.bound
-        return any(map(self.has_room, self.rows))
+        rows = self.rows
+        if self._witness < len(rows) and self.has_room(rows[self._witness]):
+            return True
+        for at, row in enumerate(rows):
+            if self.has_room(row):
+                self._witness = at
+                return True
+        return False
 
     def lets_in_once(self, counted: Counted) -> bool:
-        """Whether a job has room under it once those who make way have done so: nobody takes more for it."""
-        if self.lets_in():
-            return True
-        if not counted.changed:
-            return False
+        """Whether a job without room under it has some once those who make way have done so."""
         suspended, rows = self.limit.suspended, self.rows
         if rows is None:
             running, stopped = counted.total_without(self.share)
@@ -95,11 +100,10 @@ class Closer:
     def bits(self, counted: Counted) -> NodeBits:
         """Return the hosts that it closes once those who make way have done so."""
         closed = self.closed
-        if closed.stale:
-            judging.look_again(closed, self.cell, self.limit)
+        bits = closed.now(self.cell)
         if counted.changed:
             return judging.closed_without(counted, self.limit, self.key, closed, self.cell)
-        return closed.bits
+        return bits
 
 
 @attrs.frozen
@@ -156,9 +160,11 @@ class Request:
 
     def first_once(self, counted: Counted) -> Bound | None:
         """Return the first limit that keeps a job out once those who make way have done so; None: none does."""
-        lenient = bool(counted.view.made_way)
+        lenient, changed = bool(counted.view.made_way), bool(counted.changed)
         for bound in self.bounds:
-            if not bound.lets_in_once(counted) and not (lenient and bound.limit.counts is Counts.JOBS):
+            if bound.lets_in() or (changed and bound.lets_in_once(counted)):
+                continue
+            if not lenient or bound.limit.counts is not Counts.JOBS:
                 return bound
         return None
 
@@ -184,7 +190,7 @@ _MANY = 10_000
 _NOBODY = (0.0, 0.0)
 
 
-def _compiled(counted: Counted, job: Job) -> Request | None:
+def compiled(counted: Counted, job: Job) -> Request | None:
     """Return the request of a pending job; None: more counts than what the sums say."""
     asked = None if counted.site.anybody_reserves or not counted.is_summed_up else counted.request(job)
     if asked is None:
@@ -200,7 +206,7 @@ def _compiled(counted: Counted, job: Job) -> Request | None:
 
 def blocked(counted: Counted, job: Job) -> Blocked | None:
     """Return the first limit that keeps a job out, as `judging.blocked` does."""
-    request = _compiled(counted, job)
+    request = compiled(counted, job)
     if request is None:
         return judging.blocked(counted.site, counted, job)
     first = request.first_once(counted)
@@ -215,5 +221,5 @@ def blocked(counted: Counted, job: Job) -> Blocked | None:
 
 def closed(counted: Counted, job: Job) -> NodeBits:
     """Return the hosts that limits close to a job, as `judging.closed` does."""
-    request = _compiled(counted, job)
+    request = compiled(counted, job)
     return judging.closed(counted.site, counted, job) if request is None else request.closed(counted, job)

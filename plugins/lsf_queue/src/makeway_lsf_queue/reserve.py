@@ -260,7 +260,7 @@ def in_gap_of(job: Job, view: ClusterView) -> list[Job]:
 def expired(view: ClusterView, now: Seconds) -> Iterator[tuple[Job, Job]]:
     """Yield interruptible jobs whose gap is over, each with the reserving job that could start without them."""
     site = site_of(view)
-    if not any(queue.interruptible is not None for queue in site.queues.values()):
+    if not site.has_gaps:
         return
     waiting = [job for job in view.pending if reserves(job, site, now)]
     waiting.sort(key=lambda job: rank(job, site))

@@ -9,7 +9,7 @@ then the earlier start: the reverse of preemption.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from makeway import bitmap
@@ -107,6 +107,8 @@ class Arbiter:
     def next_tick(self) -> Seconds | None:
         """When the next suspended job has waited long enough to migrate (MIG), or a run window opens or closes."""
         survey = survey_of(self._site, self._view)
+        if not (self._site.has_migration or survey.seen.attributed or self._site.has_run_windows):
+            return None
         stopped: Sequence[Job] = survey.stopped
         if not self._site.has_migration:  # a job may say so itself
             attributed = survey.seen.attributed
@@ -159,9 +161,9 @@ class Arbiter:
             why="PEND_JOB_MIG (5), suspended for longer than MIG",
         )
 
-    def before_pass(self, view: ClusterView) -> Iterator[GangOrder]:
+    def before_pass(self, view: ClusterView) -> Iterable[GangOrder]:
         """Resume whoever goes before all pending jobs for its hosts: none of them is of a higher queue (6.3)."""
-        yield from self._resuming(view, first=True)
+        return () if self._all_sleep(self._survey(view)) else self._resuming(view, first=True)
 
     def stays(self, job: Job, view: ClusterView) -> Iterator[Stay]:
         """Say why a suspended job is not resumed now."""
@@ -170,8 +172,16 @@ class Arbiter:
         return staying.stays(self._site, job, view, waited_for)
 
     # -------------------------------------------------------------------------------- resuming
-    def after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
+    def after_pass(self, view: ClusterView) -> Iterable[GangOrder]:
         """Resume whoever can go on; an order at a time, so that each sees what those before it changed."""
+        site = self._site
+        if not (self._resumed or site.has_run_windows or site.has_gaps) and self._all_sleep(
+            self._survey(view)
+        ):
+            return ()
+        return self._after_pass(view)
+
+    def _after_pass(self, view: ClusterView) -> Iterator[GangOrder]:
         yield from self._closing(view)  # whoever was started or resumed by a person
         resumed, self._resumed = self._resumed, []
         for job in resumed:
@@ -194,13 +204,13 @@ class Arbiter:
     def _resuming(self, view: ClusterView, *, first: bool = False) -> Iterator[GangOrder]:
         survey = self._survey(view)
         stopped = survey.stopped
-        asleep = len(survey.stuck) + len(survey.held) + len(survey.held_now)
-        if not stopped or (not self._preemptor and asleep == len(stopped)):
+        if self._all_sleep(survey):
             return
         waiting = sorted(self._awake(stopped, view, survey), key=self._order)
         if not waiting:
             return
         pending = self._pending_hosts(view) if first else {}
+        highest = max(pending, default=0)
         everybody: Sequence[Job] = stopped.copy()
         order: dict[str, tuple[object, ...]] = {}
         """The places of all, as they are before anybody goes on."""
@@ -210,10 +220,8 @@ class Arbiter:
             at += 1
             if job.state is not JobState.SUSPENDED:
                 continue
-            if pending:
-                order = order or {each.id: self._order(each) for each in everybody}
-                if self._is_kept(job, everybody, order, pending):
-                    continue
+            if pending and self._is_kept(job, everybody, order, pending, highest):
+                continue
             if self._waits_for_preemptor(job, view) or self._stays_stopped(job, view, survey):
                 continue
             # Slots are looked at first, though a limit may be in the way as well: that is answered sooner.
@@ -242,6 +250,11 @@ class Arbiter:
             waiting = sorted(self._awake(left, view, survey), key=lambda each: order[each.id])
             at = 0
 
+    def _all_sleep(self, survey: Survey) -> bool:
+        """Whether it is known of each suspended job that it stays stopped."""
+        asleep = len(survey.stuck) + len(survey.held) + len(survey.held_now)
+        return not survey.stopped or (not self._preemptor and asleep == len(survey.stopped))
+
     def _awake(self, listed: Sequence[Job], view: ClusterView, survey: Survey) -> Sequence[Job]:
         """Return those of whom it is not known that they stay stopped."""
         if self._preemptor:
@@ -258,14 +271,25 @@ class Arbiter:
         everybody: Sequence[Job],
         order: Mapping[str, Any],
         pending: Mapping[int, NodeBits],
+        highest: int,
     ) -> bool:
-        """Whether jobs of a higher queue wait for a host that a job needs, or one behind which it has to stay."""
-        nodes, mine = job.nodes, order[job.id]
+        """Whether jobs of a higher queue wait for a host that a job needs, or one behind which it has to stay.
+
+        :param order: the places of all, as they were before anybody went on; empty: nobody has gone on.
+        :param highest: the highest priority of `pending`.
+        """
+        nodes = job.nodes
+        mine = order[job.id] if order else self._order(job)
         for other in everybody:
-            if other is not job and (not other.nodes & nodes or order[other.id] > mine):
+            its = other.nodes
+            if other is not job and not its & nodes:
                 continue
             priority = self._site.queue_of(other).priority
-            if any(other.nodes & hosts for above, hosts in pending.items() if above > priority):
+            if priority >= highest:
+                continue
+            if other is not job and (order[other.id] if order else self._order(other)) > mine:
+                continue
+            if any(its & hosts for above, hosts in pending.items() if above > priority):
                 return True
         return False
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from makeway.bitmap import NodeBits
 from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, JobState, Placement, PreemptMode
-from makeway_lsf_queue import jobs, resources
+from makeway_lsf_queue import jobs, pacing, resources
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.survey import survey_of
+from makeway_lsf_queue.victims import suspended_candidates
 
 _SUSPENDED = JobState.SUSPENDED
 _MOST_SETS = 2_000
@@ -60,6 +61,8 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
     ]
     costly = everybody[len(free) :]
     taken: list[int] | None = []
+    if survey.not_at_once is attempt.job:
+        prober.helps_nothing(free)
     if prober.place(free) is None:
         taken = None if prober.is_kept_out() else _walk(prober, free, costly)
     if taken is None:
@@ -83,6 +86,35 @@ def search(attempt: Attempt, candidates: Candidates, view: ClusterView) -> Choic
         method=method,
         considered=len(candidates.jobs),
     )
+
+
+def at_once(
+    view: ClusterView,
+) -> Callable[[Job, Callable[[], Attempt]], tuple[Candidates, Choice] | None] | None:
+    """Return what knows whether the slots of suspended jobs are enough for a job, without a look at those who run.
+
+    `search` looks at these first and takes nobody else then, whoever runs. None: it may want to be asked again later.
+    """
+    site = site_of(view)
+    if not site.only_counts_protect or pacing.paces(site) or site.anybody_reserves:
+        return None
+
+    def known(job: Job, begin: Callable[[], Attempt]) -> tuple[Candidates, Choice] | None:
+        survey = survey_of(site, view)
+        candidates = suspended_candidates(site, job, view) if survey.stopped else None
+        if candidates is None:
+            return None
+        attempt = begin()
+        everybody = range(len(candidates.jobs))
+        placement = _Prober(attempt, candidates, site, view).place(everybody)
+        if placement is None:
+            survey.not_at_once = job
+            return None
+        there = set(map(id, survey.suspended_on(placement.allocation.nodes)))
+        used = tuple([at for at, other in enumerate(candidates.jobs) if id(other) in there])
+        return candidates, Choice(placement=placement, victims=used)
+
+    return known
 
 
 def _request(job: Job) -> tuple[object, ...]:
@@ -131,6 +163,10 @@ class _Prober:
         if not isinstance(found, Placement) or not self._memory_is_there(found, taken):
             return None
         return found
+
+    def helps_nothing(self, taken: Sequence[int]) -> None:
+        """Take note that the job finds no place once these have made way."""
+        self._places[tuple(taken)] = None
 
     def is_kept_out(self) -> bool:
         """Whether limits keep the job out even if all candidates make way; `place` asks them too, and takes longer."""

@@ -123,6 +123,11 @@ class Site:
     oddities: tuple[Problem, ...] = ()
     """What can, but hardly means what somebody wanted."""
 
+    @functools.cached_property
+    def slots_of(self) -> dict[tuple[str, str], tuple[bool, frozenset[str]]]:
+        """Two queues -> whether one may use the slots of suspended jobs of the other; filled by `gaps`."""
+        return {}
+
     def may_preempt(self, queue: str, other: str) -> bool:
         """Whether jobs of `queue` may take jobs of `other`."""
         return other in self.targets.get(queue, ())
@@ -177,6 +182,11 @@ class Site:
     def anybody_reserves(self) -> bool:
         """Whether jobs of any queue collect slots."""
         return any(queue.reserve_turns is not None for queue in self.queues.values())
+
+    @functools.cached_property
+    def has_gaps(self) -> bool:
+        """Whether jobs of any queue run in gaps until others start (INTERRUPTIBLE_BACKFILL)."""
+        return any(queue.interruptible is not None for queue in self.queues.values())
 
     @functools.cached_property
     def may_backfill(self) -> bool:

@@ -8,7 +8,7 @@ that taking a job out again leaves no rounding behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -19,13 +19,15 @@ from makeway_lsf_queue.site import Site
 
 Share = tuple[Limit, str]
 """A limit, and the key of those who share it."""
-Amounts = Callable[[Job, Limit], tuple[float, Mapping[int, float]]]
-"""Returns how much of a limit an active job takes in all, and on each of its hosts."""
+Amounts = Callable[[Job, Sequence[Limit]], Sequence[tuple[float, Mapping[int, float]]]]
+"""Returns how much of each limit an active job takes in all, and on each of its hosts."""
 Changed = Mapping[str, bool]
 """Id of a job -> whether it is counted as suspended; else it is left out."""
 Pair = list[float]
 """What running jobs take, and what suspended ones do."""
 
+_Who = tuple[str, str, str | None]
+"""Queue, user and group of a job."""
 _NONE = (0.0, 0.0)
 
 
@@ -38,7 +40,19 @@ class _Part:
     stops: bool
     """Whether it would be suspended if it made way, and count as such."""
     allocation: Allocation | None
-    takes: Mapping[Share, tuple[float, Mapping[int, float]]]
+    takes: Sequence[_Taken]
+
+
+class _Taken(NamedTuple):
+    """What one active job takes of a limit."""
+
+    limit: Limit
+    cell: Cell
+    amount: float
+    on: Mapping[int, float]
+    """By host; of limits per host only."""
+    whole: float
+    """On all hosts."""
 
 
 @attrs.define(eq=False)
@@ -47,9 +61,38 @@ class Closed:
 
     rows: Mapping[int, tuple[float, float]]
     """Host -> the bound there, and what a job takes there."""
-    stale: NodeBits
-    """Hosts that are to be looked at anew."""
+    alike: Sequence[tuple[float, float, NodeBits]]
+    """Bounds, each with what a job takes, and the hosts where that is so."""
+    version: int = -1
+    """Of what is taken, by which they were found."""
     bits: NodeBits = 0
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, float, float]]) -> Closed:
+        """Look at nobody yet.
+
+        :param rows: hosts, each with the bound there and what a job takes there.
+        """
+        alike: dict[tuple[float, float], NodeBits] = {}
+        for index, most, wanted in rows:
+            alike[most, wanted] = alike.get((most, wanted), 0) | 1 << index
+        by_host = {index: (most, wanted) for index, most, wanted in rows}
+        return cls(by_host, [(*pair, hosts) for pair, hosts in alike.items()])
+
+    def now(self, cell: Cell) -> NodeBits:
+        """Return the hosts that are closed by what is taken of a limit."""
+        if self.version != cell.version:
+            self.version = cell.version
+            bits: NodeBits = 0
+            for most, wanted, hosts in self.alike:
+                if wanted > most:
+                    bits |= hosts
+                    continue
+                for level, there in cell.at.items():
+                    if level + wanted > most:
+                        bits |= there & hosts
+            self.bits = bits
+        return self.bits
 
 
 @attrs.define(eq=False)
@@ -59,6 +102,8 @@ class Cell:
     total: Pair = attrs.field(factory=lambda: [0.0, 0.0])
     on: dict[int, Pair] = attrs.field(factory=dict)
     """By host; of limits per host only."""
+    at: dict[float, NodeBits] = attrs.field(factory=dict)
+    """How much counts on a host -> the hosts where it is so much; those where nothing does are left out."""
     by_queue: dict[str, list[float]] = attrs.field(factory=dict)
     """By queue: what jobs take that would be suspended, running or not; what others do that run; all that run; what
     others do that are suspended. Of limits per host: on all hosts.
@@ -71,18 +116,46 @@ class Cell:
     """
     version: int = 0
     """Grows whenever anybody comes or goes who counts in the limit, or is suspended."""
-    parts: dict[str, _Part] = attrs.field(factory=dict)
+    parts: dict[str, tuple[_Part, _Taken]] = attrs.field(factory=dict)
     """Who counts in it, by id."""
     closed: dict[int, Closed] = attrs.field(factory=dict)
     """By the identity of rows: the hosts that the limit closes; filled by `judging`."""
 
-    def among(self, changed: Changed) -> Iterator[tuple[_Part, bool]]:
+    def take(self, on: Mapping[int, float], sign: int, side: int, *, stopped_too: bool) -> None:
+        """Count what a job takes on its hosts, or no longer does.
+
+        :param side: 0: it runs; 1: it is suspended.
+        :param stopped_too: whether what suspended jobs take counts.
+        """
+        hosts, at = self.on, self.at
+        counts = not side or stopped_too
+        for index, count in on.items():
+            pair = hosts.get(index)
+            if pair is None:
+                pair = hosts[index] = [0.0, 0.0]
+            if not counts:
+                pair[side] += sign * count
+                continue
+            before = pair[0] + pair[1] if stopped_too else pair[0]
+            pair[side] += sign * count
+            after = pair[0] + pair[1] if stopped_too else pair[0]
+            bit = 1 << index
+            if before:
+                left = at[before] & ~bit
+                if left:
+                    at[before] = left
+                else:
+                    del at[before]
+            if after:
+                at[after] = at.get(after, 0) | bit
+
+    def among(self, changed: Changed) -> Iterator[tuple[_Part, _Taken, bool]]:
         """Yield those of `changed` who count in it, each with whether it is then counted as suspended."""
         parts = self.parts
         if len(parts) < len(changed):
-            yield from ((part, changed[job_id]) for job_id, part in parts.items() if job_id in changed)
+            yield from ((*part, changed[job_id]) for job_id, part in parts.items() if job_id in changed)
         else:
-            yield from ((parts[job_id], stops) for job_id, stops in changed.items() if job_id in parts)
+            yield from ((*parts[job_id], stops) for job_id, stops in changed.items() if job_id in parts)
 
 
 class Sums:
@@ -98,6 +171,8 @@ class Sums:
         self._stops = stops
         self._followed: Sequence[tuple[Job, bool]] | None = None
         self._parts: dict[str, _Part] = {}
+        self._settled: set[str] = set()
+        """Suspended jobs that would be suspended if they made way: they count as they do already."""
         self._cells: dict[Share, Cell] = {}
         self.touched: dict[int, Cell] = {}
         """Those with gates of which anything was taken, or given back, since `vain` looked at them."""
@@ -107,7 +182,9 @@ class Sums:
         """Host, bound and what a job takes there, by what they depend on; filled by `counting`."""
         self.requests: dict[object, Any] = {}
         """All that limits look at of a job -> what they come to; filled by `requested`."""
-        self._about: dict[tuple[str, str, str | None], tuple[tuple[Limit, str, float], ...]] = {}
+        self._about: dict[_Who, tuple[tuple[Limit, str, float], ...]] = {}
+        self._limits: dict[_Who, tuple[list[Limit], list[Cell]]] = {}
+        """The same limits, and what is kept of each."""
 
     def about(self, job: Job) -> tuple[tuple[Limit, str, float], ...]:
         """Return each limit that is about a job, in the order of the files, with the key and the bound."""
@@ -144,6 +221,7 @@ class Sums:
         if len(parts) > len(jobs):
             here = {job.id for job, _ in jobs}
             for job_id in [each for each in parts if each not in here]:
+                self._settled.discard(job_id)
                 self._book(parts.pop(job_id), -1)
 
     def catch_up(self, news: Mapping[str, Job | None]) -> None:
@@ -151,6 +229,7 @@ class Sums:
         parts = self._parts
         for job_id, job in news.items():
             known = parts.pop(job_id, None)
+            self._settled.discard(job_id)
             if known is not None:
                 self._book(known, -1)
             if job is not None:
@@ -158,48 +237,56 @@ class Sums:
                 same = known is not None and known.job is job and known.allocation is job.allocation
                 self._enter(job, suspended, known.takes if known is not None and same else None)
 
-    def _enter(
-        self,
-        job: Job,
-        suspended: bool,
-        takes: Mapping[Share, tuple[float, Mapping[int, float]]] | None = None,
-    ) -> None:
+    def _enter(self, job: Job, suspended: bool, takes: Sequence[_Taken] | None = None) -> None:
         if takes is None:
-            takes = {(limit, key): self._amounts(job, limit) for limit, key, _ in self.about(job)}
+            takes = self._takes(job)
         part = self._parts[job.id] = _Part(job, suspended, self._stops(job), job.allocation, takes)
+        if suspended and part.stops:
+            self._settled.add(job.id)
+        else:
+            self._settled.discard(job.id)
         self._book(part, 1)
+
+    def _takes(self, job: Job) -> Sequence[_Taken]:
+        """Return what an active job takes of each limit that is about it."""
+        who = job.partition.name, job.user, job.spec.group
+        if who not in self._limits:
+            about = self.about(job)
+            cells = [self.cell((limit, key)) for limit, key, _ in about]
+            self._limits[who] = [limit for limit, _, _ in about], cells
+        limits, cells = self._limits[who]
+        amounts = self._amounts(job, limits)
+        return [
+            _Taken(limit, cell, amount, on, sum(on.values()) if on else amount)
+            for limit, cell, (amount, on) in zip(limits, cells, amounts, strict=True)
+        ]
 
     def _book(self, part: _Part, sign: int) -> None:
         side = 1 if part.suspended else 0
-        queue = part.job.partition.name
-        for share, (amount, on) in part.takes.items():
-            cell = self.cell(share)
-            cell.total[side] += sign * amount
+        kind = 0 if part.stops else 3 if part.suspended else 1
+        queue, job_id = part.job.partition.name, part.job.id
+        touched = self.touched
+        for taken in part.takes:
+            limit, cell, amount, on, whole = taken
+            if amount:
+                cell.total[side] += sign * amount
             cell.version += 1
             if cell.gates:
-                self.touched[id(cell)] = cell
+                touched[id(cell)] = cell
             if cell.sleepers:
-                self._wake(cell, share[0])
+                self._wake(cell, limit)
             if sign > 0:
-                cell.parts[part.job.id] = part
+                cell.parts[job_id] = part, taken
             else:
-                del cell.parts[part.job.id]
-            lasting = cell.by_queue.setdefault(queue, [0.0] * 4)
-            whole = sign * (sum(on.values()) if on else amount)
-            if part.stops:
-                lasting[0] += whole
-            else:
-                lasting[3 if part.suspended else 1] += whole
+                del cell.parts[job_id]
+            lasting = cell.by_queue.get(queue)
+            if lasting is None:
+                lasting = cell.by_queue[queue] = [0.0] * 4
+            lasting[kind] += sign * whole
             if not part.suspended:
-                lasting[2] += whole
+                lasting[2] += sign * whole
             if on:
-                hosts = cell.on
-                for index, count in on.items():
-                    hosts.setdefault(index, [0.0, 0.0])[side] += sign * count
-                if cell.closed:
-                    changed = part.job.nodes if part.allocation is None else part.allocation.nodes
-                    for closed in cell.closed.values():
-                        closed.stale |= changed
+                cell.take(on, sign, side, stopped_too=limit.suspended)
 
     def _wake(self, cell: Cell, limit: Limit) -> None:
         """Wake the suspended jobs that may go on by what is taken now."""
@@ -215,13 +302,15 @@ class Sums:
 
         A suspended job that would be suspended counts as it does already.
         """
-        parts, changed = self._parts, {}
+        parts, settled, changed = self._parts, self._settled, {}
         for job in jobs:
-            part = parts.get(job.id)
+            job_id = job.id
+            if job_id in settled:
+                continue
+            part = parts.get(job_id)
             if part is None or part.job is not job:
                 return None
-            if not (part.suspended and part.stops):
-                changed[job.id] = part.stops
+            changed[job_id] = part.stops
         return changed
 
     def without(self, changed: Changed) -> Without:
@@ -238,8 +327,8 @@ class Sums:
         """
         cell = self.cell(share)
         running, stopped = cell.total
-        for part, stops in cell.among(changed):
-            amount = part.takes[share][0]
+        for part, taken, stops in cell.among(changed):
+            amount = taken.amount
             if part.suspended:
                 stopped -= amount
             else:
@@ -253,10 +342,11 @@ class Sums:
 
         :param with_stopped: whether what suspended jobs take counts as well.
         """
-        on = self.cell(share).on
-        part = self._parts.get(job_id)
-        own = part.takes[share][1] if part is not None and share in part.takes else {}
-        counts = part is not None and (with_stopped or not part.suspended)
+        cell = self.cell(share)
+        on = cell.on
+        part = cell.parts.get(job_id)
+        own = {} if part is None else part[1].on
+        counts = part is not None and (with_stopped or not part[0].suspended)
 
         def taken(index: int) -> float:
             running, stopped = on.get(index, _NONE)
@@ -291,10 +381,10 @@ class Sums:
         """Return the same host by host."""
         cell = self.cell(share)
         on, found = cell.on, None
-        for part, stops in cell.among(changed):
+        for part, taken, stops in cell.among(changed):
             if found is None:
                 found = {index: list(pair) for index, pair in on.items()}
-            for index, count in part.takes[share][1].items():
+            for index, count in taken.on.items():
                 found[index][1 if part.suspended else 0] -= count
                 if stops:
                     found[index][1] += count

@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 
 import attrs
 
+from makeway import bitmap
 from makeway.bitmap import NodeBits
 from makeway.model import Candidates, ClusterView, Exclusive, Job, JobState, PreemptMode
 from makeway_lsf_queue import jobs, opening
@@ -35,6 +36,8 @@ class Seen:
         """Running jobs that nobody told to leave, by queue, in job-table order."""
         self.suspended: list[Job] = []
         """Jobs suspended by the system or by people, in job-table order."""
+        self.suspended_on: dict[int, dict[str, Job]] = {}
+        """The same by host, by id."""
         self.stopped: list[Job] = []
         """Those suspended by the system."""
         self.exclusive: dict[str, NodeBits] = {}
@@ -64,6 +67,8 @@ class Seen:
             if known[1] is self.suspended:
                 stops = True
                 _strike_off(self.stopped, known[0])
+                for index in bitmap.indices(changed):
+                    del self.suspended_on[index][job_id]
         if job is None:
             self.attributed.discard(job_id)
             self.modes.pop(job_id, None)
@@ -79,6 +84,8 @@ class Seen:
             self._list(job, self.suspended)
             if jobs.is_suspended(job):
                 bisect.insort(self.stopped, job, key=_by_index)
+            for index in bitmap.indices(hosts):
+                self.suspended_on.setdefault(index, {})[job_id] = job
             stops = True
         elif job.state is _RUNNING and job.preempt_at is None:
             name = job.partition.name
@@ -140,6 +147,10 @@ class Survey:
         self.futile: set[object] = set()
         """Requests, with their candidates, for which no choice of victims makes room at `futile_at`."""
         self.futile_at = -1.0
+        self.stopped_for: dict[object, Candidates | None] = {}
+        """Suspended candidates of those who may preempt the same others; filled by `victims`."""
+        self.not_at_once: Job | None = None
+        """Who was found to have no room on their slots alone; filled by `search`."""
         self.grounds: dict[str, Ground] = {}
         """Queue -> what its jobs could get; filled by `watching`."""
         self.listed: dict[NodeBits, list[int]] = {}
@@ -165,8 +176,12 @@ class Survey:
             self.stuck = before.stuck
             self.held = before.held
             self.held -= news.keys()
+            near = self.suspended_on(changed)
             if self.stuck:
-                self.stuck = {each: hosts for each, hosts in self.stuck.items() if not hosts & changed}
+                for job_id in news:
+                    self.stuck.pop(job_id, None)
+                for job in near:
+                    self.stuck.pop(job.id, None)
             self.lasting = {queue: (free, old | changed) for queue, (free, old) in before.lasting.items()}
             self.not_offered = {} if stops else before.not_offered
             self.kept = before.kept
@@ -174,27 +189,33 @@ class Survey:
                 kept.stale |= changed
             self.rooms = before.rooms
             if self.rooms and changed:
-                for job in self.suspended:
-                    if job.nodes & changed:
-                        changed |= job.nodes  # whose slots these are may be another matter now
+                for job in near:
+                    changed |= job.nodes  # whose slots these are may be another matter now
                 for room in self.rooms:
                     room.stale |= changed
 
     def suspended_on(self, hosts: NodeBits) -> Sequence[Job]:
-        """Return the jobs suspended by the system or by people that have any of some hosts."""
+        """Return the jobs suspended by the system or by people that have any of some hosts; in any order."""
+        if hosts < 0:
+            return self.suspended
         found = self._suspended_on.get(hosts)
         if found is None:
-            hosts_of = self.seen.hosts
-            found = [job for job in self.suspended if hosts_of[job.id] & hosts]
-            self._suspended_on[hosts] = found
+            on = self.seen.suspended_on
+            there: dict[str, Job] = {}
+            for index in bitmap.indices(hosts):
+                if index in on:
+                    there |= on[index]
+            found = self._suspended_on[hosts] = list(there.values())
         return found
 
     def _first_hosts(self) -> dict[str, NodeBits]:
         found: dict[str, NodeBits] = {}
+        hosts_of, windows = self.seen.hosts, self.site.has_run_windows
         for job in self.stopped:
-            if not opening.by_window(self.site, job):  # else it closes no host (5.3)
-                name = job.partition.name
-                found[name] = found.get(name, 0) | (job.nodes & -job.nodes)
+            if windows and opening.by_window(self.site, job):
+                continue  # it closes no host (5.3)
+            name, hosts = job.partition.name, hosts_of[job.id]
+            found[name] = found.get(name, 0) | (hosts & -hosts)
         return found
 
     def lasting_at(self, view: ClusterView, index: int, below: Container[str]) -> int:
@@ -257,6 +278,8 @@ class KeptSlots:
         """By host; hosts without any are left out."""
         self.by_job: dict[str, tuple[NodeBits, tuple[tuple[int, int], ...]]] = {}
         """Suspended job -> its hosts, and what it keeps on each."""
+        self.jobs_on: dict[int, dict[str, None]] = {}
+        """Host -> those jobs."""
         self.stale: NodeBits = -1
         """Hosts where that is to be looked at anew."""
 

@@ -15,12 +15,12 @@ import attrs
 from makeway.bitmap import NodeBits
 from makeway.hookspecs import Standing
 from makeway.model import ClusterView, Job, JobSpec, ModeFlag, OverSubscribe, Partition
-from makeway_lsf_queue import gaps, jobs, judging
+from makeway_lsf_queue import gaps, jobs, judging, pacing
 from makeway_lsf_queue.compiling import site_of
 from makeway_lsf_queue.counting import Counted
 from makeway_lsf_queue.limits import Counts, Limit
 from makeway_lsf_queue.presence import presence_of
-from makeway_lsf_queue.requested import Bound, Request
+from makeway_lsf_queue.requested import Bound, Request, compiled
 from makeway_lsf_queue.site import Site
 from makeway_lsf_queue.sums import Share, Sums
 from makeway_lsf_queue.survey import Room, Survey, survey_of
@@ -64,10 +64,8 @@ def _glance(site: Site, view: ClusterView) -> _Glance | None:
 
 def _looks_at_time(site: Site) -> bool:
     """Whether a try may come to something else by time alone."""
-    paced = site.accept_interval or any(queue.accept_interval for queue in site.queues.values())
-    return bool(
-        site.anybody_reserves or site.has_windows or paced or any(level.interval for level in site.levels)
-    )
+    timed = any(level.interval for level in site.levels)
+    return bool(site.anybody_reserves or site.has_windows or pacing.paces(site) or timed)
 
 
 @attrs.frozen
@@ -110,6 +108,12 @@ class _Glance:
         """Version of the cluster by which what stands was looked at."""
         self._turned: dict[Standing, None] = {}
         """Reasons that no longer stand, or stand again, to be told."""
+        self._watched: dict[Hosts, None] = {}
+        """Hosts on which anybody's answer rests."""
+        self._opened: dict[Watched, None] = {}
+        """Whose `shut` stood until this moment: it may stand again before the moment is over."""
+        self._opened_at = -1.0
+        """The moment."""
 
     def __call__(self, job: Job) -> str | Standing | None:
         view = self._view
@@ -141,18 +145,19 @@ class _Glance:
         if said.idle is not None and said.idle.stands:
             return said.idle
         for gate in said.lasting:
-            if self._kept(gate).keeps_out:
-                said.idle = gate.shut = gate.shut or Standing(gate.bound.limit.reason)
+            if gate.version != gate.bound.cell.version:
+                self._bring(gate)
+            if gate.state[2]:
+                said.idle = self._shut(gate, gate.bound.limit.reason)
                 return said.idle
-        hosts = said.hosts
         if said.never_lacks:
             return None
-        if hosts.shut is None:
-            if not hosts.watchers:
-                hosts.state = hosts.look(survey_of(self._site, view), view)
-            hosts.shut = Standing(_NO_SLOTS, hosts.keeps_out)
-        said.idle = hosts.shut
-        return said.idle if said.idle.stands else None
+        hosts = said.hosts
+        self._bring(hosts)
+        if not hosts.keeps_out:
+            return None
+        said.idle = self._shut(hosts, _NO_SLOTS)
+        return said.idle
 
     def turned(self) -> list[Standing] | None:
         """Return which reasons no longer stand, or stand again, since the last call; None: none of them does."""
@@ -166,24 +171,70 @@ class _Glance:
 
     # ----------------------------------------------------------------------------- watching
     def _look_again(self) -> None:
-        """See which reasons stand no more: the limits or hosts that they rest on stand otherwise."""
+        """See which reasons stand no more: the limits or hosts that they rest on stand otherwise.
+
+        Only those are looked at on which anybody's answer rests. The others are once somebody asks (`_bring`).
+        """
         view = self._view
         self._seen = view.version
+        if self._opened_at != view.now:
+            self._forget_opened()
         sums = self._counted_now().brought()
         if sums.touched:
             for cell in sums.touched.values():
+                unwatched = False
                 for gate in cell.gates:
                     state = gate.look()
                     if state != gate.state:
                         self._turn(gate, state)
+                    unwatched = unwatched or not gate.is_watched
+                if unwatched:
+                    cell.gates = [gate for gate in cell.gates if gate.is_watched]
             sums.touched.clear()
         survey = survey_of(self._site, view)
-        for hosts in self._hosts.values():
-            if (hosts.watchers or hosts.shut) and (now := hosts.look(survey, view)) != hosts.state:
+        for hosts in list(self._watched):
+            if (now := hosts.look(survey, view)) != hosts.state:
                 self._turn(hosts, now)
+            if not hosts.is_watched:
+                del self._watched[hosts]
         for targets in self._targets.values():
             if targets.watchers and (there := targets.look(survey, view)) != targets.state:
                 self._turn(targets, there)
+
+    def _forget_opened(self) -> None:
+        """Leave it open from now on whether those let nobody in again who have let somebody in."""
+        self._opened_at = self._view.now
+        for watched in self._opened:
+            if watched.shut is not None and not watched.shut.stands:
+                watched.shut = None
+        self._opened.clear()
+
+    def _shut(self, watched: Gate | Hosts, reason: str) -> Standing:
+        """Return what stands for as long as a limit or hosts keep jobs out, which they do now."""
+        if watched.shut is None:
+            watched.shut = Standing(reason)
+            self._let_be_watched(watched)
+        return watched.shut
+
+    def _bring(self, watched: Gate | Hosts) -> None:
+        """Let a limit or hosts stand as they do by now, whether or not anybody's answer rests on them."""
+        if isinstance(watched, Gate):
+            if watched.version == watched.bound.cell.version:
+                return
+            state: State = watched.look()
+        else:
+            state = watched.look(survey_of(self._site, self._view), self._view)
+        if state != watched.state:
+            self._turn(watched, state)
+
+    def _let_be_watched(self, watched: Watched) -> None:
+        """Look at a limit, or hosts, whenever anything changes about them."""
+        if isinstance(watched, Hosts):
+            self._watched[watched] = None
+        elif isinstance(watched, Gate):
+            gates = watched.bound.cell.gates
+            if watched not in gates:
+                gates.append(watched)
 
     def _turn(self, watched: Watched, state: State) -> None:
         for said, more in turn(watched, state):
@@ -198,6 +249,8 @@ class _Glance:
         if shut is not None and shut.stands is not watched.keeps_out:
             shut.stands = watched.keeps_out
             self._turned[shut] = None
+            if not shut.stands:
+                self._opened[watched] = None
 
     def _let_stand(self, said: Said) -> None:
         """Let the reason stand that was just found, if all that it depends on is watched."""
@@ -218,38 +271,33 @@ class _Glance:
             if first is not None and nobody:
                 rests_on = said.targets
             else:
-                lacks, closed, _ = said.hosts.state = said.hosts.look(survey, self._view)
+                self._bring(said.hosts)
+                lacks, closed, _ = said.hosts.state
                 if not lacks or (first is None and not closed):
                     return
             if first is not None and first.rows is not None and first.limit.reason in PARALLEL:
                 return  # which host has most room says whether smaller jobs would be let in
         bounds = said.request.bounds
         until = len(bounds) if first is None else bounds.index(first) + 1
-        if said.stays and not self._kept(said.gates[until - 1]).state[2]:
+        gates = said.gates[:until]
+        for gate in gates:
+            self._bring(gate)
+        if said.stays and not gates[-1].keeps_out:
             return  # it is another limit that stays
         said.standing = Standing(said.reason)
-        for gate in said.gates[:until]:
-            self._watch(said, self._kept(gate))
+        for gate in gates:
+            self._watch(said, gate)
         if not said.stays:
             self._watch(said, rests_on)
 
-    @staticmethod
-    def _watch(said: Said, watched: Watched) -> None:
+    def _watch(self, said: Said, watched: Watched) -> None:
         state = watched.state
         if state in watched.watchers:
             watched.watchers[state][said] = None
         else:
             watched.watchers[state] = {said: None}
+        self._let_be_watched(watched)
         said.rests_on.append((watched, state))
-
-    @staticmethod
-    def _kept(gate: Gate) -> Gate:
-        """Return a gate once it is looked at whenever anything about its limit changes."""
-        if not gate.is_kept:
-            gate.is_kept = True
-            gate.bound.cell.gates.append(gate)
-            gate.state = gate.look()
-        return gate
 
     def _gate(self, bound: Bound, queue: str, *, lasts: bool) -> Gate:
         asked = bound.share, bound.bound, bound.wanted, id(bound.rows), queue if lasts else ""
@@ -295,7 +343,7 @@ class _Glance:
                 self._said.clear()
                 self._asked.clear()
             counted.brought()
-            queue, request = job.partition.name, Request.of(counted, job)
+            queue, request = job.partition.name, compiled(counted, job) or Request.of(counted, job)
             gates = [self._gate(bound, queue, lasts=bound in request.lasting) for bound in request.bounds]
             pairs = zip(request.bounds, gates, strict=True)
             shared, own = _closing(counted, job)
@@ -382,8 +430,13 @@ class _Glance:
             closed = said.closed_for_good = _closed_for_good(counted, job, said.own, said.below)
         if not closed:
             return False
-        left = sum(free for index, free in said.hosts.room.free.items() if not closed >> index & 1)
-        return left < said.hosts.wanted
+        left, wanted = 0, said.hosts.wanted
+        for index, free in said.hosts.room.free.items():
+            if not closed >> index & 1:
+                left += free
+                if left >= wanted:
+                    return False
+        return left < wanted
 
     def _is_refused(self, job: Job) -> bool:
         who = job.partition.name, job.user

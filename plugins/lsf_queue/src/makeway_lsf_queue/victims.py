@@ -70,6 +70,23 @@ def _candidates(site: Site, preemptor: Job, view: ClusterView, now: Seconds) -> 
     )
 
 
+def suspended_candidates(site: Site, preemptor: Job, view: ClusterView) -> Candidates | None:
+    """Return those of the candidates whom the system has suspended; None: there are none.
+
+    It is to be known that nobody collects slots, that no host is paced, and that no protection lasts for a time.
+    """
+    survey = survey_of(site, view)
+    key = _asks(preemptor)
+    if key not in survey.stopped_for:
+        stopped: list[Job] = []
+        if _held_back(site, preemptor, view.now) is None:
+            guard = Guard(site, preemptor, view, view.now)
+            stopped = _stopped(survey, preemptor, guard, {}, view)
+        named = Candidates(jobs=tuple(stopped), modes=_modes(survey, stopped)) if stopped else None
+        survey.stopped_for[key] = named
+    return survey.stopped_for[key]
+
+
 def _held_back(site: Site, preemptor: Job, now: Seconds) -> Candidates | None:
     """Return the answer for a job that may not preempt anybody now (4.4, 4.6, 4.7)."""
     delay = site.level_of(preemptor).delay

@@ -38,15 +38,19 @@ class Gate:
         self.watchers: dict[State, dict[Said, None]] = {}
         """Those whose answer rests on how it stood, by that."""
         self._below = below
-        self._witness = 0
-        """Of a limit per host: place of a host with room in its rows."""
         limit = bound.limit
         self._tells_size = limit.counts is Counts.SLOTS and limit.reason in PARALLEL
+        self.version = -1
+        """Of what is taken, when it was looked at last."""
         self.state: State = self.look()
-        self.is_kept = False
-        """Whether `state` is how it stands: it is looked at when anything is taken or given back."""
+        """How it stood then."""
         self.shut: Standing | None = None
         """Stands while it lets nobody in whoever makes way; None: nobody has asked for that."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody's answer rests on how it stands."""
+        return bool(self.watchers) or self.shut is not None
 
     @property
     def keeps_out(self) -> bool:
@@ -57,8 +61,9 @@ class Gate:
         """Return whether it lets jobs in, else whether smaller ones, else whether it would not whoever made way."""
         bound = self.bound
         cell = bound.cell
+        self.version = cell.version
         if bound.rows is not None:
-            return self._has_host(), False, False
+            return bound.lets_in(), False, False
         running, stopped = cell.total
         total = running + stopped if bound.limit.suspended else running
         if total + bound.wanted <= bound.bound:
@@ -66,17 +71,6 @@ class Gate:
         below = self._below
         stays = below is not None and bound.sums.lasting(bound.share, below) + bound.wanted > bound.bound
         return False, self._tells_size and total + 1 <= bound.bound, stays
-
-    def _has_host(self) -> bool:
-        bound, rows = self.bound, self.bound.rows
-        assert rows is not None
-        if self._witness < len(rows) and bound.has_room(rows[self._witness]):
-            return True
-        for at, row in enumerate(rows):
-            if bound.has_room(row):
-                self._witness = at
-                return True
-        return False
 
 
 class Shutter:
@@ -88,7 +82,6 @@ class Shutter:
         :param rows: of those jobs, from `judging.rows_of`.
         :param below: whose jobs they may preempt.
         """
-        self._limit = limit
         self._share = limit, key
         self._sums = sums
         self.cell = sums.cell(self._share)
@@ -101,10 +94,10 @@ class Shutter:
         """Return the hosts that it closes, whoever makes way."""
         if self.version != self.cell.version:
             self.version = self.cell.version
-            if self._closed.stale:
-                judging.look_again(self._closed, self.cell, self._limit)
-            falls = self._sums.may_fall(self._share, self._below)
-            self.kept_bits = 0 if falls else self._closed.bits
+            if self._sums.may_fall(self._share, self._below):
+                self.kept_bits = 0
+            else:
+                self.kept_bits = self._closed.now(self.cell)
         return self.kept_bits
 
 
@@ -137,7 +130,12 @@ class Hosts:
     @property
     def keeps_out(self) -> bool:
         """Whether they lack slots and any is closed, as they stood when they were looked at last."""
-        return bool(self.state[0] and self.state[1])
+        return bool(self.state and self.state[0] and self.state[1])
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody's answer rests on how they stand."""
+        return bool(self.watchers) or self.shut is not None
 
     def look(self, survey: Survey, view: ClusterView) -> tuple[bool, bool, str]:
         """Return whether they lack slots, whoever makes way; whether any host is closed; and what stands in the way."""

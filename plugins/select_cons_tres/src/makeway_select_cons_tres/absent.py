@@ -17,6 +17,9 @@ from makeway_select_cons_tres.books import Books
 from makeway_select_cons_tres.request import MARK_OF
 
 _MOST_GROUPS = 16
+_MOST_SIZES = 3
+_NEAR = 8
+"""Books without so many more or fewer jobs are near enough to be changed rather than others kept beside them."""
 _MOST_HISTORY = 4_000
 
 
@@ -42,6 +45,8 @@ class AbsentBooks:
         twin._own_parts = set(twin.parts)
         self._seen = len(whole.history)
         self._era = whole.era
+        self._wanted: Sequence[tuple[Job, bool]] = ()
+        """Who was to be absent the last time."""
         self._gone: dict[str, _Gone] = {}
         self._on: dict[int, dict[str, _Gone]] = {}
         """By node."""
@@ -51,15 +56,44 @@ class AbsentBooks:
         """Whether beginning anew is simpler than keeping in step; those of everybody are up to date."""
         return self._era != self._whole.era or len(self.books.history) > _MOST_HISTORY
 
-    def without(self, wanted: Mapping[str, tuple[Job, bool]]) -> Books:
+    @property
+    def absent(self) -> int:
+        """How many are absent."""
+        return len(self._gone)
+
+    def without(self, jobs: Sequence[tuple[Job, bool]]) -> Books:
         """Return the books as they are without some jobs; those of everybody are up to date.
 
-        :param wanted: id -> an active job, and whether it gives back all that it holds, or its cores alone.
+        :param jobs: active jobs, each with whether it gives back all that it holds, or its cores alone.
         """
         whole = self._whole
         stale = set(whole.history[self._seen :])
         self._seen = len(whole.history)
-        gone, on = self._gone, self._on
+        wanted, size = self._wanted, min(len(jobs), len(self._wanted))
+        odd = len(wanted) != len(self._gone)  # somebody was named twice
+        if odd or jobs[:size] != wanted[:size] or self._hold_otherwise(stale):
+            self._let_go({job.id: (job, wholly) for job, wholly in jobs}, stale)
+        elif len(jobs) > size:
+            self._add(jobs[size:], stale)
+        elif len(wanted) > size:
+            self._take_back([job.id for job, _ in wanted[size:]], stale)
+        self._wanted = jobs
+        if stale:
+            self._look_at(sorted(stale))
+        return self.books
+
+    def _hold_otherwise(self, nodes: Iterable[int]) -> bool:
+        """Whether any who is absent from some nodes holds something else by now; on others nobody does."""
+        on = self._on
+        for index in nodes:
+            for each in on.get(index, _NOBODY).values():
+                if each.job.allocation is not each.allocation:
+                    return True
+        return False
+
+    def _let_go(self, wanted: Mapping[str, tuple[Job, bool]], stale: set[int]) -> None:
+        """Let others be absent; add the nodes to `stale` where that changes anything."""
+        gone = self._gone
         left = []
         for job_id, each in gone.items():
             now = wanted.get(job_id)
@@ -70,26 +104,31 @@ class AbsentBooks:
                 or now[1] is not each.wholly
             ):
                 left.append(job_id)
-        for job_id in left:
-            each = gone.pop(job_id)
-            for index in each.allocation.node_indices:
-                del on[index][job_id]
-            stale.update(each.allocation.node_indices)
+        self._take_back(left, stale)
         if len(gone) < len(wanted):
-            for job_id, (job, wholly) in wanted.items():
-                if job_id not in gone:
-                    allocation = job.allocation
-                    assert allocation is not None
-                    gone[job_id] = each = _Gone(job, allocation, wholly)
-                    for index in allocation.node_indices:
-                        if index in on:
-                            on[index][job_id] = each
-                        else:
-                            on[index] = {job_id: each}
-                    stale.update(allocation.node_indices)
-        if stale:
-            self._look_at(sorted(stale))
-        return self.books
+            self._add(wanted.values(), stale)
+
+    def _take_back(self, ids: Iterable[str], stale: set[int]) -> None:
+        for job_id in ids:
+            each = self._gone.pop(job_id)
+            for index in each.allocation.node_indices:
+                del self._on[index][job_id]
+            stale.update(each.allocation.node_indices)
+
+    def _add(self, jobs: Iterable[tuple[Job, bool]], stale: set[int]) -> None:
+        gone, on = self._gone, self._on
+        for job, wholly in jobs:
+            if job.id in gone:
+                continue
+            allocation = job.allocation
+            assert allocation is not None
+            gone[job.id] = each = _Gone(job, allocation, wholly)
+            for index in allocation.node_indices:
+                if index in on:
+                    on[index][job.id] = each
+                else:
+                    on[index] = {job.id: each}
+            stale.update(allocation.node_indices)
 
     def _look_at(self, nodes: Iterable[int]) -> None:
         """Let nodes be as they are in the books of everybody, less what absent jobs hold there."""
@@ -153,8 +192,8 @@ class Absent:
         """
         self._whole = whole
         self._plain = plain
-        self._groups: dict[int, AbsentBooks] = {}
-        """By the partition for whose jobs others make way."""
+        self._groups: dict[int, list[AbsentBooks]] = {}
+        """By the partition for whose jobs others make way: those without few jobs, and without many."""
 
     def applies(self, view: ClusterView) -> bool:
         """Whether rows, marks and memory are all that the books are about."""
@@ -167,12 +206,26 @@ class Absent:
         """Return the books without some jobs, to be read until somebody asks again."""
         self._whole.sync()
         number = preemptor.partition.index
-        found = self._groups.get(number)
-        if found is None or found.is_worn:
+        kept = self._groups.get(number)
+        if kept is None:
             if len(self._groups) >= _MOST_GROUPS:
                 self._groups.clear()
-            found = self._groups[number] = AbsentBooks(self._whole)
-        return found.without({job.id: (job, wholly) for job, wholly in jobs})
+            kept = self._groups[number] = []
+        return self._nearest(kept, len(jobs)).without(jobs)
+
+    def _nearest(self, kept: list[AbsentBooks], wanted: int) -> AbsentBooks:
+        """Return the books without about so many jobs: a search asks about few and about many in turns."""
+        best, least = -1, float("inf")
+        for at, each in enumerate(kept):
+            far = abs(each.absent - wanted)
+            if far < least:
+                best, least = at, far
+        if best < 0 or (least > max(_NEAR, wanted // 4) and len(kept) < _MOST_SIZES):
+            kept.append(AbsentBooks(self._whole))
+            return kept[-1]
+        if kept[best].is_worn:
+            kept[best] = AbsentBooks(self._whole)
+        return kept[best]
 
 
 __all__ = ["Absent"]

@@ -97,7 +97,8 @@ class ConsAttempt:
             for job, mode in pairs:
                 self.remove(job, mode)
             return
-        self._absent = [(job, mode.frees_all) for job, mode in pairs if mode is not PreemptMode.OFF]
+        stops, off = PreemptMode.SUSPEND, PreemptMode.OFF
+        self._absent = [(job, mode is not stops and mode.frees_all) for job, mode in pairs if mode is not off]
         self._removed = True
 
     def remove_all(self, jobs: Sequence[Job]) -> None:

@@ -66,7 +66,8 @@ class Placer:
         """What is kept for those that have had others make way."""
         self.order = Order(ledger, policies, rulings)
         self.prober = Prober(ledger, selector, policies, rulings, self.order, self.kept, recorder)
-        self.search = Search(ledger, selector, policies, rulings, self.order, self.prober)
+        watched = recorder.traced is not None or recorder.listens
+        self.search = Search(ledger, selector, policies, rulings, self.order, self.prober, watched=watched)
         self.telling = Telling(
             ledger, policies, self.order, self.prober, self.search, self.making_way, recorder
         )
@@ -156,6 +157,12 @@ class Placer:
         if self.foresight.knows(job):
             self.ledger.searches += 1
             return self.action.wait(job, blocked, outcome_of(blocked))
+        if (known := self.search.at_once(job, question.allowed)) is not None:
+            candidates, choice = known
+            self.ledger.searches += 1
+            return self.action.take(
+                job, choice, candidates, self.search.room(job, choice, candidates), blocked
+            )
         candidates = self.order.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)

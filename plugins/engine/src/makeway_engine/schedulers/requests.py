@@ -71,11 +71,13 @@ class Requests(Shapes):
         self._unheard = False
         """Whether reasons are worked out in the end only, where `idle` says for how long a job waits."""
         self._awake: dict[Hashable, Shape] = {}
-        """Those of whom somebody is to be asked, by request."""
+        """Those of whom somebody is to be asked, by request; beside those of `_fallen`."""
         self._reasons: dict[Hashable, Standing] = {}
         """Request -> the reason that was last given for all of it, where it stands for longer than a moment."""
         self._by_reason: dict[Standing, dict[Hashable, None]] = {}
         """The same, the other way round."""
+        self._fallen: dict[Standing, None] = {}
+        """Reasons that no longer stand, of those requests of whom somebody is to be asked again."""
         self._asked: dict[int, tuple[JobSpec, Hashable]] = {}
         """By the place of a job in the job table: what it was submitted with, and what it asks for by that."""
         self._numbers: dict[Hashable, int] = {}
@@ -100,11 +102,12 @@ class Requests(Shapes):
         self._awake.clear()
         self._reasons.clear()
         self._by_reason.clear()
+        self._fallen.clear()
 
     def _keep(self, entry: Entry) -> None:
         super()._keep(entry)
         key = self._entry_of[entry[1].index][0]
-        if key is not None and not (key in self._reasons and self._reasons[key].stands):
+        if key is not None and key not in self._reasons:
             self._awake[key] = self._kept[key]
 
     def _drop(self, job: Job) -> None:
@@ -216,10 +219,12 @@ class Requests(Shapes):
     def _rest(self, job: Job, reason: Standing) -> None:
         """Ask nobody of the request of a job for as long as a reason stands: it stands for all of them."""
         known = self._entry_of.get(job.index)
-        if known is not None and known[0] is not None and known[0] in self._awake:
-            key = known[0]
+        if known is None or known[0] is None:
+            return
+        key = known[0]
+        if key in self._awake or self._reasons.get(key) in self._fallen:
             self._doubt(key)
-            del self._awake[key]
+            self._awake.pop(key, None)
             self._reasons[key] = reason
             self._by_reason.setdefault(reason, {})[key] = None
 
@@ -231,6 +236,7 @@ class Requests(Shapes):
             del sharing[key]
             if not sharing:
                 del self._by_reason[before]
+                self._fallen.pop(before, None)
 
     def is_alike(self, job: Job) -> bool:
         """Whether a job does not stand alone, and is tried in one partition; whether or not it is kept here."""
@@ -270,7 +276,12 @@ class Requests(Shapes):
         """Return those who stand alone, and all entries of each request of which somebody is to be asked."""
         if self._reasons:
             self._look_at_reasons()
-        return [self.apart, *(shape.entries for shape in self._awake.values())]
+        found = [self.apart]
+        found += [shape.entries for shape in self._awake.values()]
+        kept = self._kept
+        for reason in self._fallen:
+            found += [kept[key].entries for key in self._by_reason[reason]]
+        return found
 
     def _look_at_reasons(self) -> None:
         """Let those be asked again for whom no reason stands any more, and those rest for whom one does again."""
@@ -278,15 +289,14 @@ class Requests(Shapes):
         if turned is None:
             self._reasons.clear()
             self._by_reason.clear()
+            self._fallen.clear()
             self._awake.update(self._kept)
             return
-        awake, kept = self._awake, self._kept
         for reason in turned:
-            for key in self._by_reason.get(reason, ()):
-                if reason.stands:
-                    awake.pop(key, None)
-                else:
-                    awake[key] = kept[key]
+            if reason.stands:
+                self._fallen.pop(reason, None)
+            elif reason in self._by_reason:
+                self._fallen[reason] = None
 
 
 class _Alike(Shape):
@@ -310,9 +320,13 @@ class Heads:
 
     def __init__(self, lists: Sequence[list[Entry]], after: Entry | None) -> None:
         """Begin behind an entry in the queue; None: at its head."""
-        self._heads: list[tuple[Entry, list[Entry]]] = []
-        for listed in lists:
-            self.go_on(listed, after)
+        if after is None:
+            heads = [(listed[0], listed) for listed in lists if listed]
+        else:
+            places = [(bisect.bisect_right(listed, after), listed) for listed in lists]
+            heads = [(listed[at], listed) for at, listed in places if at < len(listed)]
+        heapq.heapify(heads)
+        self._heads = heads
 
     def next(self) -> tuple[Entry, list[Entry]] | None:
         """Return the first entry with its list; None: there is none."""

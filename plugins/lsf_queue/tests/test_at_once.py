@@ -1,0 +1,79 @@
+"""Hold what is known of suspended jobs at once to naming all candidates and choosing among them (spec lsf 3.4, 5.3)."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from makeway.bitmap import NodeBits
+from makeway.model import Candidates, Choice, Job
+from makeway_app.replay import Options, replay
+from makeway_engine.placing.search import Search
+from makeway_lsf_queue.compiling import site_of
+from makeway_lsf_queue.survey import survey_of
+
+
+def _beside(name: str) -> ModuleType:
+    """Import the module beside this one."""
+    own = f"lsf_queue_{name}"
+    if own not in sys.modules:
+        spec = importlib.util.spec_from_file_location(own, Path(__file__).with_name(f"{name}.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[own] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[own]
+
+
+SITES: Any = _beside("test_resting")
+
+
+def _told(candidates: Candidates, choice: Choice) -> list[object]:
+    """Return who makes way, how, and where the job starts."""
+    modes = choice.modes or [candidates.modes[at] for at in choice.victims]
+    held = choice.placement.allocation
+    who = [candidates.jobs[at].id for at in choice.victims]
+    return [who, list(modes), held.node_indices, held.cpus, held.cores, held.memory_mb]
+
+
+def test_both_hooks_come_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On forty sites, whenever it is known; where it is not, the search goes on as if nobody had looked."""
+    seen = Counter[str]()
+    at_once = Search.at_once
+
+    def compared(self: Search, job: Job, allowed: NodeBits) -> tuple[Candidates, Choice] | None:
+        found = at_once(self, job, allowed)
+        candidates = self._order.candidates(job)
+        plain = self.choose(job, allowed, candidates)[0] if candidates.jobs else None
+        survey_of(site_of(self._ledger), self._ledger).not_at_once = None
+        anew = self.choose(job, allowed, candidates)[0] if candidates.jobs else None
+        if isinstance(plain, Choice):
+            assert isinstance(anew, Choice)
+            assert _told(candidates, plain) == _told(candidates, anew)
+        else:
+            assert not isinstance(anew, Choice)
+        if found is None:
+            seen["not known"] += 1
+            return None
+        assert isinstance(plain, Choice)
+        assert _told(*found) == _told(candidates, plain)
+        assert candidates.ask_again_at is None
+        assert candidates.rounds == 1
+        assert not candidates.not_for
+        seen["victims" if found[1].victims else "nobody"] += 1
+        return found
+
+    monkeypatch.setattr(Search, "at_once", compared)
+    for seed in range(40):
+        chance = Random(5000 + seed)
+        replay(SITES._site(chance), SITES._jobs(chance, 60), (), Options(keep=False))
+    assert seen["not known"] > 50
+    assert seen["victims"] > 20
+    assert seen["nobody"] > 1
