@@ -17,6 +17,7 @@ from makeway_engine.ledger import Ledger, put_field
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.glance import Glance
+from makeway_engine.placing.in_line import InLine
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
 from makeway_engine.placing.probe import Prober
@@ -72,6 +73,8 @@ class Placer:
         )
         self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
         self.foresight = Foresight(ledger, selector, self.order, rulings, watched=self.telling.notes)
+        plain = self.prober.plain and not self.telling.notes
+        self.in_line = InLine(ledger, selector, policies, self.order, rulings, plain=plain)
 
     @property
     def forgives(self) -> bool:
@@ -156,6 +159,12 @@ class Placer:
         if self.foresight.knows(job):
             self.ledger.searches += 1
             return self.action.wait(job, blocked, outcome_of(blocked))
+        drawn = self.in_line.search(job, self.prober.nodes_for(job, question.allowed))
+        if drawn is not None:
+            choice, candidates, room = drawn
+            self.ledger.searches += 1
+            self.prober.check(job, choice.placement, "makeway_selector")
+            return self.action.take(job, choice, candidates, room, blocked)
         candidates = self.order.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)
