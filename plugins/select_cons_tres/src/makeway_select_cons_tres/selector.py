@@ -18,6 +18,7 @@ from makeway.model import (
     PreemptMode,
 )
 from makeway_select_cons_tres import adoption
+from makeway_select_cons_tres.ahead import Ahead
 from makeway_select_cons_tres.assign import memory_of
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.beside import Beside
@@ -42,6 +43,7 @@ class ConsSelector(Known):
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
+        self._ahead = Ahead(self, view)
         self._beside = Beside(self.books, self.mode)
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
@@ -265,6 +267,9 @@ class ConsSelector(Known):
         removable: Sequence[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         """Say when `job` could start (4.3.11)."""
+        told = None if removable else self._ahead.forecast(job, nodes, view)
+        if told is not None:
+            return told.forecast
         planning = view.rule("forecast_beside_running")
         return forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
 
