@@ -154,7 +154,17 @@ class SimulatedWorld:
             job = action.job
             incarnation = action.incarnation or job.starts
             if type(action) is Start:
-                self._start(job, now, incarnation)
+                if job.begun_with or job.spec.attributes or job.id in self.processes:
+                    self._start(job, now, incarnation)
+                else:  # as there, with few calls
+                    serial = self._serial + 1
+                    left = job.spec.run_time
+                    process = self.processes[job.id] = _Process(job, incarnation, left, now, serial)
+                    if left is not None:
+                        end = _new(Finished, (job.id, _COMPLETED, self._no_epilog, incarnation))
+                        heapq.heappush(self._heap, (now + left, serial + 1, end, process, serial))
+                        serial += 1
+                    self._serial = serial
                 if action.stopped:
                     self._stop(job, now, incarnation)
             elif type(action) is Kill:
