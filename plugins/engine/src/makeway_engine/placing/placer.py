@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from makeway.model import Blocked, Candidates, Choice, Placement, Selector
+from makeway.model import Blocked, Candidates, Choice, Job, Placement, Selector
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
@@ -60,6 +60,8 @@ class Placer:
         self._has_limits = rulings.limited
         self.quick: Callable[[Question], Outcome | None] | None = None
         """Says with few calls what an attempt comes to, or nothing; None: all are made in full."""
+        self.waits: Callable[[Job], bool] | None = None
+        """Says of a job that found no room, and still finds none, that an attempt is in vain; None: nobody does."""
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self.glance = Glance(ledger, selector)
