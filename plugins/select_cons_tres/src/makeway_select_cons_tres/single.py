@@ -42,7 +42,12 @@ def charge(books: Books, job: Job) -> None:
             books.charged_nodes |= bit
     mark, sharing = MARK_OF[allocation.marks]
     if mark:
-        _mark(books, index, mark)
+        before = books.marks[index]
+        books.marks[index] = now = before + mark
+        if not before:
+            books.marked_nodes |= bit
+        if before < RESERVED <= now:
+            books.reserved_nodes |= bit
     if sharing:
         books.sharing[index] = shares = books.sharing[index] + sharing
         if shares == sharing:
@@ -80,22 +85,17 @@ def discharge(books: Books, job: Job) -> None:
             books.charged_nodes &= ~bit
     mark, sharing = MARK_OF[allocation.marks]
     if mark:
-        _mark(books, index, -mark)
+        before = books.marks[index]
+        books.marks[index] = now = max(0, before - mark)
+        if before and not now:
+            books.marked_nodes ^= bit
+        if now < RESERVED <= before:
+            books.reserved_nodes ^= bit
     if sharing:
         books.sharing[index] = shares = books.sharing[index] - sharing
         if not shares:
             books.sharing_nodes ^= bit
     books.note(index)
-
-
-def _mark(books: Books, index: int, mark: int) -> None:
-    """Change the mark of the node; sets of nodes change only where a mark comes or goes."""
-    before = books.marks[index]
-    books.marks[index] = now = max(0, before + mark)
-    if (before > 0) is not (now > 0):
-        books.marked_nodes ^= 1 << index
-    if (before >= RESERVED) is not (now >= RESERVED):
-        books.reserved_nodes ^= 1 << index
 
 
 __all__ = ["charge", "discharge"]
