@@ -162,6 +162,7 @@ class _Nodes:
             return False
         kind, books, cpus, had, memory = self._kind, self._known.books, self._cpus, held.cores, held.memory_mb
         layout, wanted, least = books.layout, kind.wanted, kind.least_memory
+        shapes, shape_at = layout.shapes, layout.shape_at
         for place, index in enumerate(held.node_indices):
             if not nodes >> index & 1:
                 continue
@@ -175,13 +176,15 @@ class _Nodes:
             self._left[index] = left = left + (0 if memory is None else memory[place])
             if free == full:
                 self._busy &= ~(1 << index)
+            if left < least or free.bit_count() * shapes[shape_at[index]].threads < wanted:
+                continue
             now = kind.idle.cpus_of(index, free, books)
-            served = self._serving >> index & 1
-            if now >= wanted and left >= least:
+            if now >= wanted:
+                served = self._serving >> index & 1
                 self._sum += now - cpus[index] if served else now
                 self._count += not served
                 self._serving |= 1 << index
-            cpus[index] = now
+                cpus[index] = now
         return True
 
     def place(self) -> Found | None:
