@@ -139,6 +139,19 @@ def test_the_same_after_every_step(
     assert quick == _seen(config, seed)
 
 
+@pytest.mark.parametrize("scheduler", ["builtin", "backfill"])
+def test_a_job_without_a_rank_ends_the_ranks(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of no QOS comes: from then on the hook is asked who stands first, and a QOS may go before others."""
+    config = _config(scheduler, "select/cons_tres", 4)
+    monkeypatch.setattr(f"{__name__}.QOS", (*QOS, None))
+    assert config.policy.preempt == "preempt/qos"
+    for seed in range(2):
+        quick = _seen(config, seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(Settled, "lets_wait", lambda self, arrivals: False)
+            assert quick == _seen(config, seed), seed
+
+
 @pytest.mark.parametrize(
     ("scheduler", "cls", "name"),
     [

@@ -330,6 +330,28 @@ class SparesAll:
         return named(below(preemptor, active))
 
 
+class GoesTheOtherWay:
+    """Says that those go first who came first, and names those who came last."""
+
+    @hookimpl
+    @alike_by(
+        lambda view: (
+            lambda job: Steady(
+                job.partition.name,
+                spares=lambda other: other.partition.priority_tier >= job.partition.priority_tier,
+                goes=lambda other: (
+                    (other.index, PreemptMode.REQUEUE)
+                    if other.partition.priority_tier < job.partition.priority_tier
+                    else None
+                ),
+            )
+        )
+    )
+    def makeway_preempt_candidates(self, preemptor: Job, active: Sequence[Job]) -> Candidates:
+        """Break the rule."""
+        return named(sorted(below(preemptor, active), key=lambda job: -job.index))
+
+
 class AllOfOneKind:
     """Says that all preemptors of a partition may displace the same, and spares those of the preemptor's own size."""
 
@@ -748,6 +770,7 @@ def running(world: type[SimulatedRunner]) -> Any:
 # ------------------------------------------------------------------------------------- what is caught
 PREEMPT: list[tuple[Any, str, str]] = [
     (SparesAll, "test_steady_kinds_spare_no_candidate", "spares is no candidate"),
+    (GoesTheOtherWay, "test_steady_kinds_say_who_goes", "says it as the answer does"),
     (AllOfOneKind, "test_one_kind_has_the_same_candidates", "have the same candidates"),
     (NobodyWithSomebody, "test_one_kind_has_the_same_candidates", "an empty kind has none"),
     (Twice, "test_no_candidate_twice", "No candidate is named twice"),

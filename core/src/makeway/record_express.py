@@ -77,7 +77,10 @@ class ExpressRecord:
         since, allocation = history.since, history.allocation
         history.intervals.append((_RUNNING, since, now, allocation, job.restarts))
         metrics = self._metrics
-        if self._cores is None or allocation is None or allocation.cpus is not None:
+        held = None if allocation is None else allocation.cpus
+        if held is not None:
+            cpus = held[0] if len(held) == 1 else sum(held)
+        elif self._cores is None or allocation is None:
             cpus = self._cpus_held(allocation)
         else:
             cpus = self._cores * len(allocation.node_indices)

@@ -12,7 +12,9 @@ from typing import Any
 import attrs
 
 from makeway.hookspecs.marks import F
-from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, Turns
+from makeway.model import Attempt, Candidates, Choice, ClusterView, Job, PreemptMode, Turns
+
+Goes = Callable[[Job], tuple[int, PreemptMode] | None]
 
 
 def about(wanted: Callable[[Job], bool]) -> Callable[[F], F]:
@@ -150,11 +152,19 @@ class Steady(tuple[Hashable, ...]):
 
     spares: Callable[[Job], bool]
     """Whether an active job is no candidate, whatever happens, as long as it is active. It need not name all such."""
+    goes: Goes | None
+    """Where an active job stands among the candidates, and how it would make way; None: the hook is asked.
 
-    def __new__(cls, *values: Hashable, spares: Callable[[Job], bool]) -> Steady:
+    The lower number goes first, and of one number the job that comes first in the job table. A job for which it
+    returns None is no candidate. It says the same as long as a job is active. It is about preemptors whose partition
+    has all nodes of all partitions, while there is no heterogeneous job.
+    """
+
+    def __new__(cls, *values: Hashable, spares: Callable[[Job], bool], goes: Goes | None = None) -> Steady:
         """Return a kind that equals all others of the same values."""
         kind = super().__new__(cls, values)
         kind.spares = spares
+        kind.goes = goes
         return kind
 
 

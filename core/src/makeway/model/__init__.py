@@ -43,6 +43,7 @@ from makeway.model.parts import Gang, QueuedGang, Selector, TellingGang
 from makeway.model.speed import (
     BulkAttempt,
     CountingSelector,
+    DisplacingSelector,
     ForecastingSelector,
     ForesightedSelector,
     GainingSelector,
@@ -84,6 +85,7 @@ __all__ = [
     "Commands",
     "CountingSelector",
     "Cover",
+    "DisplacingSelector",
     "Exclusive",
     "Forecast",
     "ForecastingSelector",

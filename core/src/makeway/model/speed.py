@@ -5,7 +5,7 @@ A plugin is complete without any of it: it is for those that are asked about tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Protocol
 
 from makeway.bitmap import NodeBits
@@ -181,4 +181,18 @@ class RetentiveSelector(ForesightedSelector, Protocol):
         :param spares: `makeway.hookspecs.Steady.spares` of the job's kind; the same says the same for as long as a
             job is active.
         :param kind: the same for the same `spares`, and as in `screen_without`.
+        """
+
+
+class DisplacingSelector(Selector, Protocol):
+    """A selector that draws those who may be displaced one by one, and no more of them than it looks at."""
+
+    def who_goes(
+        self, job: Job, nodes: NodeBits, line: Iterable[Job], view: ClusterView
+    ) -> tuple[Placement, Sequence[Job]] | None:
+        """Return what the selector's own search finds for `job` on `nodes`: where it starts, and who has to go for it.
+
+        None: nothing, or it takes more to say.
+
+        :param line: all candidates in order, each of whom would give back all that it holds. To be gone through once.
         """

@@ -10,6 +10,8 @@ from makeway.model import Cluster, Job
 
 _FEW = 16
 """From so many on, whoever left is taken out of a list in one go."""
+_MANY = 64
+"""After so many changes that nobody asked about, the list is dropped: who asks seldom is answered by sorting."""
 _by_index = attrgetter("index")
 
 
@@ -21,7 +23,9 @@ class ActiveJobs:
         self.by_id: dict[str, Job] = {}
         """As they started."""
         self._sorted: list[Job] | None = None
-        """By place in the job table; kept in order from the first time that anybody asks."""
+        """By place in the job table; kept in order for as long as somebody asks again soon."""
+        self._unasked = 0
+        """How many came or went since anybody asked for that list."""
         self._left: list[Job] = []
         """Jobs that are still in that list though they are no longer active."""
         self.now: tuple[Job, ...] | None = ()
@@ -29,7 +33,7 @@ class ActiveJobs:
         self._on: list[list[Job]] | None = None
         """By node; None: nobody has asked."""
         self.listed = False
-        """Whether anybody has asked for them in order or by node, so that lists are kept."""
+        """Whether lists are kept, in order or by node."""
 
     @property
     def in_order(self) -> Sequence[Job]:
@@ -40,6 +44,7 @@ class ActiveJobs:
                 self._sorted = sorted(self.by_id.values(), key=_by_index)
             elif self._left:
                 self._strike_off(self._sorted)
+            self._unasked = 0
             self.now = tuple(self._sorted)
         return self.now
 
@@ -57,7 +62,7 @@ class ActiveJobs:
     def add(self, job: Job) -> None:
         """Take in a job that has its allocation."""
         self.by_id[job.id] = job
-        if self._sorted is not None:
+        if self._sorted is not None and not self._drops_list():
             if self._left:
                 self._strike_off(self._sorted)
             bisect.insort(self._sorted, job, key=_by_index)
@@ -69,12 +74,22 @@ class ActiveJobs:
     def remove(self, job: Job) -> None:
         """Strike off a job that still has its allocation."""
         del self.by_id[job.id]
-        if self._sorted is not None:
+        if self._sorted is not None and not self._drops_list():
             self._left.append(job)
         self.now = None
         if self._on is not None:
             for index in _indices_of(job):
                 self._on[index].remove(job)
+
+    def _drops_list(self) -> bool:
+        """Whether nobody has asked for the list for so long that it is no longer kept."""
+        self._unasked += 1
+        if self._unasked <= _MANY:
+            return False
+        self._sorted = None
+        self._left.clear()
+        self.listed = self._on is not None
+        return True
 
     def _strike_off(self, listed: list[Job]) -> None:
         """Take those who left out of the list: many at once in one go."""

@@ -42,7 +42,8 @@ class SharedExpress(Express):
         self._attempts = parts.schedulers.attempts
         self._beside = beside_of(parts, parts.config.scheduler.type)
         if not parts.placer.telling.notes:
-            parts.placer.quick = SharedTries(parts, moves).quick
+            tries = SharedTries(parts, moves)
+            parts.placer.quick, parts.placer.waits = tries.quick, tries.waits
         return moves, None
 
     def _look_around(self) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from makeway import licences
 from makeway.model import Blocked, Exclusive, Job, Placement
 from makeway_engine.express_shared_moves import SharedMoves
 from makeway_engine.parts import Parts
@@ -24,7 +25,9 @@ class SharedTries:
         self._moves = moves
         self._ledger = parts.ledger
         self._placer = placer = parts.placer
-        self._limited = placer.rulings.limited
+        limited = placer.rulings.limited
+        self._limited = None if limited is licences.wants else limited
+        """Says which jobs a limit is about; None: only those that ask for licences."""
         self._kept = placer.kept
         self._order = placer.order
         self._foresight = placer.foresight
@@ -45,7 +48,7 @@ class SharedTries:
             or ledger.anyone_exclusive
             or placer.beyond
             or self._kept.claims
-            or self._limited(job)
+            or (self._limited is not None and self._limited(job))
         ):
             return None
         if (
@@ -64,6 +67,27 @@ class SharedTries:
             return None
         ledger.wait_for(job, found.reason)
         return outcome_of(found)
+
+    def waits(self, job: Job) -> bool:
+        """Whether an attempt comes to nothing for a job that found no room before, and for which there is still none.
+
+        False: it takes more to say.
+        """
+        spec, placer = job.spec, self._placer
+        if (
+            spec.het_id is not None
+            or spec.licenses
+            or job.required
+            or spec.exclusive is _USER
+            or job.partition.exclusive_user
+            or self._ledger.anyone_exclusive
+            or placer.forgives
+            or placer.beyond
+            or self._kept.claims
+            or (self._limited is not None and self._limited(job))
+        ):
+            return False
+        return self._waits(job, preempt=True)
 
     def _waits(self, job: Job, *, preempt: bool) -> bool:
         """Whether nobody would make way for a job that finds no room."""

@@ -20,8 +20,6 @@ from makeway_select_cons_tres.watch import Watch, watch_for
 
 _FIRST_WINDOW: Seconds = 30.0
 _MOST_IN_BATCH = 200
-_MOST_NODES = 4096
-"""On larger clusters counting for all nodes costs more than it saves."""
 
 _Release = tuple[Seconds, int, Job]
 
@@ -63,8 +61,6 @@ def _estimate(attempt: ConsAttempt, removable: Sequence[tuple[Job, PreemptMode]]
         return _in_batches(attempt, releases, extra)
     choice = attempt.kind.choices[-1]
     watch = watch_for(attempt, choice)
-    if watch is not None and watch.about_one_node and _counts(attempt):
-        return _by_counts(attempt, watch.nodes, releases)
     if watch is not None and watch.about_one_node:
         return _on_one_node(attempt, watch, releases)
     return _one_by_one(attempt, watch, releases, extra)
@@ -144,47 +140,6 @@ def _one_by_one(
             return Forecast(at=max(end, attempt.view.now), nodes=found.nodes)
         short, gained = attempt.short.nodes, 0
     return None
-
-
-def _counts(attempt: ConsAttempt) -> bool:
-    """Whether a node serves the job of `attempt`, which wants one, if it has so many idle cores and so much memory."""
-    known, books = attempt.known, attempt.books
-    return (
-        attempt.kind.place_wish is not None
-        and books is known.books
-        and not books.reserved_nodes
-        and known.layout.size <= _MOST_NODES
-    )
-
-
-def _by_counts(attempt: ConsAttempt, nodes: NodeBits, releases: Sequence[_Release]) -> Forecast | None:
-    """Come to the same as `_on_one_node` by counting what each node has left as its jobs end."""
-    books, layout, wish = attempt.books, attempt.known.layout, attempt.kind.place_wish
-    assert wish is not None
-    books.sync()
-    free, sizes = attempt.known.idle.counts(), layout.core_count
-    left = [room - used for room, used in zip(layout.memory, books.memory, strict=True)]
-    cores, least = wish.cores, wish.memory
-    at = math.inf
-    serving: list[int] = []
-    for end, _, job in releases:
-        if end > at:
-            break
-        held = job.allocation
-        if held is None or not held.nodes & nodes:
-            continue
-        had, memory = held.cores, held.memory_mb
-        for place, index in enumerate(held.node_indices):
-            free[index] += sizes[index] if had is None else had[place].bit_count()
-            if memory is not None:
-                left[index] += memory[place]
-            if free[index] >= cores and left[index] >= least and nodes >> index & 1:
-                serving.append(index)
-                at = end
-    if not serving:
-        return None
-    first = min(serving, key=lambda index: (layout.weight[index], index))
-    return Forecast(at=max(at, attempt.view.now), nodes=bitmap.single(first))
 
 
 def _on_one_node(attempt: ConsAttempt, watch: Watch, releases: Sequence[_Release]) -> Forecast | None:

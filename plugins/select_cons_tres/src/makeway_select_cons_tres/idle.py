@@ -34,6 +34,8 @@ class IdleCores:
         """How much of the books' history it has followed."""
         self._free: list[int] = []
         """Per node, how many cores are idle."""
+        self._left: list[int] = []
+        """Per node, how much memory."""
         self._levels: dict[int, NodeBits] = {}
         """Nodes by the least number of their idle cores, for numbers that were asked for."""
         self._steps: list[int] = []
@@ -84,11 +86,11 @@ class IdleCores:
             wish.seen_on = node = self.first(wish, nodes)
         return node >= 0
 
-    def counts(self) -> list[int]:
-        """Return how many cores of each node are idle, to be changed by whoever asks. `sync` before."""
+    def counts(self) -> tuple[list[int], list[int]]:
+        """Return idle cores and memory of each node, to be changed by whoever asks. `sync` before."""
         if self._seen != len(self._books.history) or self._era != self._books.era:
             self._follow()
-        return self._free.copy()
+        return self._free.copy(), self._left.copy()
 
     def _with_memory(self, wish: Wish, some: NodeBits) -> int:
         """Return the first of `some`, all of which have the cores, that has the memory; -1: none has."""
@@ -162,7 +164,7 @@ class IdleCores:
             return
         free, busy, sizes = self._free, books.busy, books.layout.core_count
         levels, steps, below = self._levels, self._steps, self._below
-        room, used, listed = books.layout.memory, books.memory, self._listed
+        room, used, lefts, listed = books.layout.memory, books.memory, self._left, self._listed
         history, seen = books.history, self._seen
         self._seen = len(history)
         for node in history[seen:]:
@@ -176,7 +178,7 @@ class IdleCores:
                 else:
                     for step in steps[below[before] : below[now]]:
                         levels[step] ^= bit
-            left = room[node] - used[node]
+            lefts[node] = left = room[node] - used[node]
             for bounds in listed:
                 at = now
                 while at >= 0 and bounds[at] < left:
@@ -189,6 +191,7 @@ class IdleCores:
         sizes, busy = books.layout.core_count, books.busy
         self._most = max(sizes, default=0)
         self._free = [size - busy[node].bit_count() for node, size in enumerate(sizes)]
+        self._left = [room - used for room, used in zip(books.layout.memory, books.memory, strict=True)]
         self._levels.clear()
         self._count_steps()
         self._bounds.clear()

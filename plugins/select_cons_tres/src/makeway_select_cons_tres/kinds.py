@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from operator import attrgetter
 
 import attrs
 
@@ -152,35 +153,19 @@ def _conditions(job: Job, kind: Kind, layout: Layout) -> Iterator[Condition]:
     yield from of_features(job.spec.features, kind.choices, bitmap.full(len(nodes)))
 
 
+_ASKED = attrgetter(
+    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "tasks_per_socket"),
+    *("tasks_per_core", "threads_per_core", "sockets_per_node", "cores_per_socket", "min_cpus_per_node"),
+    *("distribution", "spread", "memory_mb_per_node", "memory_mb_per_cpu", "exclusive", "oversubscribe"),
+    *("contiguous", "features"),
+)
+
+
 def signature_of(job: Job) -> Hashable:
     """Return what decides the request of `job` in its partition: equal for equal requests."""
     spec = job.spec
-    return (
-        job.partition.index,
-        job.size,
-        job.required,
-        job.excluded,
-        spec.min_nodes,
-        spec.max_nodes,
-        spec.tasks,
-        spec.cpus_per_task,
-        spec.tasks_per_node,
-        spec.tasks_per_socket,
-        spec.tasks_per_core,
-        spec.threads_per_core,
-        spec.sockets_per_node,
-        spec.cores_per_socket,
-        spec.min_cpus_per_node,
-        spec.distribution,
-        spec.spread,
-        spec.memory_mb_per_node,
-        spec.memory_mb_per_cpu,
-        tuple(sorted(spec.gres.items())) if spec.gres else (),
-        tuple(sorted(spec.gres_total.items())) if spec.gres_total else (),
-        tuple(sorted(spec.gres_per_task.items())) if spec.gres_per_task else (),
-        tuple(sorted(spec.gres_per_socket.items())) if spec.gres_per_socket else (),
-        spec.exclusive,
-        spec.oversubscribe,
-        spec.contiguous,
-        spec.features,
-    )
+    asked = job.partition.index, job.size, job.required, job.excluded, _ASKED(spec)
+    if not (spec.gres or spec.gres_total or spec.gres_per_task or spec.gres_per_socket):
+        return asked
+    counted = spec.gres, spec.gres_total, spec.gres_per_task, spec.gres_per_socket
+    return asked, tuple([tuple(sorted(each.items())) for each in counted])

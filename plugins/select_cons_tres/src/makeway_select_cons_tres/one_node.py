@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from makeway import bitmap
 from makeway.bitmap import CoreBits, NodeBits
 from makeway.features import Alternatives
@@ -84,11 +86,8 @@ def _first(nodes: NodeBits, layout: Layout) -> int:
     raise ValueError("no nodes to choose from")
 
 
-def wish_of(kind: Kind, layout: Layout, nodes: NodeBits | None = None) -> Wish | None:
-    """Return what jobs of `kind` want of one node; None: more than the number of its idle cores, and memory, counts.
-
-    :param nodes: those to keep to; None: all.
-    """
+def wish_of(kind: Kind, layout: Layout) -> Wish | None:
+    """Return what jobs of `kind` want of one node; None: more than the number of its idle cores, and memory, counts."""
     request, need = kind.request, kind.request.need
     if (
         request.min_nodes != 1
@@ -101,12 +100,11 @@ def wish_of(kind: Kind, layout: Layout, nodes: NodeBits | None = None) -> Wish |
     ):
         return None
     able = kind.able & request.partition.nodes
-    if nodes is not None:
-        able &= nodes
     most = max(layout.core_count, default=0)
-    shape = layout.shapes[0]
+    shape, wanted = layout.shapes[0], kind.wanted
+    fewest = max(1, -(-wanted // threads_for(shape, need)))  # no core has more CPUs than threads
     cores = next(
-        (count for count in range(1, most + 1) if usable_cpus(shape, (1 << count) - 1, need) >= kind.wanted),
+        (count for count in range(fewest, most + 1) if usable_cpus(shape, (1 << count) - 1, need) >= wanted),
         most + 1,
     )
     memory = kind.least_memory
@@ -114,3 +112,9 @@ def wish_of(kind: Kind, layout: Layout, nodes: NodeBits | None = None) -> Wish |
     large = bitmap.of([at for at in range(layout.size) if sizes[at] >= cores and room[at] >= memory])
     spans = able == request.partition.nodes & large
     return Wish(kind, request.partition.index, cores, memory, able, spans)
+
+
+def within(wish: Wish, nodes: NodeBits) -> Wish:
+    """Return the same of some nodes alone; all that could serve a job are among those that are large enough."""
+    able = wish.able & nodes
+    return wish if able == wish.able else attrs.evolve(wish, able=able, spans=False)

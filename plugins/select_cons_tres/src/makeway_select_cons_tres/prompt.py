@@ -43,19 +43,23 @@ class Prompt:
         index = self._known.idle.first(wish, nodes, books.reserved_nodes)
         if index < 0:
             return self._known.possible(job, view) or self._no_room(kind, job, nodes, view)
-        key = kind, index, books.layout.full[index] & ~books.busy[index]
-        found = self._places.get(key)
-        return self._put_on(key, job, nodes, view) if found is None else found
+        found = self.on(kind, index, books.layout.full[index] & ~books.busy[index])
+        return ConsAttempt(self._known, job, nodes, view).probe() if found is None else found
 
-    def _put_on(
-        self, key: tuple[Kind, int, CoreBits], job: Job, nodes: NodeBits, view: ClusterView
-    ) -> Placement | Blocked:
-        """Place a job on a node that has what it wants."""
-        kind, index, free = key
+    def on(self, kind: Kind, index: int, free: CoreBits) -> Placement | None:
+        """Return a place on a node that has what jobs of a kind want; None: its cores do not serve after all.
+
+        :param kind: one whose `place_wish` is known.
+        :param free: the idle cores of the node.
+        """
+        key = kind, index, free
+        found = self._places.get(key)
+        if found is not None:
+            return found
         assert kind.cpus_on_one_node is not None
         picked = kind.picker.pick(index, free, kind.cpus_on_one_node)
         if picked is None:
-            return ConsAttempt(self._known, job, nodes, view).probe()
+            return None
         cpus, cores = picked
         layout, request = self._known.layout, kind.request
         place = Placement(

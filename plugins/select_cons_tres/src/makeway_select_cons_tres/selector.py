@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import attrs
@@ -14,9 +14,11 @@ from makeway.model import (
     ClusterView,
     Forecast,
     Job,
+    Placement,
     PreemptMode,
 )
 from makeway_select_cons_tres import adoption
+from makeway_select_cons_tres.ahead import Ahead
 from makeway_select_cons_tres.assign import memory_of
 from makeway_select_cons_tres.attempt import ConsAttempt
 from makeway_select_cons_tres.beside import Beside
@@ -28,6 +30,7 @@ from makeway_select_cons_tres.prompt import Prompt
 from makeway_select_cons_tres.remaining import RemainingBooks
 from makeway_select_cons_tres.request import MARKS
 from makeway_select_cons_tres.single import charge, discharge
+from makeway_select_cons_tres.who_goes import who_goes
 
 _MOST_KINDS_OF_PREEMPTORS = 32
 _MOST_STARTED = 10_000
@@ -40,11 +43,13 @@ class ConsSelector(Known):
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__(view)
+        self._ahead = Ahead(self, view)
         self._beside = Beside(self.books, self.mode)
         self._screened: dict[Kind, bool] = {}
         self._screened_at = (-1, 0)
         """Version of the books, and nodes, that `_screened` is about."""
-        self.place_now = Prompt(self).place
+        self._prompt = Prompt(self)
+        self.place_now = self._prompt.place
         """See `makeway.model.PromptSelector`."""
         self._staying: dict[Hashable, RemainingBooks] = {}
         """Who stays when a kind of preemptors displaces all whom it may."""
@@ -217,6 +222,12 @@ class ConsSelector(Known):
         staying.catch_up(spares, self._started, view)
         return not staying.has_room(its, nodes)
 
+    def who_goes(
+        self, job: Job, nodes: NodeBits, line: Iterable[Job], view: ClusterView
+    ) -> tuple[Placement, Sequence[Job]] | None:
+        """Return what a search finds for a job of one node, with no more candidates than it looks at."""
+        return who_goes(self, self._prompt, job, nodes, line, view)
+
     def _stay(self, kind: Hashable) -> RemainingBooks:
         staying = self._staying.get(kind)
         if staying is None:
@@ -256,6 +267,9 @@ class ConsSelector(Known):
         removable: Sequence[tuple[Job, PreemptMode]],
     ) -> Forecast | None:
         """Say when `job` could start (4.3.11)."""
+        told = None if removable else self._ahead.forecast(job, nodes, view)
+        if told is not None:
+            return told.forecast
         planning = view.rule("forecast_beside_running")
         return forecast(ConsAttempt(self, job, nodes, view, planning=planning), removable)
 

@@ -41,8 +41,17 @@ def charge(books: Books, job: Job) -> None:
         if books.memory[index]:
             books.charged_nodes |= bit
     mark, sharing = MARK_OF[allocation.marks]
-    if mark or sharing:
-        _mark(books, index, mark, sharing)
+    if mark:
+        before = books.marks[index]
+        books.marks[index] = now = before + mark
+        if not before:
+            books.marked_nodes |= bit
+        if before < RESERVED <= now:
+            books.reserved_nodes |= bit
+    if sharing:
+        books.sharing[index] = shares = books.sharing[index] + sharing
+        if shares == sharing:
+            books.sharing_nodes |= bit
     books.note(index)
 
 
@@ -75,25 +84,18 @@ def discharge(books: Books, job: Job) -> None:
         if not left:
             books.charged_nodes &= ~bit
     mark, sharing = MARK_OF[allocation.marks]
-    if mark or sharing:
-        _mark(books, index, -mark, -sharing)
-    books.note(index)
-
-
-def _mark(books: Books, index: int, mark: int, sharing: int) -> None:
-    """Change the marks of the node; sets of nodes change only where a mark comes or goes."""
     if mark:
         before = books.marks[index]
-        books.marks[index] = now = max(0, before + mark)
-        if (before > 0) is not (now > 0):
-            books.marked_nodes ^= 1 << index
-        if (before >= RESERVED) is not (now >= RESERVED):
-            books.reserved_nodes ^= 1 << index
+        books.marks[index] = now = max(0, before - mark)
+        if before and not now:
+            books.marked_nodes ^= bit
+        if now < RESERVED <= before:
+            books.reserved_nodes ^= bit
     if sharing:
-        before = books.sharing[index]
-        books.sharing[index] = now = before + sharing
-        if not (before and now):
-            books.sharing_nodes ^= 1 << index
+        books.sharing[index] = shares = books.sharing[index] - sharing
+        if not shares:
+            books.sharing_nodes ^= bit
+    books.note(index)
 
 
 __all__ = ["charge", "discharge"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from hypothesis.strategies import SearchStrategy
 
 from makeway.hookspecs import Steady
-from makeway.model import Candidates, Job, Plan, PreemptMode
+from makeway.model import Candidates, ClusterView, Job, Plan, PreemptMode
 from makeway.record import Preemption
 from makeway_engine.engine import Engine
 from makeway_testing.contracts.base import PatientChecker
@@ -178,6 +178,30 @@ class PreemptPolicyContract(DecisionContract):
                 return f"the kind {short(kind)} is steady, and the answer has an instant or a reason"
             stays = [mode.value for mode in answer.modes if not mode.frees_all]
             return f"the kind {short(kind)} is steady, and a mode is {stays[0]}" if stays else None
+
+        self.every(_HOOK, check)
+
+    def test_steady_kinds_say_who_goes(self) -> None:
+        """A `Steady` kind that says where each active job stands (`goes`) says it as the answer does."""
+
+        def check(call: Call) -> str | None:
+            preemptor: Job = call.arguments["preemptor"]
+            view: ClusterView = call.arguments["view"]
+            kind_of = _kinds(call)
+            kind = None if kind_of is None else kind_of(preemptor)
+            reach = preemptor.partition.nodes
+            others = any(each.nodes & ~reach for each in view.cluster.partitions)
+            if not isinstance(kind, Steady) or kind.goes is None or others or view.heterogeneous:
+                return None
+            standing = [(place, job) for job in _active(call) if (place := kind.goes(job)) is not None]
+            standing.sort(key=lambda each: (each[0][0], each[1].index))
+            said = [(job.id, plain(mode)) for (_, mode), job in standing]
+            named = _modes(call.answer)
+            return (
+                None
+                if said == named
+                else f"by {short(kind)} they go as {short(said)}; it named {short(named)}"
+            )
 
         self.every(_HOOK, check)
 

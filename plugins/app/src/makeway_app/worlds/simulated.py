@@ -154,7 +154,18 @@ class SimulatedWorld:
             job = action.job
             incarnation = action.incarnation or job.starts
             if type(action) is Start:
-                self._start(job, now, incarnation)
+                if job.begun_with or job.id in self.processes:
+                    self._start(job, now, incarnation)
+                else:  # as there, with few calls
+                    spec, serial = job.spec, self._serial + 1
+                    left, attributes = spec.run_time, spec.attributes
+                    process = self.processes[job.id] = _Process(job, incarnation, left, now, serial)
+                    if left is not None:
+                        state = _natural_end(job) if attributes and "ends_as" in attributes else _COMPLETED
+                        end = _new(Finished, (job.id, state, self._no_epilog, incarnation))
+                        heapq.heappush(self._heap, (now + left, serial + 1, end, process, serial))
+                        serial += 1
+                    self._serial = serial
                 if action.stopped:
                     self._stop(job, now, incarnation)
             elif type(action) is Kill:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from makeway.model import Blocked, Candidates, Choice, Placement, Selector
+from makeway.model import Blocked, Candidates, Choice, Job, Placement, Selector
 from makeway.record import Recorder
 from makeway.registry import Policies
 from makeway_engine.entries import Entry
@@ -17,6 +17,7 @@ from makeway_engine.ledger import Ledger, put_field
 from makeway_engine.placing.action import Action
 from makeway_engine.placing.foresight import Foresight
 from makeway_engine.placing.glance import Glance
+from makeway_engine.placing.in_line import InLine
 from makeway_engine.placing.kept import Kept
 from makeway_engine.placing.order import Order
 from makeway_engine.placing.probe import Prober
@@ -59,6 +60,8 @@ class Placer:
         self._has_limits = rulings.limited
         self.quick: Callable[[Question], Outcome | None] | None = None
         """Says with few calls what an attempt comes to, or nothing; None: all are made in full."""
+        self.waits: Callable[[Job], bool] | None = None
+        """Says of a job that found no room, and still finds none, that an attempt is in vain; None: nobody does."""
         self.beyond: dict[str, str] = {}
         """Jobs that wait for good, since their partition's limits are not changed; with the reason."""
         self.glance = Glance(ledger, selector)
@@ -73,6 +76,8 @@ class Placer:
         )
         self.action = Action(ledger, policies, transitions, self.kept, self.telling, recorder)
         self.foresight = Foresight(ledger, selector, self.order, rulings, watched=self.telling.notes)
+        plain = self.prober.plain and not self.telling.notes
+        self.in_line = InLine(ledger, selector, policies, self.order, rulings, plain=plain)
 
     @property
     def forgives(self) -> bool:
@@ -163,6 +168,12 @@ class Placer:
             return self.action.take(
                 job, choice, candidates, self.search.room(job, choice, candidates), blocked
             )
+        drawn = self.in_line.search(job, self.prober.nodes_for(job, question.allowed))
+        if drawn is not None:
+            choice, candidates, room = drawn
+            self.ledger.searches += 1
+            self.prober.check(job, choice.placement, "makeway_selector")
+            return self.action.take(job, choice, candidates, room, blocked)
         candidates = self.order.candidates(job)
         if candidates.ask_again_at is not None:
             self.making_way.remember(candidates.ask_again_at)

@@ -20,12 +20,14 @@ from makeway_engine.ledger import Ledger
 from makeway_engine.placing import Outcome, Question
 from makeway_engine.queue import by_default, entry_of_plain, entry_to_plain
 from makeway_engine.schedulers.common import Attempts
+from makeway_engine.schedulers.futile import NO_ROOM
 from makeway_engine.schedulers.in_vain import InVain
 from makeway_engine.schedulers.shapes import Shape, Shapes, glance, in_turn
 
 _GONE = (Outcome.STARTED, Outcome.LIMITED, Outcome.NEVER)
 _PENDING = JobState.PENDING
 _STARTED = Outcome.STARTED
+_BUSY = Outcome.BUSY
 
 
 class Easy:
@@ -75,21 +77,33 @@ class Easy:
                     self._learn(self._in_vain, arrivals=True)
                 return
         self.reserved = None
-        freed = self._ledger.freed
+        ledger, waits = self._ledger, self._placer.waits
+        freed = ledger.freed
         vain = self._in_vain is not None and self._in_vain.holds()
         live = not attempts.custom_order and not attempts.turns
         entries = self._queue.entries if live else attempts.ordered()
         at = 0
         while at < len(entries):
             entry = entries[at]
-            outcome = attempts.try_entry(entry, holds_up=True)
+            _, job, partition = entry
+            if (
+                vain
+                and waits is not None
+                and job.reason == NO_ROOM
+                and job.partition is partition
+                and ledger.freed == freed
+                and waits(job)
+            ):
+                outcome = _BUSY
+            else:
+                outcome = attempts.try_entry(entry, holds_up=True)
             if outcome in _GONE:
                 if at < len(entries) and entries[at] is entry:
                     at += 1  # the queue itself has lost the entry of a job that left it
                 continue
             # Blocked, or waiting for its victims to leave: what comes free is kept for it.
             self.reserved = self._reserve(entry, outcome)
-            if vain and self._ledger.freed == freed:
+            if vain and ledger.freed == freed:
                 return
             self._looks = 0
             if self._by_shape and live and self.shapes is not None and self.shapes.complete():

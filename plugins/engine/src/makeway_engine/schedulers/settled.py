@@ -1,8 +1,9 @@
 """Remember that a pass in strict order came to nothing but waiting, so that the next one need not be made.
 
 A job that waits for room closes its partition. While nothing is taken or given back, and no policy wants to be asked
-again, it waits on; so do all that come behind it. `Strict` says what a pass comes to without this, and
-`tests/test_settled.py` holds one to the other.
+again, it waits on; so do all that come behind it. Where a policy orders the queue anew for each pass, nobody knows
+beforehand who comes behind. Its ranks may end in mid-run, as soon as a job comes about which they do not say all.
+`Strict` says what a pass comes to without this, and `tests/test_settled.py` holds one to the other.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Settled:
     def begin(self) -> None:
         """A pass begins."""
         self._heads.clear()
-        self._doubtful = not self._applies
+        self._doubtful = not self._applies or self._attempts.custom_order
         self._passing = True
 
     def doubt(self) -> None:

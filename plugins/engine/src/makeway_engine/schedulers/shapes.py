@@ -149,10 +149,15 @@ def glance(
     :param among: as `makeway_engine.placing.glance.Glance.among`.
     :param beside: nodes that they may not have.
     """
-    first = {id(shape.entries[0][1]): shape for shape in shapes if shape.entries}
-    if not first:
+    several = [shape for shape in shapes if shape.entries]
+    if not several:
         return []
-    return [first[id(job)] for job in among([shape.entries[0][1] for shape in first.values()], beside)]
+    first = [shape.entries[0][1] for shape in several]
+    kept = among(first, beside)
+    if len(kept) == len(first) or not kept:
+        return several if kept else []
+    able = set(map(id, kept))
+    return [shape for shape, job in zip(several, first, strict=True) if id(job) in able]
 
 
 def in_turn(lists: Iterable[list[Entry]], after: Entry | None) -> Iterator[Entry]:
