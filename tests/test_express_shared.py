@@ -244,7 +244,7 @@ def in_step(site: Site, *, trusted: bool, listens: bool, counted: Counted) -> No
         engine_of(config, trusted=trusted, listens=listens) for _ in range(2)
     )
     assert isinstance(short.express, SharedExpress)
-    plain.express = plain.placer.quick = None
+    plain.express = plain.placer.quick = plain.placer.waits = None
     worlds = [SimulatedWorld(iter(jobs), engine.clockwork, commands) for engine in (short, plain)]
     own = SharedExpress.step
 
