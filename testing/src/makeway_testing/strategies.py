@@ -379,6 +379,39 @@ def contended(
     return Scenario(machine=base.machine, settings=chosen, specs=tuple(specs))
 
 
+@st.composite
+def queues(draw: st.DrawFn) -> Scenario:
+    """Draw plain jobs that come faster than they go, on few nodes, without preemption."""
+    size = draw(st.integers(2, 5))
+    names = ("a", "b")[: draw(st.sampled_from((1, 1, 2)))]
+    nices = draw(st.sampled_from(((0,), (0, 0, 7, 40))))
+    specs = []
+    at = 0.0
+    for number in range(draw(st.integers(6, 24))):
+        at += draw(st.sampled_from((0.0, 1.0, 5.0, 10.0)))
+        specs.append(
+            JobSpec(
+                id=f"j{number + 1}",
+                user=draw(st.sampled_from(("ann", "bob", "cyd"))),
+                partitions=(draw(st.sampled_from(names)),),
+                submit_at=at,
+                min_nodes=draw(st.integers(1, size)),
+                nice=draw(st.sampled_from(nices)),
+                run_time=draw(st.sampled_from((5.0, 20.0, 40.0, 60.0))),
+                time_limit=60.0,
+            )
+        )
+    chosen = {
+        "preempt": "preempt/none",
+        "preempt_mode": "off",
+        "scheduler": draw(st.sampled_from(("builtin", "greedy", "easy"))),
+        "clockwork": {"preset": "ideal"},
+        "partitions": {name: {"priority_job_factor": at} for at, name in enumerate(names)},
+    }
+    machine = builders.cluster(size)
+    return Scenario(machine=machine, settings=chosen, specs=tuple(specs))
+
+
 __all__ = [
     "MEMORY_MB",
     "POLICIES",
@@ -394,6 +427,7 @@ __all__ = [
     "machines",
     "partitions",
     "qos",
+    "queues",
     "scenarios",
     "settings",
     "size_of",
