@@ -74,4 +74,4 @@ class ContestPasses:
         return sure and contest.is_sure
 
 
-__all__ = ["ContestPasses"]
+__all__ = ["ContestPasses", "LetIn"]

@@ -15,7 +15,7 @@ from makeway.worlds.events import Action, Event, Submitted
 from makeway_engine.endings import Endings
 from makeway_engine.entries import Entry
 from makeway_engine.express import Express, comes_plainly, counts_nodes, is_simple
-from makeway_engine.express_contest import ContestPasses
+from makeway_engine.express_contest import ContestPasses, LetIn
 from makeway_engine.express_moves import ExpressMoves
 from makeway_engine.express_passes import ExpressPasses
 from makeway_engine.ledger import put_field
@@ -27,7 +27,6 @@ from makeway_engine.schedulers.easy import Easy, Reserved
 from makeway_engine.submission import Bounds, bounds_of
 
 _TINY = 1e-6
-LetIn = Callable[[Job | None], Seconds]
 
 
 class LeisurelyExpress(Express):

@@ -115,4 +115,4 @@ def kinship_of(prioritizer: object, policies: Policies, view: ClusterView, given
     return Kinship(asked, policies, view, given)
 
 
-__all__ = ["Kinship", "kinship_of"]
+__all__ = ["HIGHEST", "HOOK", "Kinship", "kinship_of"]

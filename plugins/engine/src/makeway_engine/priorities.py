@@ -12,12 +12,10 @@ from makeway.model import ClusterView, Job, JobState, Seconds
 from makeway.priorities import LeisurelyPrioritizer, Occasion, OrderlyPrioritizer, Priority
 from makeway.registry import Policies, guarded
 from makeway_engine.forgiving import Forgiveness
-from makeway_engine.kinship import Kinship, kinship_of
+from makeway_engine.kinship import HIGHEST, HOOK, Kinship, kinship_of
 from makeway_engine.ledger import Ledger
 from makeway_engine.queue import Queue
 
-HOOK = "makeway_priority"
-HIGHEST = 2**32 - 1
 _FIRST = 4294901759
 """The first priority that priority/basic hands out."""
 _TINY = 1e-6

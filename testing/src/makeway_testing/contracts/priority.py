@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 from makeway.model import ClusterView, Job
 from makeway.priorities import Occasion, Prioritizer
-from makeway_engine.priorities import HIGHEST
+from makeway_engine.kinship import HIGHEST
 from makeway_testing.contracts.decision import DecisionContract
 from makeway_testing.failures import BreachError
 from makeway_testing.policies import lower_tiers

@@ -25,4 +25,14 @@ class Known:
     """Priority by partition, as of the last computation."""
 
 
-__all__ = ["Known"]
+def alike(one: Known | None, other: Known | None) -> bool:
+    """Whether nothing but their age tells two jobs apart."""
+    return (
+        one is not None
+        and other is not None
+        and one.fairshare == other.fairshare
+        and (one.alone is other.alone or one.alone == other.alone)
+    )
+
+
+__all__ = ["Known", "alike"]

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from makeway.model import Job, Seconds
-from makeway_slurm.multifactor.known import Known
+from makeway_slurm.multifactor.known import Known, alike
 
 _new = tuple.__new__
 _TINY = 1e-6
@@ -66,10 +66,6 @@ class Line:
         self._most = 0
         self.until: Seconds = -math.inf
         """Up to this recalculation all of them surely stand as they do, ranks being the same."""
-
-    def forget(self) -> None:
-        """Be sure of nothing."""
-        self.until = -math.inf
 
     def has(self, jobs: Sequence[Job]) -> bool:
         """Whether all of these are in it."""
@@ -152,7 +148,7 @@ class Line:
         """Return up to which recalculation `one` surely stands before `other`; before that of the line: never."""
         since, since_behind = one.since, other.since
         is_first = one[1:3] < other[1:3]
-        if is_first and since <= since_behind and _alike(one.known, other.known):
+        if is_first and since <= since_behind and alike(one.known, other.known):
             return math.inf
         spare = other.below - one.below - (_ROUNDING if is_first else 1.0 + _ROUNDING)
         if since_behind > self._second:
@@ -165,11 +161,6 @@ class Line:
             if spare < self._slope * (since_behind - max(since, self._second - self._max_age)):
                 return max(self._second, ends) + spare / self._slope
         return math.inf
-
-
-def _alike(one: Known, other: Known) -> bool:
-    """Whether nothing but their age tells two jobs apart."""
-    return one.fairshare == other.fairshare and (one.alone is other.alone or one.alone == other.alone)
 
 
 __all__ = ["Line"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from makeway.model import Job, Seconds
-from makeway_slurm.multifactor.known import Known
+from makeway_slurm.multifactor.known import Known, alike
 
 _TINY = 1e-6
 _ROUNDING = 1e-4
@@ -38,7 +38,7 @@ def order_stands_until(
         if job.partition.priority_tier != other.partition.priority_tier:
             continue
         is_first = (job.submit_at, job.index) < (other.submit_at, other.index)
-        if is_first and begun[at] <= begun[at + 1] and _alike(known, behind):
+        if is_first and begun[at] <= begun[at + 1] and alike(known, behind):
             continue
         spare = sums[at] - sums[at + 1] - (_ROUNDING if is_first else 1.0 + _ROUNDING)
         if spare < 0.0:
@@ -89,7 +89,7 @@ def first_leads_until(
         if not 1.0 <= found < most:
             return -math.inf
         is_first = submit_at < other.submit_at or (submit_at == other.submit_at and index < other.index)
-        if is_first and begun <= since and _alike(known, behind):
+        if is_first and begun <= since and alike(known, behind):
             continue
         spare = sum_ - found - (_ROUNDING if is_first else 1.0 + _ROUNDING)
         if spare < 0.0:
@@ -143,16 +143,6 @@ def _looked_at(
 
 
 Until = Callable[[Sequence[tuple[Job, Known | None]], Seconds, float, float], Seconds]
-
-
-def _alike(one: Known | None, other: Known | None) -> bool:
-    """Whether nothing but their age tells two jobs apart."""
-    return (
-        one is not None
-        and other is not None
-        and one.fairshare == other.fairshare
-        and (one.alone is other.alone or one.alone == other.alone)
-    )
 
 
 __all__ = ["Until", "first_leads_until", "order_stands_until"]
