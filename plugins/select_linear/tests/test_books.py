@@ -100,3 +100,20 @@ def test_memory_is_charged_where_it_is_tracked() -> None:
         books.add(job)
     assert (tracked.memory[0], tracked.used_memory) == (1000, 0b1)
     assert plain.used_memory == 0
+
+
+def test_all_memory_of_nodes_is_charged_at_the_resume_and_stays() -> None:
+    """Spec slurm-gang-and-select 4.2.6: 300 MB of 1,000 become 0, then 1,000. Recorded: linear_resumed_memory."""
+    for overcharges, then, left in ((True, 1000, 700), (False, 300, 0)):
+        cluster = builders.build_cluster(builders.config(builders.cluster(1, memory_mb=1000)))
+        books = Books(cluster, track_memory=True, overcharges_resumed=overcharges)
+        held = Allocation(nodes=1, node_indices=(0,), memory_mb=(300,))
+        job = builders.job("1", allocation=held)
+        books.add(job)
+        stopped = attrs.evolve(job, suspended_by=SuspendedBy.ADMIN)
+        books.suspend(stopped)
+        assert (books.memory, books.used_memory) == ([0], 0)
+        books.resume(stopped)
+        assert (books.memory, books.used_memory) == ([then], 1)
+        books.remove(job)
+        assert (books.memory, books.used_memory) == ([left], int(left > 0))

@@ -1,8 +1,9 @@
 """Keep the selector's books: how many jobs are on each node, and their memory (spec slurm-gang-and-select 4.2.1).
 
-A gang-suspended job still counts as running; one suspended by a person counts in the total only, and is gone
-from the memory as well (4.2.6, a defect that real Slurm has). One that shares its nodes and is resumed by a person
-is forgotten: it counts nowhere any more (rule linear_forgets_resumed_sharers).
+A gang-suspended job still counts as running; one suspended by a person counts in the total only, and its nodes seem
+to have all their memory (4.2.6, a defect that real Slurm has). At the resume all their memory is charged, and what was
+too much stays charged after the job (rule linear_resume_charges_all_memory). One that shares its nodes and is resumed
+by a person is forgotten: it counts nowhere any more (rule linear_forgets_resumed_sharers).
 """
 
 from __future__ import annotations
@@ -22,12 +23,25 @@ _ADMIN = SuspendedBy.ADMIN
 class Books:
     """Counts per node."""
 
-    def __init__(self, cluster: Cluster, *, track_memory: bool, forgets_resumed: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        track_memory: bool,
+        forgets_resumed: bool = False,
+        overcharges_resumed: bool = False,
+    ) -> None:
+        """Be ready for the first job.
+
+        :param forgets_resumed: whether sharing jobs that a person resumed count nowhere.
+        :param overcharges_resumed: whether all memory of their nodes is charged for jobs that a person resumed.
+        """
         self.running = Levels()
         self.stopped = Levels()
         """Jobs suspended by a person: they count in the total only."""
         self.exclusive = Levels()
         self.forgets_resumed = forgets_resumed
+        self.overcharges_resumed = overcharges_resumed
         self.forgotten: set[str] = set()
         """Ids of sharing jobs that a person resumed: they run, and count nowhere."""
         self.track_memory = track_memory
@@ -85,8 +99,7 @@ class Books:
     def suspend(self, job: Job) -> None:
         """A job was stopped: only a person's suspension changes the books (4.2.7).
 
-        Its node is free for others then, and seems to have all its memory, whoever else is there (4.2.6). Slurm adds
-        the whole memory again at the resume; here just what was given up comes back.
+        Its node is free for others then, and seems to have all its memory, whoever else is there (4.2.6).
         """
         if job.suspended_by is not _ADMIN or job.allocation is None:
             return
@@ -97,8 +110,9 @@ class Books:
             held = {index: self.memory[index] for index in job.allocation.node_indices}
             given_up = {index: min(held[index], self._capacity[index]) for index in held}
             for index, amount in given_up.items():
-                self.memory[index] -= amount
-            self._given_up[job.id] = given_up
+                self._set_memory(index, held[index] - amount)
+            if not self.overcharges_resumed:
+                self._given_up[job.id] = given_up
 
     def resume(self, job: Job) -> None:
         """A job continues."""
@@ -112,9 +126,11 @@ class Books:
             self.running.add(job.allocation.nodes)
             if not job.allocation.shared:
                 self.exclusive.add(job.allocation.nodes)
+        if self.overcharges_resumed and self.track_memory:
+            for index in job.allocation.node_indices:
+                self._set_memory(index, self.memory[index] + self._capacity[index])
         for index, amount in self._given_up.pop(job.id, {}).items():
-            self.memory[index] += amount
-            self.used_memory |= 1 << index
+            self._set_memory(index, self.memory[index] + amount)
 
     def counts_job(self, job: Job) -> bool:
         """Whether a job counts among those that run on its nodes."""
@@ -133,16 +149,18 @@ class Books:
         assert allocation is not None
         if self.track_memory and allocation.memory_mb is not None:
             for index, amount in zip(allocation.node_indices, allocation.memory_mb, strict=True):
-                held = max(0, self.memory[index] + sign * amount)
-                self.memory[index] = held
-                bit = 1 << index
-                self.used_memory = self.used_memory | bit if held else self.used_memory & ~bit
+                self._set_memory(index, max(0, self.memory[index] + sign * amount))
         if not allocation.gres:
             return
         for name, amounts in allocation.gres.items():
             used = self.gres.setdefault(name, [0] * self._size)
             for index, amount in zip(allocation.node_indices, amounts, strict=True):
                 used[index] += sign * amount
+
+    def _set_memory(self, index: int, held: int) -> None:
+        self.memory[index] = held
+        bit = 1 << index
+        self.used_memory = self.used_memory | bit if held else self.used_memory & ~bit
 
     # ----------------------------------------------------------------------------- adoption
     def hand_over(self, active: Sequence[Job], fresh: Books) -> dict[str, Any]:

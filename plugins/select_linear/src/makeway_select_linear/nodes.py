@@ -98,6 +98,7 @@ class LinearNodes:
             self.cluster,
             track_memory=track_memory,
             forgets_resumed=self.view.rule("linear_forgets_resumed_sharers"),
+            overcharges_resumed=self.view.rule("linear_resume_charges_all_memory"),
         )
 
     def recast(self, job: Job, allocation: Allocation, view: ClusterView) -> Allocation:

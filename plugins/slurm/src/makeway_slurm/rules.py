@@ -334,6 +334,12 @@ RULES: Mapping[str, Rule] = {
         "1",
         section="slurm-gang-and-select 4.2.6",
     ),
+    "linear_resume_charges_all_memory": Rule(
+        "when a person resumes a job, select/linear with CR_Memory charges all memory of its nodes; what was too much "
+        "stays charged after the job has ended (a defect)",
+        "1",
+        section="slurm-gang-and-select 4.2.6",
+    ),
     "linear_suspend_keeps_deadline": Rule(
         "a victim that select/linear suspended keeps its deadline and is killed at it (a defect)",
         "1",
