@@ -13,7 +13,7 @@ from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.asked import Asked, Listed
-from makeway_slurm.limits.counts import Count, CountBook, Key, Seat
+from makeway_slurm.limits.counts import Count, CountBook, Key, Places, Seat
 from makeway_slurm.limits.ending import Ending
 from makeway_slurm.limits.headroom import JOBS, RUN, Headroom
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
@@ -27,6 +27,8 @@ _AS_MAXIMUM = frozenset((Kind.TRES, Kind.JOB_TRES))
 _BEFORE_NODES = frozenset((Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR))
 """Limits that are looked at before nodes are chosen (stage A)."""
 _ALONE = frozenset((Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES, Kind.JOB_MINUTES))
+_OF_WALL = frozenset((Kind.WALL, Kind.USED_WALL))
+_OF_MINUTES = frozenset((Kind.USED_MINUTES, Kind.RUN_MINUTES, Kind.JOB_MINUTES))
 _EACH = ("pu", "pa")
 """Keys of limits that each user or account has for itself in a QOS."""
 _USED_UP = frozenset((Kind.USED_MINUTES, Kind.USED_WALL))
@@ -475,15 +477,13 @@ class Judge:
     def _too_large(self, job: Job, view: ClusterView) -> str:
         """Return which limit a job breaks on its own, if its QOS denies such jobs (6.3 no. 1)."""
         places = self._counts.seat(job).places
-        flags = [self._qos[name].flags for name in places.qos if name in self._qos]
-        known = bool(flags) or job.spec.qos is not None  # one that nobody describes may be lenient, too
-        if known and not any("DenyOnLimit" in each for each in flags):
+        if not self._denies(job, places):
             return ""
         asked = self._asked(job, view)
         rules: Rules = self._rules.of(places)
         for rule in (*rules.before, *rules.after):
             wanted = asked.counts.get(rule.name, 0)
-            if rule.kind in (Kind.USED_MINUTES, Kind.RUN_MINUTES, Kind.JOB_MINUTES):
+            if rule.kind in _OF_MINUTES:
                 over = _minutes(asked, wanted) > rule.most
             elif rule.kind is Kind.NODE_TRES:
                 over = wanted // max(1, asked.counts[NODE]) > rule.most
@@ -498,6 +498,31 @@ class Judge:
             if over:
                 return rule.reason
         return ""
+
+
+    def _denies(self, job: Job, places: Places) -> bool:
+        """Whether jobs that break a limit on their own are refused there; without any QOS they are."""
+        flags = [self._qos[name].flags for name in places.qos if name in self._qos]
+        known = bool(flags) or job.spec.qos is not None  # one that nobody describes may be lenient, too
+        return not known or any("DenyOnLimit" in each for each in flags)
+
+    def time_limit(self, job: Job, view: ClusterView) -> Seconds | None:
+        """Return the time limit that limits give a job without one; None: none does (6.3 no. 5).
+
+        A DefaultTime of its first partition goes before. MaxWall and GrpWall always give one. Those on minutes of a
+        TRES do so where DenyOnLimit would refuse the job: the least of limit / count. MaxTime bounds none of them.
+        """
+        if job.partitions[0].default_time is not None:
+            return None
+        places = self._counts.seat(job).places
+        counts = self._asked(job, view).counts if self._denies(job, places) else {}
+        rules = self._rules.of(places)
+        found = [
+            rule.most if rule.kind in _OF_WALL else rule.most // counts[rule.name]
+            for rule in (*rules.before, *rules.after)
+            if rule.kind in _OF_WALL or (rule.kind in _OF_MINUTES and counts.get(rule.name))
+        ]
+        return min(found) * 60.0 if found else None
 
 
 def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:

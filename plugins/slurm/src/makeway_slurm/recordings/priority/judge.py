@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
 from makeway import registry
 from makeway.errors import MakewayError
-from makeway.model import Seconds
+from makeway.model import Job, JobSpec, Seconds
 from makeway_app.replay import Options, replay
 from makeway_engine.engine import Engine
+from makeway_slurm.limits.judge import Judge
 from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
+from makeway_slurm.readers.limits import NAME as LIMITING
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
 from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build
 from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
@@ -94,11 +96,17 @@ def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mappin
     for taken, tables in wanted.items():
         snapshots[taken] = _taker(taken, tables, observed)
     reasons = _Reasons()
+    limiter = _Limiter()
     run = replay(
         scenario.config,
-        scenario.jobs,
+        map(limiter.limited, scenario.jobs),
         scenario.commands,
-        Options(until=scenario.duration, snapshots=snapshots, after_step=reasons.look),
+        Options(
+            until=scenario.duration,
+            snapshots=snapshots,
+            started=limiter.started,
+            after_step=reasons.look,
+        ),
     )
     summary = dict(run.summary())
     summary["refused"] = {job_id: why for job_id, _, why in run.recorder.unrunnable}
@@ -119,6 +127,23 @@ def _taker(taken: Seconds, tables: Sequence[tuple[int, str]], observed: Observed
             observed.tables[at] = rows
 
     return take
+
+
+@attrs.define
+class _Limiter:
+    """Gives jobs without a time limit the one that limits of QOS and associations give them."""
+
+    engine: Engine | None = None
+
+    def started(self, engine: Engine) -> None:
+        self.engine = engine if LIMITING in engine.config.policy.plugins else None
+
+    def limited(self, spec: JobSpec) -> JobSpec:
+        if self.engine is None or spec.time_limit is not None:
+            return spec
+        draft, _ = self.engine.submission.draft(spec, 0)
+        limit = self.engine.ledger.book(Judge).time_limit(cast(Job, draft), self.engine.ledger)
+        return attrs.evolve(spec, time_limit=limit) if limit else spec
 
 
 @attrs.define

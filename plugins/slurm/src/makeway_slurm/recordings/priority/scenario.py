@@ -116,7 +116,12 @@ def _config(recording: Recording, database: Database, source: str) -> Config:
     ).config
     own = built.scheduler.clockwork
     clockwork = {**(own if isinstance(own, Mapping) else {}), **_clocks(recording)}
-    scheduler = attrs.evolve(built.scheduler, clockwork=clockwork, **of_release(recording.release))
+    scheduler = attrs.evolve(
+        built.scheduler,
+        clockwork=clockwork,
+        enforce_part_limits=built.cluster.attributes.get("enforce_part_limits", "NO") != "NO",
+        **of_release(recording.release),
+    )
     attributes = {
         **built.cluster.attributes,
         "associations": database.associations(),
