@@ -254,7 +254,7 @@ class _Site:
             args.append(f"--nice={draw.choice((10, 500))}")
         if self.maybe(0.08):
             args.append(f"--begin=<+{at + draw.randint(5, 20)}>")
-        if number > 1 and self.maybe(0.06):
+        if number > 1 and self.maybe(0.0):
             args.append(f"--dependency=afterany:<j{draw.randint(1, number - 1)}>")
         if self.maybe(0.08):
             args.append(f"--array=1-{draw.randint(2, 4)}{draw.choice(('', '%1', '%2'))}")

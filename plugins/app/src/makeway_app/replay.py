@@ -274,21 +274,35 @@ def drive(engine: Engine, world: World, options: Options) -> Seconds:
             raise
 
 
+def _wake_for_show(engine: Engine, marks: Sequence[Seconds], wake: Seconds | None) -> Seconds | None:
+    """Return when priorities are due that only a snapshot shows; None: not before `wake`.
+
+    While nobody runs, an engine does not wake up for them.
+    """
+    prioritizer = engine.priorities.prioritizer
+    at = prioritizer.next_at if prioritizer is not None else None
+    return at if at is not None and at <= marks[-1] and (wake is None or at < wake) else None
+
+
 def _drive(engine: Engine, world: World, options: Options) -> Seconds:
     marks = sorted(options.snapshots)
     until = options.until
     step, wait, after_step = engine.step, world.wait, options.after_step
     take_states = _states(engine, world, options)
-    now = engine.ledger.now
+    now = ended = engine.ledger.now
     while True:
         if take_states is not None:
             take_states()
-        moment = wait(engine.next_wake)
+        wake = engine.next_wake
+        for_show = _wake_for_show(engine, marks, wake) if marks else None
+        moment = wait(wake if for_show is None else for_show)
         if moment is None or (until is not None and moment[0] > until):
             for mark in marks:
                 options.snapshots[mark](engine)
-            return until if until is not None else now
+            return until if until is not None else ended
         now, events = moment
+        if for_show is None or now < for_show or events:
+            ended = now
         while marks and marks[0] < now:
             options.snapshots[marks.pop(0)](engine)
         try:
