@@ -54,6 +54,8 @@ class Priorities:
         self.by_turn = plain is None and self.prioritizer is None
         """Whether each job gets a priority one lower than the last one's."""
         self.lowest = _FIRST
+        self._array: str | None = None
+        """The array whose tasks are being submitted: they share one number."""
         self.given: set[str] = set()
         """Jobs whose priority was given with the job or by a person: it is not worked out anew."""
         self.steady_until: Seconds | None = None
@@ -102,7 +104,10 @@ class Priorities:
             return self._asked(job, Occasion.SUBMITTED)
         if self._plain is not None:
             return self._by_place(job)
-        self.lowest -= 1
+        array = job.spec.array_id
+        if array is None or array != self._array:  # tasks share one (slurm-priority-and-limits 8 no. 3)
+            self.lowest -= 1
+            self._array = array
         return self.lowest + 1 - job.spec.nice
 
     def _by_place(self, job: Job) -> int:
@@ -362,10 +367,12 @@ class Priorities:
         """Return what a look at the jobs does not tell, for `take_over`."""
         return {
             "lowest_priority": self.lowest,
+            **({"array": self._array} if self._array is not None else {}),
             "given_priority": sorted(self.given & self._ledger.jobs.keys()),
         }
 
     def take_over(self, memory: Mapping[str, Any]) -> None:
         """Go on where another engine stood."""
         self.lowest = memory["lowest_priority"]
+        self._array = memory.get("array")
         self.given = set(memory.get("given_priority", ()))
