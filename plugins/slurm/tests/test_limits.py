@@ -11,7 +11,7 @@ import pytest
 from makeway.arrays import parse_array, tasks_of
 from makeway.config import Config
 from makeway.errors import ConfigError
-from makeway.model import JobSpec
+from makeway.model import Exclusive, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Options, Run, replay
 
@@ -374,6 +374,15 @@ def test_l10_deny_on_limit(limit: dict[str, Any], asked: dict[str, Any], reason:
     run = play(config, job("denied", qos="q", **asked), job("waits", qos="waits", **asked), until=5)
     assert refused(run) == ({"denied": reason} if reason else {})
     assert starts(run)["waits"] is None
+
+
+def test_at_the_door_whole_nodes_count_as_what_was_asked_for() -> None:
+    """As recorded: of ``-N1 --exclusive -t10`` the door sees 10 CPU minutes, the scheduler those of all 4 CPUs."""
+    config = site({"q": {"GrpTRESRunMins": "cpu=13", "flags": ["DenyOnLimit"]}})
+    whole = {"exclusive": Exclusive.NODE, "qos": "q"}
+    run = play(config, job("one", minutes=10, **whole), job("two", cpus=2, minutes=10, **whole), until=5)
+    assert refused(run) == {"two": "QOSGrpCPURunMinutesLimit"}
+    assert reasons(run)["one"] == "QOSGrpCPURunMinutesLimit"
 
 
 def test_l11_arrays_count_as_their_tasks() -> None:

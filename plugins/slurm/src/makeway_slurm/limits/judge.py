@@ -390,11 +390,7 @@ class Judge:
         )
 
     def _asked_in_full(self, job: Job, view: ClusterView) -> Asked:
-        at = job.partition.index
-        there = self._totals.get(at)
-        if there is None:
-            there = self._totals[at] = totals(job.partition, view.cluster)
-        counts = requested(job, job.partition, view.cluster, there)
+        counts = self._requested(job, view)
         if _takes_whole_nodes(job):
             counts = {**counts, CPU: max(counts[CPU], _cpus_of_whole_nodes(job, view))}
             counts[BILLING] = int(billable(counts, job.partition))
@@ -413,6 +409,14 @@ class Judge:
                 job, Asked(counts, minutes, booked, factor, (), (), seat)
             )
         return known
+
+    def _requested(self, job: Job, view: ClusterView) -> dict[str, int]:
+        """Return what a job asks for by its words; of whole nodes it is not known yet how many CPUs they have."""
+        at = job.partition.index
+        there = self._totals.get(at)
+        if there is None:
+            there = self._totals[at] = totals(job.partition, view.cluster)
+        return requested(job, job.partition, view.cluster, there)
 
     def _held_open(self, job: Job, asked: Asked) -> Asked:
         """Return the same with the limits that it, and all like it, does not pass for good."""
@@ -480,13 +484,14 @@ class Judge:
         if not self._denies(job, places):
             return ""
         asked = self._asked(job, view)
+        counts = self._requested(job, view) if _takes_whole_nodes(job) else asked.counts
         rules: Rules = self._rules.of(places)
         for rule in (*rules.before, *rules.after):
-            wanted = asked.counts.get(rule.name, 0)
+            wanted = counts.get(rule.name, 0)
             if rule.kind in _OF_MINUTES:
                 over = _minutes(asked, wanted) > rule.most
             elif rule.kind is Kind.NODE_TRES:
-                over = wanted // max(1, asked.counts[NODE]) > rule.most
+                over = wanted // max(1, counts[NODE]) > rule.most
             elif rule.kind in _AS_MAXIMUM:
                 over = wanted > rule.most
             elif rule.kind is Kind.LEAST_TRES:
@@ -515,7 +520,7 @@ class Judge:
         if job.partitions[0].default_time is not None:
             return None
         places = self._counts.seat(job).places
-        counts = self._asked(job, view).counts if self._denies(job, places) else {}
+        counts = self._requested(job, view) if self._denies(job, places) else {}
         rules = self._rules.of(places)
         found = [
             rule.most if rule.kind in _OF_WALL else rule.most // counts[rule.name]

@@ -1,8 +1,8 @@
 """Play a recorded scenario about priorities or limits, and compare all that was recorded.
 
-Compared are, for each job, whether it was refused, the seconds of its start and end, its last state, the reason for
-which it waited longest; and row by row what sprio and sshare printed, to the last digit. Starts may lie a second
-apart (two looks of the scheduler).
+Compared are, for each job, whether it was refused, its time limit, the seconds of its start and end, its last state,
+the reason for which it waited longest; and row by row what sprio and sshare printed, to the last digit. Starts may lie
+a second apart (two looks of the scheduler).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from makeway_engine.engine import Engine
 from makeway_slurm.limits.judge import Judge
 from makeway_slurm.multifactor.tables import SSHARE_HEADINGS, PriorityRow, priority_rows, share_rows
 from makeway_slurm.readers.limits import NAME as LIMITING
+from makeway_slurm.readers.values import parse_time
 from makeway_slurm.recordings.priority.recording import Recording, Seen, Table, read
 from makeway_slurm.recordings.priority.scenario import Scenario, UnmodelledError, build
 from makeway_verify.verdicts import Aspect, Comparison, Difference, Outcome, Verdict
@@ -111,6 +112,7 @@ def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mappin
     summary = dict(run.summary())
     summary["refused"] = {job_id: why for job_id, _, why in run.recorder.unrunnable}
     summary["reasons"] = reasons.told(scenario.duration)
+    summary["time_limits"] = limiter.limits
     return summary
 
 
@@ -133,16 +135,21 @@ def _taker(taken: Seconds, tables: Sequence[tuple[int, str]], observed: Observed
 class _Limiter:
     """Gives jobs without a time limit the one that limits of QOS and associations give them."""
 
+    limits: dict[str, Seconds | None] = attrs.field(factory=dict)
+    """The time limit of each job; None: unlimited."""
     engine: Engine | None = None
 
     def started(self, engine: Engine) -> None:
-        self.engine = engine if LIMITING in engine.config.policy.plugins else None
+        self.engine = engine
 
     def limited(self, spec: JobSpec) -> JobSpec:
-        if self.engine is None or spec.time_limit is not None:
+        if self.engine is None:
             return spec
         draft, _ = self.engine.submission.draft(spec, 0)
-        limit = self.engine.ledger.book(Judge).time_limit(cast(Job, draft), self.engine.ledger)
+        limit = None
+        if spec.time_limit is None and LIMITING in self.engine.config.policy.plugins:
+            limit = self.engine.ledger.book(Judge).time_limit(cast(Job, draft), self.engine.ledger)
+        self.limits[spec.id] = limit or draft.time_limit
         return attrs.evolve(spec, time_limit=limit) if limit else spec
 
 
@@ -215,6 +222,9 @@ def _of_job(
     summary: Mapping[str, Any],
     gaps: list[Seconds],
 ) -> Iterator[Difference]:
+    told, limit = seen.last.get("TimeLimit"), summary["time_limits"].get(job_id)
+    if told and told != "UNLIMITED" and limit is not None and parse_time(str(told)) != limit:
+        yield Difference(Aspect.STATES, name, None, f"time limit {told}", f"{limit:g} s")
     recorded = [change.t for change in _starts(seen)]
     replayed = [each["start"] for each in job["intervals"] if each["state"] == "RUNNING"]
     replayed = _first_of_each(job)
