@@ -13,6 +13,8 @@ from typing import Any
 USERS = ("alice", "bob", "carol", "dave")
 _QOS = ("low", "mid", "high")
 _TRES = ("cpu", "node")
+_FLAGS = ("DenyOnLimit", "OverPartQOS", "NoReserve", "PartitionTimeLimit", "PartitionMaxNodes", "NoDecay")
+_INSTANTS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 45, 60)
 
 Table = dict[str, Any]
 
@@ -39,7 +41,8 @@ class _Site:
         self.accounts = ["a", "b", "c"][: draw.randint(1, 3)]
         self.nested = draw.random() < 0.35
         self.of_user = {
-            user: draw.sample(self.accounts, min(len(self.accounts), draw.choice((1, 1, 2)))) for user in USERS
+            user: draw.sample(self.accounts, min(len(self.accounts), draw.choice((1, 1, 2))))
+            for user in USERS
         }
         self.theme = draw.choice(("limits", "limits", "order", "minutes", "mixed", "mixed"))
 
@@ -79,7 +82,9 @@ class _Site:
             if self.maybe(0.3):
                 words.append("QOS=partqos")
             if self.maybe(0.2):
-                words.append(draw.choice(("AllowAccounts=a", "DenyAccounts=a", "AllowQos=mid,high", "DenyQos=low")))
+                words.append(
+                    draw.choice(("AllowAccounts=a", "DenyAccounts=a", "AllowQos=mid,high", "DenyQos=low"))
+                )
             lines.append(f"PartitionName=other Nodes={nodes} {' '.join(words)}")
         return "\n".join(lines)
 
@@ -185,7 +190,14 @@ class _Site:
             ]
             words += [
                 f"{name}={draw.randint(1, 4)}"
-                for name in ("GrpJobs", "MaxJobsPU", "MaxJobsPA", "GrpSubmitJobs", "MaxSubmitJobsPU", "MaxSubmitJobsPA")
+                for name in (
+                    "GrpJobs",
+                    "MaxJobsPU",
+                    "MaxJobsPA",
+                    "GrpSubmitJobs",
+                    "MaxSubmitJobsPU",
+                    "MaxSubmitJobsPA",
+                )
                 if self.maybe(share * 0.8)
             ]
             if self.maybe(share / 2):
@@ -199,7 +211,14 @@ class _Site:
             words.append(f"UsageFactor={draw.choice((0, 0.5, 2))}")
         flags = [
             flag
-            for flag in ("DenyOnLimit", "OverPartQOS", "NoReserve", "PartitionTimeLimit", "PartitionMaxNodes", "NoDecay")
+            for flag in (
+                "DenyOnLimit",
+                "OverPartQOS",
+                "NoReserve",
+                "PartitionTimeLimit",
+                "PartitionMaxNodes",
+                "NoDecay",
+            )
             if self.maybe(0.07)
         ]
         return [*words, f"Flags={','.join(flags)}"] if flags else words
@@ -226,7 +245,14 @@ class _Site:
             words += [f"MaxTRES={self._tres()}"] if self.maybe(0.15) else []
             words += [
                 f"{name}={draw.randint(1, 4)}"
-                for name in ("GrpJobs", "MaxJobs", "GrpSubmitJobs", "MaxSubmitJobs", "GrpJobsAccrue", "MaxJobsAccrue")
+                for name in (
+                    "GrpJobs",
+                    "MaxJobs",
+                    "GrpSubmitJobs",
+                    "MaxSubmitJobs",
+                    "GrpJobsAccrue",
+                    "MaxJobsAccrue",
+                )
                 if self.maybe(0.12)
             ]
             words += [f"MaxWall={draw.choice((1, 3, 5))}"] if self.maybe(0.15) else []
@@ -235,7 +261,7 @@ class _Site:
     # ---------------------------------------------------------------------------- the jobs
     def jobs(self) -> list[Table]:
         """Return the jobs in order of submission."""
-        instants = sorted(self.draw.choice((0, 1, 2, 3, 5, 8, 12, 20, 30, 45, 60)) for _ in range(self.draw.randint(10, 18)))
+        instants = sorted(self.draw.choice(_INSTANTS) for _ in range(self.draw.randint(10, 18)))
         return [self._job(number, at) for number, at in enumerate(instants, 1)]
 
     def _job(self, number: int, at: int) -> Table:

@@ -21,6 +21,18 @@ def node_bounds(job: Job, partition: Partition) -> tuple[int, int | None]:
     return least, None if "PartitionMaxNodes" in flags else partition.max_nodes
 
 
+def least_of(most: Iterable[int | None], job: Job, min_nodes: int) -> int | None:
+    """Return the least of what bounds the nodes of a job, its `node_cap` included; None: nothing does.
+
+    :param min_nodes: fewest nodes that it needs.
+    """
+    cap = job.spec.node_cap
+    bounds = [each for each in most if each is not None]
+    if cap is not None and cap >= min_nodes:
+        bounds.append(cap)
+    return min(bounds, default=None)
+
+
 def obstacle(
     wanted: int,
     partition: Partition,

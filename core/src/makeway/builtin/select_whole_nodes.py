@@ -28,6 +28,7 @@ from makeway.model import (
     Seconds,
     Selector,
 )
+from makeway.obstacle import least_of
 
 NAME = "select/whole_nodes"
 
@@ -69,7 +70,8 @@ def _choose(job: Job, usable: NodeBits, cluster: Cluster) -> NodeBits:
     if job.required & ~good:
         return 0
     order = [*bitmap.indices(job.required), *bitmap.indices(good & ~job.required)]
-    most = spec.max_nodes if spec.max_nodes is not None else len(order)
+    bound = least_of((spec.max_nodes,), job, job.size)
+    most = bound if bound is not None else len(order)
     taken: list[int] = []
     cpus = 0
     for index in order[:most]:

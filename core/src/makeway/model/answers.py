@@ -57,6 +57,11 @@ class Blocked:
     """A limit only: True if the job holds up those behind it, as one does that lacks room."""
     liftable: bool = False
     """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
+    counted: tuple[tuple[NodeBits, int], ...] = ()
+    """A limit on nodes only: nodes that count already, and how many others may be added; empty: it stands.
+
+    The limit lets the job in after all where the nodes that are chosen for it keep to each of these.
+    """
     frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)
     """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
 

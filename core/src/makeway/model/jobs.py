@@ -64,6 +64,8 @@ class SpecDraft:
     """Fewest nodes asked for."""
     max_nodes: int | None = None
     """Most nodes the user accepts, and the number aimed at; None: none was given."""
+    node_cap: int | None = None
+    """Most nodes that limits of its account and QOS leave it, not aimed at; None, or fewer than it needs: any."""
     tasks: int | None = None
     """Tasks over all nodes; None: not said."""
     cpus_per_task: int = 1

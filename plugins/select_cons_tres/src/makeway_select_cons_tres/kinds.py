@@ -154,7 +154,7 @@ def _conditions(job: Job, kind: Kind, layout: Layout) -> Iterator[Condition]:
 
 
 _ASKED = attrgetter(
-    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "tasks_per_socket"),
+    *("min_nodes", "max_nodes", "node_cap", "tasks", "cpus_per_task", "tasks_per_node", "tasks_per_socket"),
     *("tasks_per_core", "threads_per_core", "sockets_per_node", "cores_per_socket", "min_cpus_per_node"),
     *("distribution", "spread", "memory_mb_per_node", "memory_mb_per_cpu", "exclusive", "oversubscribe"),
     *("contiguous", "features"),

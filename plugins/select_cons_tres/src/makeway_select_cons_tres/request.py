@@ -12,7 +12,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import NOTHING, Cluster, Exclusive, Job, OverSubscribe, Partition, Sharing
-from makeway.obstacle import node_bounds
+from makeway.obstacle import least_of, node_bounds
 from makeway_select_cons_tres.parameters import Parameters, Unit
 from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
@@ -149,7 +149,7 @@ def request_of(
     limits = [allowed, spec.max_nodes]
     if implicit_max_nodes and spec.max_nodes is None and spec.tasks is not None:
         limits.append(max(spec.tasks, min_nodes))
-    max_nodes = min((each for each in limits if each is not None), default=None)
+    max_nodes = least_of(limits, job, min_nodes)
     per_task = memory.cpus_per_task
     one_per_core = parameters.one_task_per_core and spec.tasks_per_core is None
     whole = wants_whole_nodes(job)

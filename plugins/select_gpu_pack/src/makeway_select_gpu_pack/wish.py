@@ -10,7 +10,7 @@ from makeway.bitmap import NodeBits
 from makeway.devices import PARTS
 from makeway.features import alternatives
 from makeway.model import Cluster, Exclusive, Job, Sharing
-from makeway.obstacle import node_bounds
+from makeway.obstacle import least_of, node_bounds
 
 
 @attrs.frozen(kw_only=True)
@@ -64,10 +64,10 @@ def wish_of(job: Job) -> Wish:
     """
     spec = job.spec
     least, allowed = node_bounds(job, job.partition)
-    limits = [each for each in (allowed, spec.max_nodes, spec.tasks) if each is not None]
     min_nodes = max(job.size, least, job.required.bit_count())
     if spec.tasks is not None and spec.tasks_per_node is not None:
         min_nodes = max(min_nodes, -(-spec.tasks // spec.tasks_per_node))
+    most = least_of((allowed, spec.max_nodes, spec.tasks), job, min_nodes)
     exclusive = job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
     typed = {name.partition(":")[0] for name in spec.gres_total if ":" in name}
     total = {name: count for name, count in spec.gres_total.items() if name not in typed}
@@ -76,7 +76,7 @@ def wish_of(job: Job) -> Wish:
         cpus_per_task=spec.cpus_per_task,
         tasks_per_node=spec.tasks_per_node,
         min_nodes=min_nodes,
-        max_nodes=max(min_nodes, min(limits)) if limits else None,
+        max_nodes=max(min_nodes, most) if most is not None else None,
         cpus_on_node=spec.cpus_per_node,
         memory_on_node=spec.memory_mb_per_node or 0,
         all_memory=spec.memory_mb_per_node == 0,

@@ -326,6 +326,7 @@ def shape_of(job: Job) -> tuple[object, ...]:
         job.partition.index,
         job.size,
         spec.max_nodes,
+        spec.node_cap,
         spec.tasks,
         spec.cpus_per_task,
         spec.tasks_per_node,

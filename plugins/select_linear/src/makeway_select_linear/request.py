@@ -8,7 +8,7 @@ import attrs
 
 from makeway.bitmap import NodeBits
 from makeway.model import Cluster, Job, Node, Partition, Sharing
-from makeway.obstacle import node_bounds
+from makeway.obstacle import least_of, node_bounds
 from makeway_slurm.memory import MemoryRequest, memory_request, too_small
 
 GetsAll = None
@@ -56,10 +56,10 @@ def request_of(job: Job, cluster: Cluster, *, memory: bool, counts_tasks: bool =
     partition = job.partition
     shares = shares_nodes(job)
     least, allowed = node_bounds(job, partition)
-    most = min((each for each in (spec.max_nodes, allowed) if each is not None), default=None)
     min_nodes = max(job.size, least, job.required.bit_count())
     if spec.tasks is not None and spec.tasks_per_node is not None:
         min_nodes = max(min_nodes, math.ceil(spec.tasks / spec.tasks_per_node))
+    most = least_of((spec.max_nodes, allowed), job, min_nodes)
     asked = memory_request(spec, partition, cluster) if memory else MemoryRequest(spec.cpus_per_task)
     if asked.cpus_per_task != spec.cpus_per_task:
         spec = attrs.evolve(spec, cpus_per_task=asked.cpus_per_task)

@@ -130,6 +130,8 @@ class Placer:
         if self._has_limits(job) or not question.limits:
             limit = self.prober.limit(question)
             if limit is not None:
+                if limit.counted:
+                    return self._on_counted(question, limit, preempt=preempt)
                 return self._limited(question, limit, preempt=preempt)
         found = self.prober.ask(question, preempt=preempt)
         if isinstance(found, Placement):
@@ -143,6 +145,15 @@ class Placer:
         if preempt:
             return self._preempt(question, found)
         return self.action.wait(job, found, outcome_of(found), note=question.note)
+
+    def _on_counted(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
+        """Start a job that a limit on nodes keeps out, if enough of those chosen for it count already."""
+        found = self.prober.ask(question, preempt=False)
+        if isinstance(found, Placement):
+            nodes = found.allocation.nodes
+            if all((nodes & ~counted).bit_count() <= others for counted, others in limit.counted):
+                return self.action.start(question.job, found)
+        return self._limited(question, limit, preempt=preempt)
 
     def _limited(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
         """Go on with a job that a limit keeps out: some limits let it through once others have made way."""

@@ -214,6 +214,7 @@ class Judge:
         is_quiet = asked.quiet is not asked.open and view.now < self.ending.quiet_until(
             asked.seat.group, view
         )
+        held: Blocked | None = None
         for each, wanted in asked.quiet if is_quiet else asked.open:
             # Most limits are far away: that is seen at a glance.
             if each.kind is _TRES:
@@ -229,7 +230,7 @@ class Judge:
                 continue
             if self._settings.limit_stop:
                 by_count = each.rule.kind in _BEFORE_NODES
-                return attrs.evolve(
+                found = attrs.evolve(
                     found,
                     keeps_nothing=False,
                     reserves=True,
@@ -237,8 +238,11 @@ class Judge:
                     qos=each.rule.qos_of_all,
                     holds_up=not by_count,
                 )
-            return found
-        return None
+            if not found.counted:
+                return found
+            # It depends on the nodes that are chosen; those behind it have to let the job in, too.
+            held = found if held is None else attrs.evolve(held, counted=held.counted + found.counted)
+        return held
 
     def _against(self, listed: Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
         """Hold a job against one limit."""
@@ -297,6 +301,8 @@ class Judge:
         if not wanted or have + wanted <= rule.most:
             return None
         blocked = _full(rule, wanted, have)
+        if rule.name == NODE and not job.required and have <= rule.most and job.size <= rule.most:
+            return attrs.evolve(blocked, counted=((count.nodes, rule.most - have),))
         return self._lifted(blocked, rule, key) if rule.name != NODE and wanted <= rule.most else blocked
 
     def _too_greedy(self, rule: Rule, job: Job) -> Blocked | None:
@@ -418,6 +424,12 @@ class Judge:
             there = self._totals[at] = totals(job.partition, view.cluster)
         return requested(job, job.partition, view.cluster, there)
 
+    def node_cap(self, job: Job) -> int | None:
+        """Return to how many nodes limits cap a job before any are chosen (6.2); None: to no number."""
+        rules = self._rules.of(self._counts.seat(job).places).after
+        most = [rule.most for rule in rules if rule.name == NODE and rule.kind in _AS_MAXIMUM]
+        return min(most, default=None)
+
     def _held_open(self, job: Job, asked: Asked) -> Asked:
         """Return the same with the limits that it, and all like it, does not pass for good."""
         counts, seat = asked.counts, asked.seat
@@ -425,6 +437,7 @@ class Judge:
         still = tuple(
             [(each, counts.get(each.name, 0)) for each in listed if not _passes_for_good(each, job, asked)]
         )
+        still = _hopeless_first(still)
         quiet = still
         if not self._settings.safe:
             quiet = tuple([pair for pair in still if pair[0].kind not in _USED_UP])
@@ -504,7 +517,6 @@ class Judge:
                 return rule.reason
         return ""
 
-
     def _denies(self, job: Job, places: Places) -> bool:
         """Whether jobs that break a limit on their own are refused there; without any QOS they are."""
         flags = [self._qos[name].flags for name in places.qos if name in self._qos]
@@ -528,6 +540,23 @@ class Judge:
             if rule.kind in _OF_WALL or (rule.kind in _OF_MINUTES and counts.get(rule.name))
         ]
         return min(found) * 60.0 if found else None
+
+
+def _hopeless_first(held: tuple[tuple[Listed, int], ...]) -> tuple[tuple[Listed, int], ...]:
+    """Put limits on nodes that a job exceeds by itself before all others of stage B: they cap its nodes (6.2)."""
+    ranks = [
+        0 if each.kind in _BEFORE_NODES else 1 if _caps(each) and wanted > each.most else 2
+        for each, wanted in held
+    ]
+    return (
+        held
+        if 1 not in ranks
+        else tuple([held[at] for at in sorted(range(len(held)), key=ranks.__getitem__)])
+    )
+
+
+def _caps(listed: Listed) -> bool:
+    return listed.name == NODE and listed.kind in _AS_MAXIMUM
 
 
 def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:

@@ -133,7 +133,7 @@ def _taker(taken: Seconds, tables: Sequence[tuple[int, str]], observed: Observed
 
 @attrs.define
 class _Limiter:
-    """Gives jobs without a time limit the one that limits of QOS and associations give them."""
+    """Gives jobs what limits of QOS and associations give them: a time limit, if they have none, and most nodes."""
 
     limits: dict[str, Seconds | None] = attrs.field(factory=dict)
     """The time limit of each job; None: unlimited."""
@@ -146,11 +146,22 @@ class _Limiter:
         if self.engine is None:
             return spec
         draft, _ = self.engine.submission.draft(spec, 0)
-        limit = None
-        if spec.time_limit is None and LIMITING in self.engine.config.policy.plugins:
-            limit = self.engine.ledger.book(Judge).time_limit(cast(Job, draft), self.engine.ledger)
-        self.limits[spec.id] = limit or draft.time_limit
-        return attrs.evolve(spec, time_limit=limit) if limit else spec
+        self.limits[spec.id] = draft.time_limit
+        if LIMITING not in self.engine.config.policy.plugins:
+            return spec
+        limits = self.engine.ledger.book(Judge)
+        caps = []
+        for each in reversed(draft.partitions):
+            draft.partition = each
+            caps.append(limits.node_cap(cast(Job, draft)))
+        if any(caps):
+            spec = attrs.evolve(spec, node_cap=None if None in caps else max(filter(None, caps)))
+        if spec.time_limit is None:
+            limit = limits.time_limit(cast(Job, draft), self.engine.ledger)
+            if limit:
+                self.limits[spec.id] = limit
+                spec = attrs.evolve(spec, time_limit=limit)
+        return spec
 
 
 @attrs.define
