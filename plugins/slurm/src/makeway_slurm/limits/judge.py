@@ -62,6 +62,7 @@ class Judge:
         self._mem_per_cpu = [
             bool(each.def_mem_per_cpu or view.cluster.def_mem_per_cpu) for each in view.cluster.partitions
         ]
+        self._has_partition_qos = any(each.qos is not None for each in view.cluster.partitions)
         self._alike: dict[Hashable, Asked] = {}
         """By all that tells two requests apart."""
         self._upwards: dict[Seat, bool] = {}
@@ -174,6 +175,8 @@ class Judge:
     def takes(self, job: Job) -> bool:
         """Whether a job that is submitted is surely not refused."""
         spec, counts = job.spec, self._counts
+        if len(job.partitions) > 1 and self._has_partition_qos:
+            return False
         if spec.array_id is not None or spec.nice < 0 or not _OF_ITS_OWN.isdisjoint(spec.attributes):
             return False
         seat = counts.seat(job)
@@ -472,12 +475,24 @@ class Judge:
         return found
 
     def _over_count(self, job: Job) -> str:
-        """Return which number of jobs it would exceed; of an array all tasks count (6.3 no. 2)."""
+        """Return which number of jobs it would exceed; of an array all tasks count (6.3 no. 2).
+
+        Of several partitions, none may have a QOS that is exceeded (as recorded: limit_submit_in_partitions).
+        """
         more = int(job.spec.attributes.get("array_size", 1)) - 1
-        for rule, count in self._doors_of(self._counts.seat(job), job.user):
-            if count.present + more > rule.most:
-                return rule.reason
+        own = self._counts.seat(job)
+        for seat in (own, *self._seats_elsewhere(job)):
+            for rule, count in self._doors_of(seat, job.user):
+                counted = seat is own or rule.count_key(job.user, seat.places.account) in own.keys
+                if count.present + more + (not counted) > rule.most:
+                    return rule.reason
         return ""
+
+    def _seats_elsewhere(self, job: Job) -> list[Seat]:
+        """Return where a job would count in its partitions but the first, where any has a QOS."""
+        if len(job.partitions) < 2 or not self._has_partition_qos:
+            return []
+        return [self._counts.seat(attrs.evolve(job, partition=each)) for each in job.partitions[1:]]
 
     def _doors_of(self, seat: Seat, user: str) -> Sequence[tuple[Rule, Count]]:
         """Return what limits the number of jobs of a seat, with its count."""
@@ -509,7 +524,7 @@ class Judge:
                 over = wanted > rule.most
             elif rule.kind is Kind.LEAST_TRES:
                 over = wanted < rule.most
-            elif rule.kind is Kind.WALL:
+            elif rule.kind in _OF_WALL:
                 over = job.spec.time_limit is not None and (asked.minutes or 0) > rule.most
             else:
                 over = False
