@@ -61,7 +61,8 @@ def multifactor_of(view: ClusterView) -> Multifactor | None:
 def priority_rows(view: ClusterView) -> list[PriorityRow]:
     """Return the rows of sprio as of the last computation: jobs that wait, are not held and could start.
 
-    With CALCULATE_RUNNING those that run as well (recorded: preempt_within_calculate_running).
+    With CALCULATE_RUNNING those that run as well (recorded: preempt_within_calculate_running); with ACCRUE_ALWAYS those
+    that could not start yet.
     """
     multifactor = multifactor_of(view)
     if multifactor is None:
@@ -71,8 +72,9 @@ def priority_rows(view: ClusterView) -> list[PriorityRow]:
         running = [job for job in view.active if job.state is JobState.RUNNING]
         listed = sorted([*view.pending, *running], key=lambda job: job.index)
     found: list[PriorityRow] = []
+    always = multifactor.settings.has("ACCRUE_ALWAYS")
     for job in listed:
-        if job.priority and job.eligible_since is not None:
+        if job.priority and (always or job.eligible_since is not None):
             found += _rows_of(job, multifactor)
     return found
 

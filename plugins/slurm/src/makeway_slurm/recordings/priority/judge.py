@@ -8,7 +8,7 @@ a second apart (two looks of the scheduler).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -308,22 +308,29 @@ def _limit_of(spent: Mapping[str, Seconds]) -> str:
 
 def _of_tables(recording: Recording, scenario: Scenario, observed: Observed) -> Iterator[Difference]:
     names = {spec.id: spec.name for spec in scenario.jobs}
+    ends = {name: seen.last.get("EndTime") for name, seen in recording.jobs.items()}
     tasks = {str(seen.job_id): name for name, seen in recording.jobs.items() if "[" in name}
     for at, table in enumerate(recording.tables):
         if at not in observed.tables:
             continue
         if table.what == "sprio":
-            yield from _of_priorities(table, observed.tables[at], names, tasks)
+            gone = {name for name, end in ends.items() if isinstance(end, int) and end < table.taken}
+            yield from _of_priorities(table, observed.tables[at], names, tasks, gone)
         else:
             yield from _of_shares(table, observed.tables[at])
 
 
 def _of_priorities(
-    table: Table, rows: Sequence[PriorityRow], names: Mapping[str, str], tasks: Mapping[str, str]
+    table: Table,
+    rows: Sequence[PriorityRow],
+    names: Mapping[str, str],
+    tasks: Mapping[str, str],
+    gone: Collection[str],
 ) -> Iterator[Difference]:
     """Compare rows of sprio; tasks of an array share a row, but for those that have got records of their own.
 
     :param tasks: number of a record -> the task that it was about in the end.
+    :param gone: jobs that had ended: with CALCULATE_RUNNING Slurm goes on showing them, makeway does not.
     """
     recorded = {}
     for row in table.rows:
@@ -338,6 +345,8 @@ def _of_priorities(
     for key in dict.fromkeys([*recorded, *replayed]):
         mine, other = recorded.get(key), replayed.get(key)
         job = " in ".join(key)
+        if other is None and key[0] in gone:
+            continue
         if mine is None or other is None:
             shown = [str(each["priority"]) if each else "no row" for each in (mine, other)]
             yield Difference(Aspect.STATES, job, table.taken, f"sprio {shown[0]}", shown[1])
