@@ -28,6 +28,7 @@ from makeway.model import (
     Signal,
 )
 from makeway.preemption import PreemptionTable
+from makeway_slurm.job_table import JobTable
 
 NODE_CAP = 65535
 """Most nodes that count in the order key (section 2.1)."""
@@ -246,12 +247,13 @@ def sizes(jobs: Sequence[Job]) -> list[int]:
 def preemptors_first(pending: Sequence[Job], view: ClusterView, policy: Policy, *, by_qos: bool) -> list[Job]:
     """Order the queue: who may displace another comes before him, else as they stand (sections 1.13 and 7.1).
 
-    "May displace" need not be transitive, so the outcome depends on how one sorts: a merge sort of the jobs in
-    job-table order, as Slurm's.
+    "May displace" need not be transitive, so the outcome depends on how one sorts: a merge sort of the records in
+    job-table order, as Slurm's. Tasks of an array that have not started are one record.
 
     :param pending: in the default order.
     :param by_qos: whether all jobs of one QOS may displace the same jobs.
     """
+    table = view.book(JobTable)  # it has to see every start, needed now or not
     if by_qos:
         ranks = _ranks(pending, view, policy)
         if ranks is not None:
@@ -265,7 +267,25 @@ def preemptors_first(pending: Sequence[Job], view: ClusterView, policy: Policy, 
             return True
         return not policy.may(other, (one,), view) and places[id(one)] < places[id(other)]
 
-    return _merge_sorted(sorted(pending, key=lambda job: (job.index, job.partition.index)), before)
+    records: list[Job] = []
+    behind: dict[tuple[str, int], list[Job]] = {}
+    for job in sorted(pending, key=lambda job: (table.place(job), job.partition.index, job.index)):
+        array = table.shares(job)
+        if array is None:
+            records.append(job)
+        elif (array, job.partition.index) in behind:
+            behind[array, job.partition.index].append(job)
+        else:
+            records.append(job)
+            behind[array, job.partition.index] = []
+    found = _merge_sorted(records, before)
+    if not behind:
+        return found
+    return [
+        each
+        for job in found
+        for each in (job, *behind.get((table.shares(job) or "", job.partition.index), ()))
+    ]
 
 
 def _ranks(pending: Sequence[Job], view: ClusterView, policy: Policy) -> dict[str | None, int] | None:
