@@ -62,6 +62,8 @@ class Blocked:
 
     The limit lets the job in after all where the nodes that are chosen for it keep to each of these.
     """
+    least_nodes: int = 0
+    """A limit on what a job has on each node only: it lets the job in after all on so many nodes; 0: it stands."""
     frees: Mapping[str, float] = attrs.field(default=NOTHING, eq=False)
     """A limit only: id of each active job whose leaving would help -> how much of `wanted` it gives back.
 

@@ -130,8 +130,8 @@ class Placer:
         if self._has_limits(job) or not question.limits:
             limit = self.prober.limit(question)
             if limit is not None:
-                if limit.counted:
-                    return self._on_counted(question, limit, preempt=preempt)
+                if limit.counted or limit.least_nodes:
+                    return self._as_chosen(question, limit, preempt=preempt)
                 return self._limited(question, limit, preempt=preempt)
         found = self.prober.ask(question, preempt=preempt)
         if isinstance(found, Placement):
@@ -146,12 +146,13 @@ class Placer:
             return self._preempt(question, found)
         return self.action.wait(job, found, outcome_of(found), note=question.note)
 
-    def _on_counted(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
-        """Start a job that a limit on nodes keeps out, if enough of those chosen for it count already."""
+    def _as_chosen(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
+        """Start a job that a limit on nodes keeps out, if it lets in one that gets the nodes chosen for this one."""
         found = self.prober.ask(question, preempt=False)
         if isinstance(found, Placement):
             nodes = found.allocation.nodes
-            if all((nodes & ~counted).bit_count() <= others for counted, others in limit.counted):
+            among = all((nodes & ~counted).bit_count() <= others for counted, others in limit.counted)
+            if among and nodes.bit_count() >= limit.least_nodes:
                 return self.action.start(question.job, found)
         return self._limited(question, limit, preempt=preempt)
 

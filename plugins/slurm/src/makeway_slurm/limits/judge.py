@@ -241,10 +241,10 @@ class Judge:
                     qos=each.rule.qos_of_all,
                     holds_up=not by_count,
                 )
-            if not found.counted:
-                return found
+            if not (found.counted or found.least_nodes):
+                return found if held is None else attrs.evolve(held, counted=(), least_nodes=0)
             # It depends on the nodes that are chosen; those behind it have to let the job in, too.
-            held = found if held is None else attrs.evolve(held, counted=held.counted + found.counted)
+            held = found if held is None else _both(held, found)
         return held
 
     def _against(self, listed: Listed, job: Job, asked: Asked, view: ClusterView) -> Blocked | None:
@@ -579,7 +579,8 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
     kind, most = rule.kind, rule.most
     if kind is _WALL:
         short = asked.minutes is None or asked.minutes > most
-        return _full(rule, asked.minutes or 0, 0) if short and job.spec.time_limit is not None else None
+        given = job.spec.time_limit is not None or job.partitions[0].default_time is not None
+        return _full(rule, asked.minutes or 0, 0) if short and given else None
     wanted = asked.counts.get(rule.name, 0)
     if kind is _JOB_TRES:
         over = wanted > most
@@ -589,7 +590,21 @@ def _alone(rule: Rule, job: Job, asked: Asked) -> Blocked | None:
         over = wanted < most
     else:
         over = _minutes(asked, wanted) > most
-    return _full(rule, wanted, 0) if over else None
+    if not over:
+        return None
+    blocked = _full(rule, wanted, 0)
+    if kind is _NODE_TRES and most > 0:  # it holds for the nodes that are chosen (recorded: limit_per_node)
+        return attrs.evolve(blocked, least_nodes=wanted // (most + 1) + 1)
+    return blocked
+
+
+def _both(one: Blocked, other: Blocked) -> Blocked:
+    """Return the first of two limits that depend on the nodes that are chosen, with the terms of both."""
+    return attrs.evolve(
+        one,
+        counted=one.counted + other.counted,
+        least_nodes=max(one.least_nodes, other.least_nodes),
+    )
 
 
 def _passes_for_good(listed: Listed, job: Job, asked: Asked) -> bool:
