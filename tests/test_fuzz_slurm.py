@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from makeway_slurm.readers.grammar import parse_conf
+from makeway_slurm.recordings.priority.database import Database
 from makeway_slurm.recordings.scenario import build_scenario, read_scenario_file
 from makeway_verify.verdicts import Outcome
 
@@ -51,6 +53,21 @@ def test_scenarios_are_sound(exotic: bool, tmp_path: Path) -> None:
         read = tomllib.loads(path.read_text())
         assert (read["job"], read["cluster"]["nodes"]) == (table["job"], table["cluster"]["nodes"])
         assert build_scenario(read_scenario_file(path)).jobs != ()
+
+
+def test_scenarios_about_priorities_are_sound(tmp_path: Path) -> None:
+    """What is written is what was drawn, the same for the same seed; its database and its slurm.conf are understood."""
+    priorities, write = load("random_priorities"), load("random_scenarios").write
+    for seed in range(60):
+        table = priorities.scenario(seed)
+        assert table == priorities.scenario(seed)
+        read = tomllib.loads(write(table))
+        assert {key: read[key] for key in ("job", "table")} == {key: table[key] for key in ("job", "table")}
+        database = Database()
+        for command in read["cluster"]["sacctmgr"]:
+            database.run(command.replace("<CLUSTER>", "cluster"))
+        assert {"low", "mid", "high", "partqos"} <= set(database.qos)
+        parse_conf(read["cluster"]["slurm_conf"], "drawn")
 
 
 def test_a_difference_is_reduced_to_what_it_takes(fuzz: types.ModuleType) -> None:

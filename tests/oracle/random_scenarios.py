@@ -28,7 +28,7 @@ def write(table: Table) -> str:
     """Return a scenario as TOML, a job a line."""
     plain = {key: value for key, value in table.items() if not isinstance(value, (dict, list))}
     lines = [f"{key} = {_value(value)}" for key, value in plain.items()]
-    for key in ("tags", "job", "action"):
+    for key in ("tags", "job", "action", "table"):
         if table.get(key):
             lines += [f"{key} = [", *(f"  {_value(each)}," for each in table[key]), "]"]
     cluster = dict(table["cluster"])

@@ -379,7 +379,7 @@ def test_l10_deny_on_limit(limit: dict[str, Any], asked: dict[str, Any], reason:
 def test_at_the_door_whole_nodes_count_as_what_was_asked_for() -> None:
     """As recorded: of ``-N1 --exclusive -t10`` the door sees 10 CPU minutes, the scheduler those of all 4 CPUs."""
     config = site({"q": {"GrpTRESRunMins": "cpu=13", "flags": ["DenyOnLimit"]}})
-    whole = {"exclusive": Exclusive.NODE, "qos": "q"}
+    whole: dict[str, Any] = {"exclusive": Exclusive.NODE, "qos": "q"}
     run = play(config, job("one", minutes=10, **whole), job("two", cpus=2, minutes=10, **whole), until=5)
     assert refused(run) == {"two": "QOSGrpCPURunMinutesLimit"}
     assert reasons(run)["one"] == "QOSGrpCPURunMinutesLimit"
