@@ -222,7 +222,8 @@ def test_wall_time_used_up_ends_jobs() -> None:
     """GrpWall=3 of an account: two jobs for 116 s are 232 s of wall time, 3 minutes."""
     accounts: list[dict[str, Any]] = [{"Account": "acct", "GrpWall": 3}, {"Account": "acct", "User": "user"}]
     run = play(
-        site(accounts=accounts, **counting()), *(job(name, run_time=500, account="acct") for name in "ab")
+        site({"normal": {}}, accounts, **counting()),
+        *(job(name, run_time=500, account="acct", qos="normal") for name in "ab"),
     )
     assert ended(run) == {"a": ("TIMEOUT", 116.0), "b": ("TIMEOUT", 116.0)}
 
@@ -383,6 +384,25 @@ def test_at_the_door_whole_nodes_count_as_what_was_asked_for() -> None:
     run = play(config, job("one", minutes=10, **whole), job("two", cpus=2, minutes=10, **whole), until=5)
     assert refused(run) == {"two": "QOSGrpCPURunMinutesLimit"}
     assert reasons(run)["one"] == "QOSGrpCPURunMinutesLimit"
+
+
+def test_a_limit_before_nodes_comes_before_what_no_cluster_has() -> None:
+    """As recorded: 8 CPUs of one node of 4 are refused at once, or once the limit on jobs lets the job be tried."""
+    config = site({"q": {"MaxJobsPU": 1}})
+    wide = {"min_nodes": 1, "max_nodes": 1, "qos": "q"}
+    run = play(config, job("runs", qos="q"), job("waits", cpus=8, submit_at=2, **wide), until=5)
+    assert (refused(run), reasons(run)) == ({}, {"waits": "QOSMaxJobsPerUserLimit"})
+    run = play(config, job("runs", qos="q"), job("waits", cpus=8, submit_at=2, **wide), until=20)
+    assert (list(refused(run)), reasons(run)) == (["waits"], {})
+    assert list(refused(play(config, job("alone", cpus=8, **wide), until=5))) == ["alone"]
+
+
+def test_max_tres_per_node_holds_for_the_nodes_that_are_chosen() -> None:
+    """As recorded: 6 CPUs on nodes of 4 are 3 a node on two; with MaxTRESPerNode=cpu=2 they need three."""
+    config = site({"q": {"MaxTRESPerNode": "cpu=3"}, "less": {"MaxTRESPerNode": "cpu=2"}})
+    run = play(config, job("two", cpus=6, qos="q"), job("three", cpus=6, submit_at=1, qos="less"), until=5)
+    assert starts(run) == {"two": 0.0, "three": None}
+    assert reasons(run) == {"three": "QOSMaxCpuPerNode"}
 
 
 def test_l11_arrays_count_as_their_tasks() -> None:

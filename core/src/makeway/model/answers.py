@@ -57,6 +57,11 @@ class Blocked:
     """A limit only: True if the job holds up those behind it, as one does that lacks room."""
     liftable: bool = False
     """A limit only: True if it may be lifted by having active jobs make way, so that preempting is worth trying."""
+    before_nodes: bool = False
+    """A limit only: True if it is looked at before nodes are.
+
+    A job that it keeps out when it is submitted is then not refused for what no cluster has, but once it is tried.
+    """
     counted: tuple[tuple[NodeBits, int], ...] = ()
     """A limit on nodes only: nodes that count already, and how many others may be added; empty: it stands.
 

@@ -100,7 +100,7 @@ class Submission:
             if beyond:
                 self._placer.beyond[job.id] = beyond
                 return
-        problem = problem or self._misfit(job) or self._impossible(job)
+        problem = problem or self._misfit(job) or self._refused_as_impossible(job)
         if spec.het_id is not None:
             problem = self._refused_het.get(spec.het_id, "") or problem
         if problem:
@@ -291,6 +291,14 @@ class Submission:
             else:
                 return ""
         return "; ".join(reasons)
+
+    def _refused_as_impossible(self, job: Job) -> str:
+        """Say why no empty cluster could run a job, unless a limit that comes before keeps it out; empty: it waits."""
+        problem = self._impossible(job)
+        if problem and (limit := self._ledger.kept_out(job)) is not None and limit.before_nodes:
+            put_field(job, "reason", limit.reason)
+            return ""
+        return problem
 
     def _impossible(self, job: Job) -> str:
         """Say why no empty cluster could run a job in any of its partitions, as ``sbatch`` does; empty: one could.

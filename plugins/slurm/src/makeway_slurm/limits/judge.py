@@ -231,6 +231,8 @@ class Judge:
             found = self._against(each, job, asked, view)
             if found is None:
                 continue
+            if each.kind in _BEFORE_NODES:
+                found = attrs.evolve(found, before_nodes=True)
             if self._settings.limit_stop:
                 by_count = each.rule.kind in _BEFORE_NODES
                 found = attrs.evolve(

@@ -110,7 +110,9 @@ def play(scenario: Scenario, recording: Recording, observed: Observed) -> Mappin
         ),
     )
     summary = dict(run.summary())
-    summary["refused"] = {job_id: why for job_id, _, why in run.recorder.unrunnable}
+    shown = summary["jobs"]
+    told = {job_id: why for job_id, _, why in run.recorder.unrunnable}
+    summary["refused"] = {job_id: why for job_id, why in told.items() if not shown[job_id]["intervals"]}
     summary["reasons"] = reasons.told(scenario.duration)
     summary["time_limits"] = limiter.limits
     return summary
@@ -146,7 +148,8 @@ class _Limiter:
         if self.engine is None:
             return spec
         draft, _ = self.engine.submission.draft(spec, 0)
-        self.limits[spec.id] = draft.time_limit
+        # In each of several partitions another MaxTime would be shown.
+        self.limits[spec.id] = draft.time_limit if len(draft.partitions) == 1 else spec.time_limit
         if LIMITING not in self.engine.config.policy.plugins:
             return spec
         limits = self.engine.ledger.book(Judge)
@@ -258,7 +261,8 @@ def _of_job(
     last = seen.changes[-1].state if seen.changes else ""
     states = {"COMPLETING": "RUNNING", "CONFIGURING": "RUNNING"}
     mine, other_state = states.get(last, last), states.get(str(job["final_state"]), str(job["final_state"]))
-    if mine != other_state:
+    held = mine == "PENDING" and seen.changes[-1].reason == "BadConstraints"
+    if mine != other_state and not (held and other_state == "FAILED"):
         yield Difference(Aspect.FINAL_STATE, name, None, mine, other_state)
     yield from _of_reason(name, seen, summary["reasons"].get(job_id, {}), summary)
 
