@@ -76,6 +76,11 @@ class Blocked:
     is not known who would help, and whoever searches has to try.
     """
 
+    @property
+    def depends_on_nodes(self) -> bool:
+        """Whether a limit may let the job in after all, by the nodes that are chosen for it."""
+        return bool(self.counted or self.least_nodes)
+
 
 @attrs.frozen(kw_only=True)
 class Window:

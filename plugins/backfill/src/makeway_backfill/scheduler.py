@@ -171,8 +171,10 @@ class Backfill:
             after = self._not_before(job, partition)
             limit = self._ledger.kept_out(job)
             if limit is not None and limit.keeps_nothing:
-                self.try_start(Question(job, partition, partition.nodes & self._ledger.up))
-                return False
+                open_to_it = partition.nodes & self._ledger.up
+                if limit.depends_on_nodes:
+                    open_to_it = self._idle_now(job, partition, plan)
+                return self.try_start(Question(job, partition, open_to_it)) is Outcome.STARTED
         unreserved = not self.is_kept_for(job, partition)
         standby = self._placer.preemption and job.qos is not None and _keeps_nothing(job.qos)
         length = self.length(job, standby)
@@ -196,6 +198,13 @@ class Backfill:
             if limit is not None and limit.reserves and limit.qos:
                 self._held_back[limit.qos] = max(at, self._held_back.get(limit.qos, 0.0))
         return False
+
+    def _idle_now(self, job: Job, partition: Partition, plan: Plan) -> NodeBits:
+        """Return the nodes on which a job could start now and keeps clear of others' promises; none: it cannot."""
+        length = self.length(job)
+        now = self._ledger.now
+        found = self.earliest(job, partition, self.around(job, plan, length), length, until=now)
+        return found[2] if found is not None and found[0] <= now else 0
 
     def _not_before(self, job: Job, partition: Partition) -> Seconds:
         """Return before when a job may not start since one before it waits for a limit of the same QOS.

@@ -130,7 +130,7 @@ class Placer:
         if self._has_limits(job) or not question.limits:
             limit = self.prober.limit(question)
             if limit is not None:
-                if limit.counted or limit.least_nodes:
+                if limit.depends_on_nodes:
                     return self._as_chosen(question, limit, preempt=preempt)
                 return self._limited(question, limit, preempt=preempt)
         found = self.prober.ask(question, preempt=preempt)

@@ -243,7 +243,7 @@ class Judge:
                     qos=each.rule.qos_of_all,
                     holds_up=not by_count,
                 )
-            if not (found.counted or found.least_nodes):
+            if not found.depends_on_nodes:
                 return found if held is None else attrs.evolve(held, counted=(), least_nodes=0)
             # It depends on the nodes that are chosen; those behind it have to let the job in, too.
             held = found if held is None else _both(held, found)
