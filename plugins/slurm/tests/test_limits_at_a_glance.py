@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import attrs
 import pytest
 
 from makeway.config import Config
@@ -13,6 +14,7 @@ from makeway.model import Blocked, ClusterView, Job, JobSpec
 from makeway.settings import structure
 from makeway_app.replay import Options, replay
 from makeway_slurm.limits.judge import Judge
+from makeway_slurm.limits.rulebook import Kind
 
 USERS = 4
 
@@ -95,10 +97,29 @@ def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
     """Look at all limits that hold for a job, one by one."""
     asked = judge._known(job, view)
     judge._usage.advance(view.now)
-    answers = (
-        judge._against(each, job, asked, view) for each in judge._list(judge._counts.seat(job), job.user)
+    before: list[Blocked] = []
+    hopeless: list[Blocked] = []
+    after: list[Blocked] = []
+    for each in judge._list(judge._counts.seat(job), job.user):
+        found = judge._against(each, job, asked, view)
+        if found is None:
+            continue
+        if each.kind in (Kind.JOBS, Kind.USED_WALL, Kind.WALL, Kind.LEAST_FACTOR):
+            before.append(attrs.evolve(found, before_nodes=True))
+        elif each.name == "node" and each.kind in (Kind.TRES, Kind.JOB_TRES) and job.size > each.most:
+            hopeless.append(found)
+        else:
+            after.append(found)
+    answers = [*before, *hopeless, *after]
+    if not answers or before or hopeless:
+        return answers[0] if answers else None
+    if not all(found.depends_on_nodes for found in answers):
+        return attrs.evolve(answers[0], counted=(), least_nodes=0)
+    return attrs.evolve(
+        answers[0],
+        counted=tuple(each for found in answers for each in found.counted),
+        least_nodes=max(found.least_nodes for found in answers),
     )
-    return next((found for found in answers if found is not None), None)
 
 
 @pytest.mark.parametrize("safe", [False, True])
