@@ -109,7 +109,7 @@ def _seen(config: Config, jobs: list[JobSpec], sink: Callable[[Line], None] | No
 
 @pytest.mark.parametrize("select", ["select/linear", "select/cons_tres"])
 @pytest.mark.parametrize("scheduler", ["builtin", "easy", "greedy"])
-@pytest.mark.parametrize("limit", ["cpu=1000", "cpu=6"])
+@pytest.mark.parametrize("limit", ["cpu=1000", "cpu=6", "node=2"])
 def test_fair_share_and_limits(scheduler: str, select: str, limit: str) -> None:
     """Jobs start and end at the same instants on the same nodes; priorities may be worked out later."""
     for seed, count in itertools.product(range(6), (12, 150)):
