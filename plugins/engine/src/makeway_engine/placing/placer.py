@@ -144,6 +144,11 @@ class Placer:
             return self._preempt(question, found)
         return self.action.wait(job, found, outcome_of(found), note=question.note)
 
+    def stopped(self, question: Question) -> Outcome | None:
+        """Let a job wait that a limit keeps out, and say what that comes to; None: none does."""
+        limit = self.prober.limit(question)
+        return None if limit is None else self._limited(question, limit, preempt=False)
+
     def _limited(self, question: Question, limit: Blocked, *, preempt: bool) -> Outcome:
         """Go on with a job that a limit keeps out: some limits let it through once others have made way."""
         if limit.ask_again_at is not None:
