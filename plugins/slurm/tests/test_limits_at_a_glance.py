@@ -93,7 +93,7 @@ def jobs(chance: random.Random) -> list[JobSpec]:
 
 def plainly(judge: Judge, job: Job, view: ClusterView) -> Blocked | None:
     """Look at all limits that hold for a job, one by one."""
-    asked = judge._known(job, view)
+    asked = judge._known(job)
     judge._usage.advance(view.now)
     answers = (
         judge._against(each, job, asked, view) for each in judge._list(judge._counts.seat(job), job.user)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from makeway.model import ClusterView, Job, ModeFlag, Overdue, PreemptMode, Seconds, Sharing
 from makeway_slurm.accounts.tres import CPU, held
 from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
-from makeway_slurm.limits.counts import CountBook, Group, Seat
+from makeway_slurm.limits.counts import CountBook, Group
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook
 
 _SHARED = (Kind.USED_MINUTES, Kind.USED_WALL)
@@ -21,13 +20,20 @@ EntryOf = Callable[[Rule], Entry | None]
 """What a limit is held against; None: nobody has used anything."""
 
 
-class _Watched(NamedTuple):
-    """Limits for whose sake jobs may have to end."""
+class _Watch:
+    """Jobs that count in the same places, and the limits for whose sake they may have to end."""
 
-    shared: tuple[Rule, ...]
-    """On what several jobs use up together."""
-    own: tuple[Rule, ...]
-    """On the minutes of each job."""
+    __slots__ = ("lasting", "own", "running", "shared")
+
+    def __init__(self, shared: tuple[Rule, ...], own: tuple[Rule, ...]) -> None:
+        self.shared = shared
+        """On what several jobs use up together."""
+        self.own = own
+        """On the minutes of each job."""
+        self.running = 0
+        """How many run, where a limit is on what they use up together."""
+        self.lasting: dict[int, tuple[Mapping[str, int], Sequence[tuple[Seconds, str]]]] = {}
+        """By the identity of what is held: that, for how long it may be held, and by which limits."""
 
 
 class Ending:
@@ -38,11 +44,9 @@ class Ending:
         self._usage = usage
         self._counts = counts
         self._entry_of = entry_of
-        self._running: dict[Group, int] = {}
-        """How many run who count in the same places, where a limit is on what they use up together."""
-        self._groups: dict[str, Group] = {}
-        """Where each of these jobs counts."""
-        self._found: dict[Group, _Watched] = {}
+        self._running: dict[Group, None] = {}
+        """Where those count who run, where a limit is on what they use up together."""
+        self._watches: dict[Group, _Watch] = {}
         self._own: dict[str, tuple[Seconds, str]] = {}
         """Jobs with a limit on minutes of their own -> when it is reached, and its reason."""
         self._own_by_end: list[tuple[Seconds, str]] = []
@@ -53,10 +57,9 @@ class Ending:
         """The first of those instants; in the past: it is to be looked for."""
         self._soonest_of = ""
         """Of which job it is."""
-        self._lasting: dict[
-            tuple[int, int], tuple[_Watched, Mapping[str, int], Sequence[tuple[Seconds, str]]]
-        ] = {}
-        """By the identities of limits and of what is held: for how long it may be held."""
+        self._noted = 0
+        """How many instants were noted, those of jobs that have ended included."""
+        self._most_noted = _SPARE
         self._quiet_until: Seconds = math.inf
         """Before this instant no limit that several jobs share can be reached, whoever starts."""
         self._quiet: dict[Group, Seconds] = {}
@@ -64,68 +67,53 @@ class Ending:
         self._most: dict[str, float] = {}
         """What can be used up in a second at most, by TRES; not there: not known."""
 
-    def started(self, job: Job, seat: Seat, counts: Mapping[str, int], view: ClusterView) -> None:
-        """Watch a job that holds `counts`, if such a limit holds for it."""
-        group = seat.group
-        watched = self._found.get(group) or self._watched(group)
-        if watched.shared:
-            self._groups[job.id] = group
-            running = self._running.get(group)
-            if running is None:
-                self._running[group] = 1
+    def started(self, job: Job, group: Group, counts: Mapping[str, int], view: ClusterView) -> None:
+        """Watch a job that holds `counts` and counts in the places of a group, if such a limit holds for it."""
+        watch = self._watches.get(group) or self._watch(group)
+        if watch.shared:
+            if not watch.running:
+                self._running[group] = None
                 self._quiet_until = min(self._quiet_until, self.quiet_until(group, view))
-            else:
-                self._running[group] = running + 1
-        if watched.own:
-            own = self._own_limits(watched, counts)
-            if own:
+            watch.running += 1
+        if watch.own:
+            known = watch.lasting.get(id(counts))
+            lasting = known[1] if known is not None and known[0] is counts else _lasting(watch, counts)
+            if lasting:
                 began = job.started_at if job.started_at is not None else view.now
-                found = self._own[job.id] = min([(began + lasting, reason) for lasting, reason in own])
+                found = began + lasting[0][0], lasting[0][1]
+                for each, reason in lasting[1:]:
+                    found = min(found, (began + each, reason))
+                self._own[job.id] = found
                 self._fresh.append((found[0], job.id))
+                self._noted += 1
                 if found[0] < self._soonest:
                     self._soonest, self._soonest_of = found[0], job.id
 
-    def _own_limits(self, watched: _Watched, counts: Mapping[str, int]) -> Sequence[tuple[Seconds, str]]:
-        """Return for how long a job may run that holds so much, and the limits that say so."""
-        key = id(watched), id(counts)
-        known = self._lasting.get(key)
-        if known is None or known[0] is not watched or known[1] is not counts:
-            if len(self._lasting) > _MANY:
-                self._lasting.clear()
-            found = [
-                (rule.most * 60.0 / counts[rule.name], rule.reason)
-                for rule in watched.own
-                if counts.get(rule.name, 0)
-            ]
-            known = self._lasting[key] = watched, counts, found
-        return known[2]
-
-    def _watched(self, group: Group) -> _Watched:
+    def _watch(self, group: Group) -> _Watch:
         """Return the limits for whose sake jobs that count there may have to end."""
-        found = self._found.get(group)
+        found = self._watches.get(group)
         if found is None:
             listed = self._rules.of(group.places)
             shared = tuple(rule for rule in (*listed.before, *listed.after) if rule.kind in _SHARED)
             own = tuple(rule for rule in listed.after if rule.kind is Kind.JOB_MINUTES)
-            found = self._found[group] = _Watched(shared, own)
+            found = self._watches[group] = _Watch(shared, own)
         return found
 
-    def left(self, job: Job) -> None:
-        """It has ended."""
-        if self._own:
-            self._own.pop(job.id, None)
-            if job.id == self._soonest_of:
+    def left(self, job_id: str, group: Group) -> None:
+        """A job has ended that counted there."""
+        watch = self._watches[group]
+        if watch.own and job_id in self._own:
+            del self._own[job_id]
+            if job_id == self._soonest_of:
                 self._soonest = -math.inf
-            own = self._own
-            if len(self._own_by_end) + len(self._fresh) > 2 * len(own) + _SPARE:
-                self._own_by_end = sorted((at, job_id) for job_id, (at, _) in own.items())
+            if self._noted > self._most_noted:
+                self._own_by_end = sorted((at, each) for each, (at, _) in self._own.items())
                 self._fresh.clear()
-        group = self._groups.pop(job.id, None)
-        if group is not None:
-            running = self._running[group] - 1
-            if running:
-                self._running[group] = running
-            else:
+                self._noted = len(self._own)
+                self._most_noted = 2 * self._noted + _SPARE
+        if watch.shared:
+            watch.running -= 1
+            if not watch.running:
                 del self._running[group]
 
     def overdue(self, view: ClusterView) -> Overdue | None:
@@ -151,9 +139,7 @@ class Ending:
 
     def _jobs_in(self, group: Group) -> list[Job]:
         """Return the active jobs that count in the same places, in the order of their starts."""
-        return [
-            holding.job for job_id, holding in self._counts.held.items() if self._groups.get(job_id) is group
-        ]
+        return [holding.job for holding in self._counts.held.values() if holding.seat.group is group]
 
     def _own_over(self, now: Seconds) -> tuple[dict[str, str], list[Seconds]]:
         """Return whose own minutes are used up, and when the next are."""
@@ -185,7 +171,7 @@ class Ending:
     def _quiet_from_now(self, group: Group, view: ClusterView) -> Seconds:
         """Return before which instant no limit of these can be reached, were the whole cluster to run for them."""
         found = math.inf
-        for rule in self._watched(group).shared:
+        for rule in self._watch(group).shared:
             entry = self._entry_of(rule)
             name = WALL if rule.kind is Kind.USED_WALL else rule.name
             most = self._at_most(name, view)
@@ -228,11 +214,22 @@ class Ending:
         return self._most[name]
 
     def _used_up(self, group: Group) -> Iterator[Rule]:
-        for rule in self._watched(group).shared:
+        for rule in self._watch(group).shared:
             entry = self._entry_of(rule)
             name = WALL if rule.kind is Kind.USED_WALL else rule.name
             if entry is not None and int(entry.used(name) // 60) >= rule.most:
                 yield rule
+
+
+def _lasting(watch: _Watch, counts: Mapping[str, int]) -> Sequence[tuple[Seconds, str]]:
+    """Return for how long a job may run that holds so much, and the limits that say so."""
+    if len(watch.lasting) > _MANY:
+        watch.lasting.clear()
+    found = [
+        (rule.most * 60.0 / counts[rule.name], rule.reason) for rule in watch.own if counts.get(rule.name, 0)
+    ]
+    watch.lasting[id(counts)] = counts, found
+    return found
 
 
 __all__ = ["Ending"]

@@ -10,15 +10,17 @@ from makeway import bitmap
 from makeway.model import Blocked, ClusterView, Exclusive, Job, Partition, Seconds, Sharing
 from makeway_slurm.accounts.limits import Limits, parse_limits, relative
 from makeway_slurm.accounts.tres import BILLING, CPU, NODE, billable, of_cluster, requested, totals
-from makeway_slurm.accounts.usage import WALL, Entry, UsageBook, usage_factor
+from makeway_slurm.accounts.usage import WALL, Entry, usage_factor
 from makeway_slurm.limits.access import Door
 from makeway_slurm.limits.asked import Asked, Listed
-from makeway_slurm.limits.counts import Count, CountBook, Key, Seat
+from makeway_slurm.limits.attendance import Attendance
+from makeway_slurm.limits.counts import Count, Key, Seat
 from makeway_slurm.limits.ending import Ending
-from makeway_slurm.limits.headroom import JOBS, RUN, Headroom
+from makeway_slurm.limits.headroom import JOBS, RUN, Box, Headroom
 from makeway_slurm.limits.rulebook import Kind, Rule, RuleBook, Rules
 from makeway_slurm.limits.settings import Settings
 
+_new = tuple.__new__
 LIMIT = "limit"
 _MANY = 100_000
 _OF_ITS_OWN = frozenset(("groups", "array_last", "array_size"))
@@ -33,19 +35,18 @@ _USED_UP = frozenset((Kind.USED_MINUTES, Kind.USED_WALL))
 _NOT_UPWARDS = frozenset((Kind.LEAST_TRES, Kind.LEAST_FACTOR, Kind.NODE_TRES))
 """Limits that who asks for less may break."""
 _IF_ANY = frozenset((Kind.TRES, Kind.USED_MINUTES, Kind.RUN_MINUTES))
+_WHOLE_NODES = Exclusive.NODE
 # Members of an Enum are bound once where they are asked for again and again: Python 3.11 looks them up by a detour.
 _WALL, _JOB_TRES, _NODE_TRES, _LEAST_TRES = Kind.WALL, Kind.JOB_TRES, Kind.NODE_TRES, Kind.LEAST_TRES
 _TRES, _JOBS, _USED_MINUTES, _RUN_MINUTES = Kind.TRES, Kind.JOBS, Kind.USED_MINUTES, Kind.RUN_MINUTES
 
 
-class Judge:
+class Judge(Attendance):
     """The limits of one run, as a book that every call finds again (`ClusterView.book`)."""
 
     def __init__(self, view: ClusterView) -> None:
-        self._view = view
         self._settings = view.settings(Settings)
-        self._usage = view.book(UsageBook)
-        self._counts = view.book(CountBook)
+        super().__init__(view, ends=not self._settings.safe)
         limits: dict[str, Limits] = {qos.name: parse_limits(qos.attributes) for qos in view.cluster.qos}
         self._qos = {qos.name: qos for qos in view.cluster.qos}
         tree = self._usage.tree if self._settings.enforce else None
@@ -57,9 +58,12 @@ class Judge:
         self._doors: dict[Seat, list[tuple[Rule, Count]]] = {}
         """What limits the number of jobs of a seat, with its count."""
         self._by_looks: dict[Hashable, Asked] = {}
-        self._mem_per_cpu = [
-            bool(each.def_mem_per_cpu or view.cluster.def_mem_per_cpu) for each in view.cluster.partitions
+        self._simple = [
+            not (each.def_mem_per_cpu or view.cluster.def_mem_per_cpu)
+            and each.oversubscribe.sharing is not Sharing.EXCLUSIVE
+            for each in view.cluster.partitions
         ]
+        """By partition: whether jobs get no memory for each CPU there, nor whole nodes."""
         self._alike: dict[Hashable, Asked] = {}
         """By all that tells two requests apart."""
         self._upwards: dict[Seat, bool] = {}
@@ -68,17 +72,8 @@ class Judge:
         """By seat, nodes and time: in which partitions such a job is surely not refused, numbers of jobs apart."""
         self._came_at_most: dict[Seat, int] = {}
         """Up to how many submissions no limit on the number of jobs of a seat can be exceeded."""
-        self._of_job: dict[str, tuple[tuple[object, ...], Asked]] = {}
         self.ending = Ending(self._rules, self._usage, self._counts, self._held_against)
-        """Running jobs that may have to end; with safe none has."""
-        self.headroom = Headroom(
-            view,
-            lambda job: self._known(job, view),
-            self._box,
-            lambda job: self.door.shut(job, job.partition),
-            self._fits,
-        )
-        """Knows who is surely let in."""
+        self.headroom = Headroom(view, self._known, self._box, self.door, self._fits)
         self._arrays: dict[str, str] = {}
         """Arrays whose first task has come -> why it was refused; empty: it was taken."""
 
@@ -90,46 +85,31 @@ class Judge:
         there = totals(partition, view.cluster) if partition is not None else of_cluster(view.cluster)
         return relative(limits, there)
 
-    def came(self, job: Job, view: ClusterView) -> None:
-        """Others count."""
-        del view
-        self.headroom.came(job)
-
-    def started(self, job: Job, view: ClusterView) -> None:
-        """Others count; what it asked for is no longer needed."""
-        self._of_job.pop(job.id, None)
-        holding, limit = self._counts.held[job.id], job.time_limit
-        seat, counts = holding.seat, holding.counts
-        self.headroom.started(job, counts, limit / 60.0 * seat.factor if limit is not None else 0.0)
-        if not self._settings.safe:
-            self.ending.started(job, seat, counts, view)
-
-    def left(self, job: Job, view: ClusterView) -> None:
-        """Others count."""
-        limit, began = job.time_limit, job.started_at
-        self.headroom.left(job, late=limit is None or began is None or view.now - began > limit)
-        self.ending.left(job)
-
-    def gone(self, job: Job, view: ClusterView) -> None:
-        """Forget what it asked for."""
-        del view
-        self._of_job.pop(job.id, None)
-        self.headroom.gone(job)
-
     # ------------------------------------------------------------------------------- sure
-    def _box(self, job: Job) -> tuple[Seat, int, int, float] | None:
-        """Return where a simple job counts, and how much of each it asks for; None: it is not simple."""
-        looks = self._looks(job)
-        if looks is None:
+    def _box(self, job: Job) -> Box | None:
+        """Return what a simple job asks for; None: it is not simple."""
+        spec, limit, partition = job.spec, job.time_limit, job.partition
+        if (
+            limit is None
+            or spec.time_limit is None
+            or spec.memory_mb_per_node is not None
+            or spec.memory_mb_per_cpu is not None
+            or spec.gres
+            or spec.gres_total
+            or spec.licenses
+            or spec.exclusive is _WHOLE_NODES
+            or not self._simple[partition.index]
+        ):
             return None
-        seat, size, cpus, memory, limit, unlimited = looks
-        if memory is not None or limit is None or unlimited:
-            return None
+        counts = self._counts
+        seat = counts.present.get(job.id)
+        if seat is None or seat.partition is not partition or seat.qos is not job.qos:
+            seat = counts.seat_anew(job)
         upwards = self._upwards.get(seat)
         if upwards is None:
             kinds = {listed.kind for listed in self._list(seat, job.user)}
             upwards = self._upwards[seat] = kinds.isdisjoint(_NOT_UPWARDS)
-        return (seat, size, cpus, limit) if upwards else None
+        return _new(Box, (seat, job.size, spec.cpus, limit)) if upwards else None
 
     def _fits(self, asked: Asked, room: Headroom) -> bool:
         """Note what limits leave to others beside one such job; False: one may keep it out."""
@@ -172,7 +152,11 @@ class Judge:
     def takes(self, job: Job) -> bool:
         """Whether a job that is submitted is surely not refused."""
         spec, counts = job.spec, self._counts
-        if spec.array_id is not None or spec.nice < 0 or not _OF_ITS_OWN.isdisjoint(spec.attributes):
+        if (
+            spec.array_id is not None
+            or spec.nice < 0
+            or (spec.attributes and not _OF_ITS_OWN.isdisjoint(spec.attributes))
+        ):
             return False
         seat = counts.seat(job)
         key = seat, spec.max_nodes, job.time_limit, spec.group
@@ -204,7 +188,7 @@ class Judge:
         shut = self.door.shut(job, job.partition)
         if shut:
             return Blocked(reason=shut, resource=LIMIT, detail=shut, keeps_nothing=True)
-        asked = self._known(job, view)
+        asked = self._known(job)
         if not asked.open:
             return None
         self._usage.advance(view.now)
@@ -342,16 +326,16 @@ class Judge:
             return None
         return self._usage.next_at
 
-    def _known(self, job: Job, view: ClusterView) -> Asked:
+    def _known(self, job: Job) -> Asked:
         """Return what a pending job asks for, as long as it stays as it is from the last time."""
-        before = self._of_job.get(job.id)
+        before = self._requests.get(job.id)
         if before is not None:
             (spec, partition, qos, limit), asked = before
             if spec is job.spec and partition is job.partition and qos is job.qos and limit is job.time_limit:
                 return asked
         mark = (job.spec, job.partition, job.qos, job.time_limit)
-        asked = self._asked(job, view)
-        self._of_job[job.id] = mark, asked
+        asked = self._asked(job, self._view)
+        self._requests[job.id] = mark, asked
         return asked
 
     def _asked(self, job: Job, view: ClusterView) -> Asked:
@@ -374,8 +358,8 @@ class Judge:
             or spec.gres_total
             or spec.licenses
             or spec.memory_mb_per_cpu is not None
-            or _takes_whole_nodes(job)
-            or self._mem_per_cpu[job.partition.index]
+            or spec.exclusive is _WHOLE_NODES
+            or not self._simple[job.partition.index]
         ):
             return None
         return (
@@ -545,7 +529,7 @@ def _full(rule: Rule, wanted: float, have: float, again: Seconds | None = None) 
 
 
 def _takes_whole_nodes(job: Job) -> bool:
-    return job.spec.exclusive is Exclusive.NODE or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
+    return job.spec.exclusive is _WHOLE_NODES or job.partition.oversubscribe.sharing is Sharing.EXCLUSIVE
 
 
 def _cpus_of_whole_nodes(job: Job, view: ClusterView) -> int:
